@@ -1,0 +1,98 @@
+"""verax: how good are a classifier's probabilities, which model to keep, what to look at first.
+
+>>> import verax as vx
+>>> round(vx.rps([2, 0], [[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]), 4)
+0.0975
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from verax.combinators import penalized
+from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
+from verax.forecasts import Forecasts
+from verax.registry import (
+    RULES,
+    abs_rps,
+    brier,
+    log_score,
+    parse,
+    pbs,
+    pll,
+    ranked_log,
+    rps,
+    sa_rps,
+    spherical,
+    zero_one,
+)
+from verax.rule import Rule
+from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
+
+if TYPE_CHECKING:
+    import verax.compat as compat
+    from verax.evaluate import Scorecard, evaluate
+    from verax.properties import Certificate, certify
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "RPS",
+    "RULES",
+    "AbsRPS",
+    "Brier",
+    "Certificate",
+    "Forecasts",
+    "InputError",
+    "Log",
+    "MissingPackageError",
+    "ParseError",
+    "RankedLog",
+    "Rule",
+    "RuleError",
+    "SaRPS",
+    "Scorecard",
+    "Spherical",
+    "VeraxError",
+    "ZeroOne",
+    "abs_rps",
+    "brier",
+    "certify",
+    "compat",
+    "evaluate",
+    "log_score",
+    "parse",
+    "pbs",
+    "penalized",
+    "pll",
+    "ranked_log",
+    "rps",
+    "sa_rps",
+    "spherical",
+    "zero_one",
+]
+
+# Imported when first used, so that `import verax` stays quick.
+_LAZY = {
+    "Certificate": "verax.properties",
+    "Scorecard": "verax.evaluate",
+    "certify": "verax.properties",
+    "evaluate": "verax.evaluate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # A function shares its module's name (verax.evaluate), so what is found is kept under the name.
+    if name == "compat":
+        return import_module("verax.compat")
+    if name in _LAZY:
+        globals()[name] = value = getattr(import_module(_LAZY[name]), name)
+        return value
+    if name in RULES:
+        return RULES[name]
+    raise AttributeError(f"module 'verax' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,130 @@
+"""Arrays of every kind: what container, what namespace, what precision.
+
+NumPy is the home case and imports nothing else. Other array-API arrays stay where they are; frames
+and columns (pandas, polars, pyarrow) become NumPy arrays, and their column names come along.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError
+
+# An array of any array-API namespace, and that namespace: Python has no types for them.
+Array = Any
+Namespace = Any
+
+_FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})
+
+
+def to_array(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:
+    """Bring `x` to an array, without a copy where possible, with its column names if it has any."""
+    if isinstance(x, np.ndarray) or hasattr(x, "__array_namespace__") or _is_torch(x):
+        return x, None
+    if type(x).__module__.partition(".")[0] in _FRAME_PACKAGES:
+        return _from_frame(x, argument)
+    try:
+        return np.asarray(x), None
+    except ValueError:
+        raise InputError(
+            f"`{argument}` is not rectangular: its rows differ in length.", argument=argument
+        ) from None
+
+
+def _is_torch(x: object) -> bool:
+    return type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "requires_grad")
+
+
+def _from_frame(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:
+    import narwhals as nw
+
+    native: Any = nw.from_native(x, pass_through=True, allow_series=True)
+    if isinstance(native, nw.LazyFrame):
+        raise InputError(f"`{argument}` is a lazy frame; collect() it first.", argument=argument)
+    if isinstance(native, nw.DataFrame):
+        return native.to_numpy(), tuple(str(column) for column in native.columns)
+    if isinstance(native, nw.Series):
+        return native.to_numpy(), None
+    return np.asarray(x), None
+
+
+def namespace_of(x: Array) -> Namespace:
+    """The array-API namespace of `x`; plain NumPy for NumPy arrays."""
+    if isinstance(x, np.ndarray):
+        return np
+    from array_api_compat import array_namespace
+
+    return array_namespace(x)
+
+
+def device_of(x: Array) -> object:
+    """The device `x` lives on, in the words of its own namespace."""
+    if isinstance(x, np.ndarray):
+        return x.device
+    from array_api_compat import device
+
+    return device(x)
+
+
+def to_host(x: Array) -> np.ndarray[Any, Any]:
+    """A NumPy copy or view of `x`, detached from any gradient."""
+    if hasattr(x, "detach"):  # torch
+        x = x.detach().cpu()
+    elif hasattr(x, "get") and not isinstance(x, np.ndarray):  # CuPy
+        x = x.get()
+    return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
+
+
+def move_like(x: Array, like: Array) -> Array:
+    """`x` in the namespace and on the device of `like`."""
+    xp = namespace_of(like)
+    if xp is np:
+        return to_host(x)
+    if namespace_of(x) is xp:
+        from array_api_compat import to_device
+
+        return x if device_of(x) == device_of(like) else to_device(x, device_of(like))
+    return xp.asarray(np.array(to_host(x)), device=device_of(like))
+
+
+def kind_of(x: Array) -> str:
+    """'real', 'integer', 'bool', 'complex', or for NumPy arrays also 'text', 'object', 'other'."""
+    if isinstance(x, np.ndarray):
+        kinds = {"f": "real", "i": "integer", "u": "integer", "b": "bool", "c": "complex"}
+        kinds |= {"U": "text", "S": "text", "T": "text", "O": "object"}
+        return kinds.get(x.dtype.kind, "other")
+    xp = namespace_of(x)
+    for kind, name in (("real floating", "real"), ("integral", "integer"), ("bool", "bool")):
+        if xp.isdtype(x.dtype, kind):
+            return name
+    return "complex" if xp.isdtype(x.dtype, "complex floating") else "other"
+
+
+def sum_tolerance(p: Array) -> float:
+    """How far a row of `p` may be from summing to one, by the precision it came in."""
+    if kind_of(p) != "real":
+        return 1e-6
+    bits = namespace_of(p).finfo(p.dtype).bits
+    return {16: 1e-2, 32: 1e-4}.get(int(bits), 1e-6)
+
+
+def widen(x: Array) -> Array:
+    """`x` in the widest floating type its device has: float64, unless there is none."""
+    xp = namespace_of(x)
+    if xp is np:
+        return x.astype(np.float64, copy=False)
+    if x.dtype == xp.float64:
+        return x
+    info = xp.__array_namespace_info__()
+    wide = info.dtypes(kind="real floating", device=device_of(x)).get("float64", xp.float32)
+    return xp.astype(x, wide, copy=False)
+
+
+def to_index(x: Array) -> Array:
+    """`x` as the namespace's own index type (int64, or what JAX has in its place)."""
+    xp = namespace_of(x)
+    if xp is np:
+        return x.astype(np.int64, copy=False)
+    return xp.astype(x, xp.__array_namespace_info__().default_dtypes()["integral"], copy=False)

@@ -1,0 +1,109 @@
+"""Numbers as other packages print them, for comparison with published results.
+
+Use verax's own rules for anything else; each function here says what is wrong with its original.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.arrays import to_host
+from verax.errors import RuleError
+from verax.forecasts import Forecasts
+from verax.rule import Rule
+from verax.rules import RPS, Brier, Log, RankedLog
+
+_KERAS_EPSILON = np.float32(1e-7)
+
+
+def pbs(y: object, p: object) -> float:
+    """Penalized Brier score as superior-scoring-rules 1.0.6 computes it.
+
+    The Brier score is divided by K, but the penalty is (K-1)/K undivided: K times as heavy as in
+    the paper. A tie with the true class counts as correct, which makes the score improper: at
+    K = 2 a forecaster who believes in (0.6, 0.4) does better by saying (0.5, 0.5). Everything is
+    computed in float32. `verax.pbs` has none of these faults.
+
+    >>> from verax import compat
+    >>> y, p = [0, 1, 3], [[0.9, 0.05, 0.05, 0], [0.1, 0.8, 0.05, 0.05], [0.1, 0.1, 0.1, 0.7]]
+    >>> round(compat.pbs(y, p), 6)
+    0.015833
+    """
+    truth, q = _float32(y, p)
+    n_classes = q.shape[1]
+    brier = np.mean((truth - q) ** 2, axis=1, dtype=np.float32)
+    return float(np.mean(brier + _beaten(truth, q) * np.float32((n_classes - 1) / n_classes)))
+
+
+def pll(y: object, p: object) -> float:
+    """Penalized log loss as superior-scoring-rules 1.0.6 computes it, through Keras.
+
+    Probabilities are divided by their sum and clipped to [1e-7, 1 - 1e-7], so a certain mistake
+    costs 16.1 instead of infinity and a perfect forecast costs 1e-7; ties with the true class
+    count as correct. Both make the score improper. `verax.pll` has neither fault.
+
+    >>> from verax import compat
+    >>> y, p = [0, 1, 3], [[0.9, 0.05, 0.05, 0], [0.1, 0.8, 0.05, 0.05], [0.1, 0.1, 0.1, 0.7]]
+    >>> round(compat.pll(y, p), 6)
+    0.228393
+    """
+    truth, q = _float32(y, p)
+    scaled = q / q.sum(axis=1, keepdims=True, dtype=np.float32)
+    clipped = np.clip(scaled, _KERAS_EPSILON, np.float32(1) - _KERAS_EPSILON)
+    log_loss = -np.sum(truth * np.log(clipped), axis=1, dtype=np.float32)
+    return float(np.mean(log_loss + _beaten(truth, q) * np.float32(np.log(q.shape[1]))))
+
+
+def _float32(y: object, p: object) -> tuple[Any, Any]:
+    """One-hot outcomes and probabilities in float32, after verax's own checks."""
+    forecasts = Forecasts(y, p)
+    forecasts.check()
+    batch = forecasts.batch(0, forecasts.n_rows)
+    truth = np.eye(forecasts.n_classes, dtype=np.float32)[to_host(batch.y)]
+    return truth, to_host(batch.p).astype(np.float32)
+
+
+def _beaten(truth: Any, q: Any) -> Any:
+    """1 where some class is strictly more likely than the outcome, else 0."""
+    return (q.max(axis=1) > (truth * q).sum(axis=1)).astype(np.float32)
+
+
+Peer = Literal["scikit-learn", "scoringrules"]
+
+
+def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
+    """A verax mean or per-row loss in the convention of another package.
+
+    scikit-learn: `brier_score_loss` halves the sum over classes for two classes only; `log_loss` is
+    in nats and clips at the smallest float. scoringrules: `rps_score` and `rls_score` are sums over
+    thresholds, and their outcomes count from 1; `brier_score` and `log_score` are binary.
+
+    Parameters
+    ----------
+    value : a mean or an array of losses by `rule`.
+    rule : the verax rule that `value` came from; its scale is taken into account.
+    to : "scikit-learn" or "scoringrules".
+    n_classes : the number of classes.
+
+    >>> import verax as vx
+    >>> y, p = [0, 1], [[0.8, 0.2], [0.3, 0.7]]
+    >>> round(vx.compat.convert(vx.brier(y, p), vx.brier, to="scikit-learn", n_classes=2), 3)
+    0.065
+    """
+    return value * _factor(rule, to, n_classes)
+
+
+def _factor(rule: Rule, to: Peer, n_classes: int) -> float:
+    binary = n_classes == 2
+    ours = rule.bounds(n_classes)[1]
+    if isinstance(rule, Brier) and (to == "scikit-learn" or binary):
+        return (1.0 if binary else 2.0) / ours
+    if isinstance(rule, Log) and (to == "scikit-learn" or binary):
+        return float(np.log(rule.base))
+    if isinstance(rule, RPS) and to == "scoringrules":
+        return (n_classes - 1) / ours
+    if isinstance(rule, RankedLog) and to == "scoringrules":
+        return float(n_classes - 1)
+    raise RuleError(f"{to} has no score for {n_classes} classes that {rule} converts to.")

@@ -1,0 +1,247 @@
+"""Forecasts with their outcomes: the form is checked at once, the numbers in the pass that scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.arrays import (
+    Array,
+    Namespace,
+    kind_of,
+    move_like,
+    namespace_of,
+    sum_tolerance,
+    to_array,
+    to_host,
+    widen,
+)
+from verax.complaints import Offenders
+from verax.errors import InputError
+from verax.outcomes import Outcomes, check_classes
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive rows in standard form: (n, K) probabilities, positions, float weights or None."""
+
+    p: Array
+    y: Array
+    weights: Array | None
+    start: int
+    n_classes: int
+    tolerance: float
+    xp: Namespace
+
+
+class Forecasts:
+    """Probabilities, outcomes and weights of N rows over K classes.
+
+    Parameters
+    ----------
+    y : (N,) positions 0..K-1 or labels, or (N, K) one-hot rows.
+    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+    classes : names of the columns of `p`, in order; for ordered classes lowest first.
+    weights : (N,) non-negative weights, not all zero.
+    normalize : divide each row of `p` by its sum.
+    logits : `p` holds logits; apply the softmax (a single column: the logistic function).
+    ordered : an ordinal rule will be used, so labels need an explicit order.
+
+    Nothing is copied and no row is read here. `batch` brings rows to standard form, a slice at a
+    time, so memory does not grow with N; whoever reads them counts the invalid ones on the way and
+    calls `check`, which names them.
+    """
+
+    def __init__(
+        self,
+        y: object,
+        p: object,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        weights: object | None = None,
+        normalize: bool = False,
+        logits: bool = False,
+        ordered: bool = False,
+    ) -> None:
+        raw, columns = to_array(p, "p")
+        _check_form_of_p(raw)
+        if normalize and logits:
+            raise InputError("Pass either normalize=True or logits=True, not both.", argument="normalize")
+        self._binary_column = raw.ndim == 1
+        self.n_classes = 2 if self._binary_column else int(raw.shape[1])
+        names = check_classes(classes, self.n_classes)
+        self._p = raw if names is None or columns is None else _align_columns(raw, columns, names)
+        self._normalize = normalize
+        self._logits = logits
+        self.outcomes = Outcomes(
+            y, n_classes=self.n_classes, classes=names, columns=columns, ordered=ordered, like=raw
+        )
+        self.classes = self.outcomes.classes
+        self._check_lengths()
+        self.weights = None if weights is None else self._check_form_of_weights(weights)
+        self.xp = namespace_of(raw)
+        self.tolerance = sum_tolerance(raw)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._p.shape[0])
+
+    def _check_lengths(self) -> None:
+        n, n_outcomes = self.n_rows, self.outcomes.n_rows
+        if n == n_outcomes:
+            if n == 0:
+                raise InputError("`p` has no rows; there is nothing to score.", argument="p")
+            return
+        hint = ""
+        if self._p.ndim == 2 and self._p.shape[1] == n_outcomes:
+            hint = " `p` seems to be transposed: pass p.T."
+        elif self._p.ndim == 1 and n_outcomes == 1:
+            hint = " For a single forecast pass `p` as [p]."
+        raise InputError(
+            f"`p` must have one row an outcome; it has {n} rows and `y` has {n_outcomes}.{hint}", argument="p"
+        )
+
+    def _check_form_of_weights(self, weights: object) -> Array:
+        raw, _ = to_array(weights, "weights")
+        if kind_of(raw) not in ("real", "integer", "bool") or tuple(raw.shape) != (self.n_rows,):
+            raise InputError(
+                f"`weights` must be {self.n_rows} numbers, one a row; "
+                f"its shape is {tuple(raw.shape)} and its type {raw.dtype}.",
+                argument="weights",
+            )
+        return raw
+
+    def batch(self, start: int, stop: int) -> Batch:
+        """Rows `start` to `stop` in standard form. Invalid values pass through as they are."""
+        return Batch(
+            p=self._probabilities(start, stop),
+            y=self.outcomes.positions(start, stop),
+            weights=None if self.weights is None else widen(move_like(self.weights[start:stop], self._p)),
+            start=start,
+            n_classes=self.n_classes,
+            tolerance=self.tolerance,
+            xp=self.xp,
+        )
+
+    def batches(self, rows: int) -> Iterator[Batch]:
+        """All rows, `rows` at a time."""
+        for start in range(0, self.n_rows, rows):
+            yield self.batch(start, min(start + rows, self.n_rows))
+
+    def _probabilities(self, start: int, stop: int) -> Array:
+        p = self._p[start:stop, ...]
+        plain = not (self._binary_column or self._logits or self._normalize)
+        if plain and self.xp is np and p.dtype in (np.float64, np.float32) and p.dtype.isnative:
+            return p
+        p = widen(p)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            if self._logits:
+                p = self.xp.stack([self.xp.zeros_like(p), p], axis=1) if self._binary_column else p
+                return _softmax(p, self.xp)
+            p = self.xp.stack([1 - p, p], axis=1) if self._binary_column else p
+            return p / self.xp.sum(p, axis=1, keepdims=True) if self._normalize else p
+
+    def check(self) -> None:
+        """Read every row and raise the error that names the first invalid ones, if there are any."""
+        finite = Offenders("p", "`p` must be finite")
+        sign = Offenders("p", "`p` must not be negative", remedy="If these are logits, pass logits=True.")
+        total = Offenders(
+            "p",
+            f"`p` rows must sum to 1 within {self.tolerance:g}",
+            verbs=("sums to", "sum to"),
+            remedy="Pass normalize=True to rescale.",
+        )
+        if self._logits:
+            finite.requirement = "`p` must hold logits that are finite or -inf, and at least one finite a row"
+        elif self._binary_column:
+            sign = Offenders(
+                "p",
+                "`p` must hold probabilities of class 1 between 0 and 1",
+                remedy="If these are logits, pass logits=True.",
+            )
+        elif self._normalize:
+            total.requirement, total.remedy = "`p` rows must have a positive sum", ""
+        outcome = self.outcomes.offenders()
+        weight = Offenders("weights", "`weights` must be finite and not negative")
+        heaviest = 0.0
+        for batch in self.batches(4096):
+            stop = batch.start + batch.y.shape[0]
+            given = to_host(widen(self._p[batch.start : stop, ...]))
+            p, y = to_host(batch.p), to_host(batch.y)
+            self._check_rows(given, p, batch.start, finite, sign, total)
+            raw = to_host(self.outcomes.raw[batch.start : stop, ...])
+            outcome.add((y < 0) | (y >= self.n_classes), raw, batch.start)
+            if batch.weights is not None:
+                w = to_host(batch.weights)
+                weight.add(~(np.isfinite(w) & (w >= 0)), w, batch.start)
+                heaviest = max(heaviest, float(w.max()))
+        for offenders in (finite, sign, total, weight):
+            if offenders.count:
+                raise offenders.error()
+        if outcome.count:
+            raise outcome.error(self.outcomes.remedy())
+        if self.weights is not None and heaviest == 0:
+            raise InputError("`weights` must not all be zero.", argument="weights")
+
+    def _check_rows(
+        self,
+        given: Array,
+        p: Array,
+        start: int,
+        finite: Offenders,
+        sign: Offenders,
+        total: Offenders,
+    ) -> None:
+        rows = given.reshape(given.shape[0], -1)
+        bad = ~np.isfinite(rows)
+        if self._logits:
+            bad &= ~np.isneginf(rows)
+        broken = bad.any(axis=1)
+        finite.add(broken, rows[np.arange(len(rows)), bad.argmax(axis=1)], start)
+        if self._logits:
+            empty = np.isneginf(rows).all(axis=1) & ~broken
+            finite.add(empty, rows, start)
+            return
+        low = p.min(axis=1) < 0
+        sign.add(low & ~broken, given if self._binary_column else rows.min(axis=1), start)
+        sums = rows.sum(axis=1)
+        if self._normalize:
+            total.add((sums <= 0) & ~broken & ~low, sums, start)
+        elif not self._binary_column:
+            total.add((np.abs(sums - 1) > self.tolerance) & ~broken & ~low, sums, start)
+
+
+def _check_form_of_p(p: Array) -> None:
+    kind = kind_of(p)
+    if kind not in ("real", "integer"):
+        raise InputError(f"`p` must hold real numbers; its type is {p.dtype}.", argument="p")
+    shape = tuple(int(n) for n in p.shape)
+    if p.ndim not in (1, 2):
+        raise InputError(f"`p` must have shape (N, K); its shape is {shape}.", argument="p")
+    if p.ndim == 2 and shape[1] < 2:
+        raise InputError(
+            f"`p` must have at least two classes; its shape is {shape}. "
+            "For a binary problem pass the probabilities of class 1 as a 1-D array.",
+            argument="p",
+        )
+
+
+def _align_columns(p: Array, columns: tuple[str, ...], names: tuple[Hashable, ...]) -> Array:
+    """The columns of a frame in the order of `classes`, when the frame names the same classes."""
+    wanted = [str(name) for name in names]
+    shared = set(columns) & set(wanted)
+    if not shared or list(columns) == wanted:
+        return p
+    if shared != set(wanted):
+        missing = sorted(set(wanted) - shared)
+        raise InputError(
+            f"`p` has columns for some of the classes but none for {', '.join(missing)}.", argument="p"
+        )
+    return p[:, [columns.index(name) for name in wanted]]
+
+
+def _softmax(z: Array, xp: Namespace) -> Array:
+    e = xp.exp(z - xp.max(z, axis=1, keepdims=True))
+    return e / xp.sum(e, axis=1, keepdims=True)

@@ -1,0 +1,181 @@
+"""What happened: class positions, labels or one-hot rows, all read as positions a slice at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.arrays import Array, kind_of, move_like, namespace_of, to_array, to_host, to_index
+from verax.complaints import Offenders, show
+from verax.errors import InputError
+
+# What stands for an outcome that is none of the classes. The pass over the rows counts these.
+UNKNOWN = -1
+
+
+def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[Hashable, ...] | None:
+    """`classes` as a tuple of `n_classes` different names, or None."""
+    if classes is None:
+        return None
+    values, _ = to_array(classes, "classes")
+    names = tuple(to_host(values).tolist())
+    if len(names) != n_classes:
+        raise InputError(
+            f"`classes` must name the {n_classes} columns of `p` in order; it names {len(names)}.",
+            argument="classes",
+        )
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"`classes` must be different from each other; {show(twice)} stands there twice.",
+            argument="classes",
+        )
+    return names
+
+
+class Outcomes:
+    """The outcomes `y`, whatever their form.
+
+    With `classes`, values are looked up there; integers are positions if no class is a number.
+    """
+
+    def __init__(
+        self,
+        y: object,
+        *,
+        n_classes: int,
+        classes: tuple[Hashable, ...] | None,
+        columns: tuple[str, ...] | None,
+        ordered: bool,
+        like: Array,
+    ) -> None:
+        self.raw, _ = to_array(y, "y")
+        self.n_classes = n_classes
+        self._like = like
+        self._binary_column = like.ndim == 1
+        kind = kind_of(self.raw)
+        if kind == "complex" or kind == "other":
+            raise InputError(
+                f"`y` must be class positions, labels or one-hot rows; its type is {self.raw.dtype}.",
+                argument="y",
+            )
+        if self.raw.ndim == 0:
+            raise InputError(
+                "`y` must have one outcome a row; for a single forecast pass [y] and [p].", argument="y"
+            )
+        if self.raw.ndim == 2:
+            self._check_one_hot_shape(kind)
+        elif self.raw.ndim > 2:
+            raise InputError(f"`y` must be 1-D, or 2-D one-hot; its shape is {self._shape}.", argument="y")
+        textual = kind == "text" or kind == "object"
+        if textual and classes is None:
+            classes = self._names_for_text(columns, ordered)
+        lookup = classes is not None and (textual or any(_is_number(c) for c in classes))
+        self.classes = classes
+        self._table = _LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
+        self._exact = kind == "integer" or kind == "bool"
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(int(n) for n in self.raw.shape)
+
+    @property
+    def n_rows(self) -> int:
+        return self._shape[0]
+
+    def _check_one_hot_shape(self, kind: str) -> None:
+        if self._shape[1] != self.n_classes or kind in ("text", "object"):
+            raise InputError(
+                f"`y` is 2-D, so its rows must be one-hot over the {self.n_classes} classes; "
+                f"its shape is {self._shape} and its type {self.raw.dtype}.",
+                argument="y",
+            )
+
+    def _names_for_text(self, columns: tuple[str, ...] | None, ordered: bool) -> tuple[str, ...]:
+        first = show(self.raw[0]) if self.n_rows else "nothing"
+        found = f"`y` holds labels ({first} in row 0)"
+        if ordered:
+            raise InputError(
+                f"{found}, and an ordinal score needs their order, which is never guessed. "
+                "Pass classes=[...], lowest first, in the order of the columns of `p`.",
+                argument="classes",
+            )
+        if columns is None:
+            raise InputError(
+                f"{found}, but the columns of `p` have no names. "
+                "Pass classes=[...] in the order of the columns of `p`.",
+                argument="classes",
+            )
+        return columns
+
+    def positions(self, start: int, stop: int) -> Array:
+        """Class positions of these rows where the forecasts live; UNKNOWN where there is none."""
+        y = self.raw[start:stop, ...]
+        if self._table is not None:
+            y = self._table(to_host(y))
+        y = move_like(y, self._like)
+        xp = namespace_of(y)
+        if y.ndim == 2:
+            ones = y == 1
+            clean = xp.all(ones | (y == 0), axis=1) & (xp.sum(to_index(ones), axis=1) == 1)
+            return xp.where(clean, xp.argmax(to_index(ones), axis=1), UNKNOWN)
+        if self._table is None and not self._exact:
+            y = xp.where((y >= 0) & (y < self.n_classes) & (xp.floor(y) == y), y, UNKNOWN)
+        return to_index(y)
+
+    def offenders(self) -> Offenders:
+        """An empty list of offending rows, with the requirement that fits this form of `y`."""
+        if self.raw.ndim == 2:
+            return Offenders("y", "`y` rows must be one-hot: a single 1 and otherwise 0")
+        if self._table is not None:
+            names = ", ".join(show(c) for c in self._table.classes[:6])
+            more = ", ..." if self.n_classes > 6 else ""
+            return Offenders("y", f"`y` must hold labels found in the classes ({names}{more})")
+        if self._binary_column:
+            return Offenders(
+                "y",
+                "`p` is one-dimensional, so it is P(class 1) of a binary problem and `y` must be 0 or 1",
+                remedy="For K classes pass `p` with shape (N, K).",
+            )
+        return Offenders("y", f"`y` must hold class positions from 0 to {self.n_classes - 1}")
+
+    def remedy(self) -> str | None:
+        """What helps when the labels count from one, the commonest slip."""
+        if self._table is not None or self.raw.ndim == 2 or self._binary_column:
+            return None
+        y = to_host(self.raw)
+        if y.size and y.min() == 1 and y.max() == self.n_classes:
+            return "The labels seem to count from 1: pass y - 1, or classes=range(1, K + 1)."
+        return "Pass classes=[...] if these are labels."
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_))
+
+
+class _LookUp:
+    """Labels to positions, by binary search where the labels sort and by hashing where they may not."""
+
+    def __init__(self, classes: tuple[Hashable, ...]) -> None:
+        self.classes = classes
+        self._positions = {label: i for i, label in enumerate(classes)}
+        names = np.asarray(classes)
+        self._order = np.argsort(names) if names.dtype.kind in "iufUS" else None
+        self._sorted = names if self._order is None else names[self._order]
+
+    def __call__(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        comparable = {"U": "U", "S": "S"}.get(self._sorted.dtype.kind, "iufb")
+        if self._order is None or y.dtype.kind not in comparable:
+            return self._by_hash(y)
+        nearest = np.minimum(np.searchsorted(self._sorted, y), len(self.classes) - 1)
+        return np.where(self._sorted[nearest] == y, self._order[nearest], UNKNOWN)
+
+    def _by_hash(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        try:
+            return np.fromiter((self._positions.get(v, UNKNOWN) for v in y.tolist()), np.int64, y.size)
+        except TypeError:
+            raise InputError(
+                "`y` holds values that cannot be labels (lists or the like).", argument="y"
+            ) from None

@@ -1,0 +1,99 @@
+"""The ready-made rules by name, and the way from a text to a rule and back.
+
+A new rule is one line here.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from verax.combinators import penalized
+from verax.errors import ParseError
+from verax.rule import Rule
+from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
+
+brier = Brier()
+log_score = Log()
+spherical = Spherical()
+zero_one = ZeroOne()
+pbs = penalized(brier)
+pll = penalized(log_score)
+rps = RPS()
+ranked_log = RankedLog()
+abs_rps = AbsRPS()
+sa_rps = SaRPS()
+
+# Every rule above, under the name it has there.
+RULES: dict[str, Rule] = {name: rule for name, rule in list(globals().items()) if isinstance(rule, Rule)}
+
+# What a text may call to make a rule with parameters of its own.
+_MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
+_MAKERS["penalized"] = penalized
+
+
+def name_of(rule: Rule) -> str:
+    """The registered name of a rule, or its text form."""
+    return next((name for name, known in RULES.items() if known == rule), repr(rule))
+
+
+def parse(text: str) -> Rule:
+    """The rule that a text names: "rps", "brier(scale='half')", "penalized(rps, penalty='minimal')".
+
+    Only names of rules and literal parameters are understood; nothing is evaluated.
+
+    >>> import verax as vx
+    >>> vx.parse("penalized(brier)") == vx.pbs
+    True
+    >>> vx.parse(repr(vx.Log(base=10)))
+    log(base=10)
+    """
+    if isinstance(text, Rule):
+        return text
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError):
+        raise ParseError(
+            f"{text!r} is not the name of a rule, such as 'rps' or 'penalized(brier)'."
+        ) from None
+    return _rule(tree.body, text)
+
+
+def _rule(node: ast.expr, text: str) -> Rule:
+    if isinstance(node, ast.Name):
+        if node.id in RULES:
+            return RULES[node.id]
+        return _make(node.id, [], {}, text)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        named = {k.arg: _argument(k.value, text) for k in node.keywords if k.arg is not None}
+        if len(named) < len(node.keywords):
+            raise ParseError(f"{text!r}: ** is not understood.")
+        return _make(node.func.id, [_argument(a, text) for a in node.args], named, text)
+    raise ParseError(f"{text!r} is not the name of a rule, such as 'rps' or 'penalized(brier)'.")
+
+
+def _make(name: str, positional: list[Any], named: dict[str, Any], text: str) -> Rule:
+    if name not in _MAKERS:
+        raise _unknown(name)
+    try:
+        return _MAKERS[name](*positional, **named)
+    except TypeError as error:
+        raise ParseError(f"{text!r}: {error}.") from None
+
+
+def _argument(node: ast.expr, text: str) -> Any:
+    if isinstance(node, (ast.Name, ast.Call)):
+        return _rule(node, text)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise ParseError(f"{text!r}: parameters must be rules or literals.") from None
+
+
+def _unknown(name: str) -> ParseError:
+    known = sorted({*RULES, *_MAKERS})
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
+    return ParseError(f"There is no rule called {name!r}.{hint}")

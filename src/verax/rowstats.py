@@ -1,0 +1,268 @@
+"""The one pass: each forecast row reduced to a few numbers, from which every rule is a formula.
+
+Large NumPy inputs go through the compiled kernel, in parallel; everything else through array-API
+calls, where it lives. Both validate on the way and fill the same `RowStats`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from verax.arrays import Array, Namespace, device_of, to_index, widen
+from verax.forecasts import Batch, Forecasts
+
+# The statistics, in the order of the kernel's rows.
+STATS = ("p_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest")
+
+# From this many probabilities on, compiling once pays; below, the first call must not wait for it.
+COMPILED_FROM = 2**19
+# How much is held at a time: what a cache holds, and for other devices what keeps them busy.
+_NUMPY_ELEMENTS = 2**16
+_DEVICE_ELEMENTS = 2**24
+_CHUNK_BLOCKS = 16
+
+_MODE = frozenset({"hit", "hit_lowest", "decision"})
+_CDF = frozenset({"cdf_l2", "cdf_l1", "cdf_log"})
+
+
+class Formula(Protocol):
+    """Anything with a loss that is a formula over row statistics. Rules are; they live above."""
+
+    @property
+    def needs(self) -> frozenset[str]: ...
+
+    def formula(self, stats: RowStats) -> Array: ...
+
+
+@dataclass
+class RowStats:
+    """What the rules need to know of some rows: one array of length n for each statistic.
+
+    Attributes
+    ----------
+    p_true : probability of the outcome.
+    rest_sq : sum of the squared probabilities of all other classes.
+    cdf_l2, cdf_l1 : sums over the K-1 thresholds of the squared and absolute cumulative error.
+    cdf_log : sum over the thresholds of minus the log probability of the side the outcome is on.
+    hit : 1/t if the outcome is among the t most likely classes, else 0.
+    hit_lowest : 1 if the outcome is the most likely class with the lowest index, else 0.
+    decision : that class.
+    """
+
+    xp: Namespace
+    n_classes: int
+    p_true: Array = None
+    rest_sq: Array = None
+    cdf_l2: Array = None
+    cdf_l1: Array = None
+    cdf_log: Array = None
+    hit: Array = None
+    hit_lowest: Array = None
+    decision: Array = None
+    buffer: np.ndarray[Any, Any] | None = None
+    _losses: dict[Formula, Array] = field(default_factory=dict)
+
+    def loss(self, rule: Formula) -> Array:
+        """The losses of `rule` on these rows, computed once however many rules build on it."""
+        if rule not in self._losses:
+            self._losses[rule] = rule.formula(self)
+        return self._losses[rule]
+
+    def forget(self) -> None:
+        """Drop the losses computed so far: the arrays hold other rows now."""
+        self._losses.clear()
+
+
+class Visitor(Protocol):
+    """Takes the statistics of one block of rows after the other; every thread has its own."""
+
+    def visit(self, stats: RowStats, batch: Batch, chunk: int) -> None: ...
+
+
+V = TypeVar("V", bound=Visitor)
+
+
+def scan(forecasts: Forecasts, needs: Collection[str], make: Callable[[], V]) -> list[V]:
+    """Show every row to the visitors that `make` makes, and return them in a fixed order.
+
+    Raises the error that names them if any rows are invalid. How the rows are cut into blocks and
+    chunks of blocks depends on their number and on K alone, never on the number of threads.
+    """
+    plan = Plan.of(forecasts)
+    if plan.compiled:
+        visitors = _scan_compiled(forecasts, plan, frozenset(needs), make)
+    else:
+        visitors = [_scan_arrays(forecasts, plan, frozenset(needs), make())]
+    return visitors
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pass cuts the rows: into blocks that fit a cache, and chunks of blocks for the threads."""
+
+    compiled: bool
+    block: int
+    n_chunks: int
+
+    @classmethod
+    def of(cls, forecasts: Forecasts) -> Plan:
+        n, k = forecasts.n_rows, forecasts.n_classes
+        on_numpy = forecasts.xp is np
+        compiled = on_numpy and n * k >= COMPILED_FROM and kernels() is not None
+        if compiled:
+            block = max(64, min(8192, 2**17 // k))
+            return cls(True, block, -(-n // (block * _CHUNK_BLOCKS)))
+        block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
+        return cls(False, block, -(-n // block))
+
+
+@cache
+def kernels() -> ModuleType | None:
+    """The compiled kernels, or None where numba cannot be imported."""
+    try:
+        from verax import _kernels
+    except ImportError:
+        return None
+    return _kernels
+
+
+def _scan_arrays(forecasts: Forecasts, plan: Plan, needs: frozenset[str], visitor: V) -> V:
+    positive = forecasts.weights is None
+    for chunk, batch in enumerate(forecasts.batches(plan.block)):
+        valid, some_weight = _validate(batch)
+        if not valid:
+            forecasts.check()
+        positive = positive or some_weight
+        visitor.visit(compute(batch, needs), batch, chunk)
+    if not positive:
+        forecasts.check()
+    return visitor
+
+
+def _scan_compiled(forecasts: Forecasts, plan: Plan, needs: frozenset[str], make: Callable[[], V]) -> list[V]:
+    n_threads = min(_n_cores(), plan.n_chunks)
+    chunk_rows = plan.block * _CHUNK_BLOCKS
+
+    def work(thread: int) -> tuple[V, bool, bool]:
+        visitor = make()
+        reduce = _CompiledReduction(forecasts, plan.block, needs)
+        valid, positive = True, forecasts.weights is None
+        for chunk in range(thread, plan.n_chunks, n_threads):
+            end = min((chunk + 1) * chunk_rows, forecasts.n_rows)
+            for start in range(chunk * chunk_rows, end, plan.block):
+                batch = forecasts.batch(start, min(start + plan.block, end))
+                stats, n_bad = reduce(batch)
+                valid = valid and n_bad == 0
+                if batch.weights is not None:
+                    valid = valid and bool(batch.weights.min() >= 0 and batch.weights.max() < np.inf)
+                    positive = positive or bool(batch.weights.max() > 0)
+                if not valid:
+                    return visitor, valid, positive
+                visitor.visit(stats, batch, chunk)
+        return visitor, valid, positive
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        done = list(pool.map(work, range(n_threads)))
+    if not all(valid for _, valid, _ in done) or not any(positive for _, _, positive in done):
+        forecasts.check()
+    return [visitor for visitor, _, _ in done]
+
+
+def _n_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class _CompiledReduction:
+    """Blocks of rows through the kernel, into buffers that are used again and again."""
+
+    def __init__(self, forecasts: Forecasts, block: int, needs: frozenset[str]) -> None:
+        module = kernels()
+        assert module is not None
+        self._kernel = module.row_stats(ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs)
+        self._buffer = np.empty((len(STATS), block))
+        self._decision = np.empty(block, np.int64)
+        self._n_classes = forecasts.n_classes
+        self._tolerance = forecasts.tolerance
+        self._stats: RowStats | None = None
+
+    def __call__(self, batch: Batch) -> tuple[RowStats, int]:
+        p, y = np.ascontiguousarray(batch.p), np.ascontiguousarray(batch.y)
+        # One type for the compiler, whether or not the caller's arrays are writeable.
+        p.flags.writeable = y.flags.writeable = False
+        n_bad = self._kernel(p, y, self._tolerance, self._buffer, self._decision)
+        return self._views(len(y)), n_bad
+
+    def _views(self, n: int) -> RowStats:
+        if self._stats is None or len(self._stats.decision) != n:
+            rows: dict[str, Any] = dict(zip(STATS, self._buffer[:, :n], strict=True))
+            decision = self._decision[:n]
+            self._stats = RowStats(np, self._n_classes, **rows, decision=decision, buffer=self._buffer)
+        self._stats.forget()
+        return self._stats
+
+
+# ---- the same numbers by array-API calls -----------------------------------------------------
+
+
+def _validate(batch: Batch) -> tuple[bool, bool]:
+    """Whether all rows of a batch are valid, and whether any has weight: one look at the device."""
+    xp, p, y = batch.xp, batch.p, batch.y
+    bad = xp.min(p, axis=1) < 0
+    bad = bad | ~(xp.abs(xp.sum(widen(p), axis=1) - 1) <= batch.tolerance)
+    bad = bad | (y < 0) | (y >= batch.n_classes)
+    if batch.weights is None:
+        return not bool(xp.any(bad)), True
+    bad = bad | ~((batch.weights >= 0) & xp.isfinite(batch.weights))
+    flags = xp.stack([xp.any(bad), xp.any(batch.weights > 0)])
+    return not bool(flags[0]), bool(flags[1])
+
+
+def compute(batch: Batch, needs: Collection[str]) -> RowStats:
+    """The statistics `needs` (and `p_true`) of a batch of valid rows."""
+    xp, p = batch.xp, widen(batch.p)
+    columns = to_index(xp.arange(batch.n_classes, device=device_of(p)))[None, :]
+    y = batch.y[:, None]
+    stats = RowStats(xp, batch.n_classes, p_true=xp.take_along_axis(p, y, axis=1)[:, 0])
+    if "rest_sq" in needs:
+        rest = xp.where(columns == y, xp.zeros_like(p), p)
+        stats.rest_sq = xp.sum(rest * rest, axis=1)
+    if _MODE & set(needs):
+        _add_modes(stats, p, columns, batch.y)
+    if _CDF & set(needs):
+        _add_cumulative(stats, p, columns[:, :-1] >= y, needs)
+    return stats
+
+
+def _add_modes(stats: RowStats, p: Array, columns: Array, y: Array) -> None:
+    xp = stats.xp
+    top = xp.max(p, axis=1, keepdims=True)
+    ties = p == top
+    share = 1 / xp.sum(xp.astype(ties, p.dtype), axis=1)
+    stats.hit = xp.where(stats.p_true == top[:, 0], share, xp.zeros_like(share))
+    stats.decision = xp.min(xp.where(ties, columns, stats.n_classes), axis=1)
+    stats.hit_lowest = xp.astype(stats.decision == y, p.dtype)
+
+
+def _add_cumulative(stats: RowStats, p: Array, at_or_above: Array, needs: Collection[str]) -> None:
+    # A tail sum instead of 1 - P keeps all digits of forecasts that are nearly certain.
+    xp = stats.xp
+    below = xp.cumulative_sum(p, axis=1)[:, :-1]
+    above = xp.flip(xp.cumulative_sum(xp.flip(p, axis=1), axis=1), axis=1)[:, 1:]
+    if {"cdf_l1", "cdf_l2"} & set(needs):
+        error = xp.where(at_or_above, above, below)
+        stats.cdf_l1 = xp.sum(error, axis=1)
+        stats.cdf_l2 = xp.sum(error * error, axis=1)
+    if "cdf_log" in needs:
+        with np.errstate(divide="ignore"):
+            stats.cdf_log = xp.sum(-xp.log(xp.where(at_or_above, below, above)), axis=1)

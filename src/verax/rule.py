@@ -1,0 +1,200 @@
+"""What a scoring rule is and what every one of them can do, given its formula."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from verax.arrays import Array, namespace_of, to_array
+from verax.claims import Properties
+from verax.errors import InputError, RuleError
+from verax.forecasts import Batch, Forecasts
+from verax.rowstats import RowStats, compute, scan
+from verax.tally import Tally
+
+
+class Rule(ABC):
+    """A scoring rule: the loss of forecast p when class y happens.
+
+    Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row
+    statistics they name in `needs`, their `properties` and their `bounds`; the rest follows. A
+    formula uses arithmetic and the functions of `stats.xp`, so it runs on any array, differentiates,
+    and compiles.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    reference: ClassVar[str]
+    ordinal: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def needs(self) -> frozenset[str]:
+        """The names of the row statistics that the formula uses."""
+
+    @abstractmethod
+    def formula(self, stats: RowStats) -> Array:
+        """The losses of the rows described by `stats`."""
+
+    @property
+    @abstractmethod
+    def properties(self) -> Properties:
+        """What the rule promises, and for how many classes."""
+
+    @abstractmethod
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest loss for `n_classes` classes."""
+
+    def sup_correct(self, n_classes: int) -> float:
+        """The supremum of the loss over forecasts whose unique mode is the outcome."""
+        raise RuleError(self._no_constant("supremum over correct forecasts"))
+
+    def inf_wrong(self, n_classes: int) -> float:
+        """The infimum of the loss over forecasts whose unique mode is not the outcome."""
+        raise RuleError(self._no_constant("infimum over wrong forecasts"))
+
+    def _no_constant(self, what: str) -> str:
+        return f"The {what} is not known for {self}; give the penalty as a number."
+
+    # ---- use -------------------------------------------------------------------------------
+
+    def __call__(
+        self,
+        y: object,
+        p: object,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        weights: object | None = None,
+        normalize: bool = False,
+        logits: bool = False,
+    ) -> float:
+        """The weighted mean loss of forecasts `p` when `y` happened.
+
+        Parameters
+        ----------
+        y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
+        p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+        classes : names of the columns of `p`, in order; for ordered classes lowest first.
+        weights : (N,) non-negative weights.
+        normalize : divide every row of `p` by its sum first.
+        logits : `p` holds logits.
+        """
+        forecasts = self._forecasts(y, p, classes, weights, normalize, logits)
+        return float(Tally([self], forecasts.n_classes, counts=False).update(forecasts).moments.mean[0])
+
+    def samples(
+        self,
+        y: object,
+        p: object,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        normalize: bool = False,
+        logits: bool = False,
+    ) -> Array:
+        """The loss of every row, as an array of the kind that `p` is; torch can differentiate it."""
+        forecasts = self._forecasts(y, p, classes, None, normalize, logits)
+        parts: dict[int, Array] = {}
+        scan(forecasts, self.needs, lambda: _Samples(self, parts))
+        ordered = [parts[start] for start in sorted(parts)]
+        return ordered[0] if len(ordered) == 1 else forecasts.xp.concat(ordered)
+
+    def _forecasts(
+        self,
+        y: object,
+        p: object,
+        classes: Sequence[Hashable] | None,
+        weights: object | None,
+        normalize: bool,
+        logits: bool,
+    ) -> Forecasts:
+        return Forecasts(
+            y, p, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=self.ordinal
+        )
+
+    # ---- under a known truth ---------------------------------------------------------------
+
+    def by_outcome(self, p: object) -> Array:
+        """What each forecast would lose for each class that might happen: (..., K) like `p`.
+
+        >>> import verax as vx
+        >>> vx.rps.by_outcome([0.25, 0.5, 0.25]).tolist()
+        [0.3125, 0.0625, 0.3125]
+        """
+        rows, single = _distributions(p, "p")
+        xp, k = namespace_of(rows), int(rows.shape[1])
+        columns = []
+        for outcome in range(k):
+            forecasts = Forecasts(xp.full((int(rows.shape[0]),), outcome), rows)
+            columns.append(_loss_of(self, compute(forecasts.batch(0, forecasts.n_rows), self.needs)))
+        losses = xp.stack(columns, axis=1)
+        return losses[0, :] if single else losses
+
+    def expected(self, p: object, q: object) -> Any:
+        """The expected loss of forecast `p` when the truth is `q`: one number, or one a row."""
+        truth, single = _distributions(q, "q")
+        losses = self.by_outcome(p)
+        xp = namespace_of(losses)
+        losses = losses[None, :] if losses.ndim == 1 else losses
+        if losses.shape[1] != truth.shape[1]:
+            raise InputError(
+                f"`q` must have the {losses.shape[1]} classes of `p`; it has {truth.shape[1]}.", argument="q"
+            )
+        # What cannot happen costs nothing, however large its loss: 0 * inf = 0.
+        possible = xp.where(truth > 0, losses, xp.zeros_like(losses))
+        result = xp.sum(truth * possible, axis=1)
+        return float(result[0]) if single and result.shape[0] == 1 else result
+
+    def entropy(self, q: object) -> Any:
+        """The expected loss of forecasting the truth `q` itself."""
+        return self.expected(q, q)
+
+    def divergence(self, p: object, q: object) -> Any:
+        """How much more than the truth `q` itself the forecast `p` is expected to lose."""
+        return self.expected(p, q) - self.entropy(q)
+
+    # ---- text ------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        arguments = []
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if isinstance(value, Rule):
+                arguments.append(repr(value))
+            elif value != f.default:
+                arguments.append(f"{f.name}={value!r}")
+        return f"{self.name}({', '.join(arguments)})" if arguments else self.name
+
+
+class _Samples:
+    """Keeps the losses of each block under the number of its first row."""
+
+    def __init__(self, rule: Rule, parts: dict[int, Array]) -> None:
+        self._rule, self._parts = rule, parts
+
+    def visit(self, stats: RowStats, batch: Batch, chunk: int) -> None:
+        self._parts[batch.start] = _loss_of(self._rule, stats)
+
+
+def _loss_of(rule: Rule, stats: RowStats) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = stats.loss(rule)
+    # A rule may hand on a statistic as it is, and the compiled pass uses its buffers again.
+    return loss.copy() if stats.buffer is not None and np.shares_memory(loss, stats.buffer) else loss
+
+
+def _distributions(p: object, argument: str) -> tuple[Array, bool]:
+    """One or several distributions as checked (n, K) rows, and whether it was one."""
+    rows, _ = to_array(p, argument)
+    single = rows.ndim == 1
+    rows = rows[None, :] if single else rows
+    try:
+        Forecasts(np.zeros(int(rows.shape[0]), np.int64), rows).check()
+    except InputError as error:
+        raise InputError(
+            str(error).replace("`p`", f"`{argument}`"), argument=argument, rows=error.rows
+        ) from None
+    return rows, single

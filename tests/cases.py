@@ -1,0 +1,80 @@
+"""What several test modules share: array libraries, rules, random forecasts."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+
+import verax as vx
+
+# The registered rules and one or more of every other parametrisation.
+RULES = [
+    *vx.RULES.values(),
+    vx.Brier("half"),
+    vx.Brier("mean"),
+    vx.Log(base=2),
+    vx.RPS(normalized=False),
+    vx.AbsRPS(normalized=False),
+    vx.SaRPS("eq7"),
+    vx.ZeroOne("lowest"),
+    vx.penalized(vx.rps),
+    vx.penalized(vx.spherical, "minimal"),
+    vx.penalized(vx.brier, 0.1, ties="lowest"),
+    vx.penalized(vx.ranked_log, 1.0),
+]
+
+
+def numpy_writeable(x):
+    return np.array(x)
+
+
+def numpy_readonly(x):
+    x = np.array(x)
+    x.flags.writeable = False
+    return x
+
+
+def numpy_fortran(x):
+    return np.asfortranarray(x)
+
+
+def strict(x):
+    import array_api_strict
+
+    return array_api_strict.asarray(x)
+
+
+def torch(x):
+    import torch
+
+    return torch.tensor(x)
+
+
+def jax(x):
+    import jax.numpy as jnp
+
+    with warnings.catch_warnings():
+        # JAX says so when it narrows float64, which is what it does unless told otherwise.
+        warnings.filterwarnings("ignore", message=".*dtype float64 requested.*")
+        return jnp.asarray(x)
+
+
+NAMESPACES = [numpy_writeable, numpy_readonly, numpy_fortran, strict, torch, jax]
+
+
+def number(text):
+    """A number of vectors.json as a float."""
+    return float(text) if text in ("inf", "nan") else float(Fraction(text))
+
+
+def forecasts(n, k, seed=0, *, ties=True):
+    """Random forecasts and outcomes, every fourth row with ties and every ninth with zeros."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(k), n)
+    if ties:
+        p[::4] = rng.integers(1, 3, (len(p[::4]), k))
+        p[::9, 0] = 0
+        p /= p.sum(axis=1, keepdims=True)
+    return rng.integers(0, k, n), p

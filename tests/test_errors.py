@@ -1,0 +1,394 @@
+"""Bad input gets one clear sentence that names the argument and the rows, and never a number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+from cases import NAMESPACES
+
+GOOD = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.6, 0.3, 0.1]])
+Y = np.array([0, 1, 2, 0])
+
+
+def with_row(row, values):
+    p = GOOD.copy()
+    p[row] = values
+    return p
+
+
+CASES = {
+    "nan": (Y, with_row(1, [np.nan, 0.5, 0.5]), {}, "p", (1,), "`p` must be finite; row 1 holds nan."),
+    "inf": (Y, with_row(2, [0, np.inf, 0]), {}, "p", (2,), "`p` must be finite; row 2 holds inf."),
+    "negative": (
+        Y,
+        with_row(3, [1.1, -0.2, 0.1]),
+        {},
+        "p",
+        (3,),
+        "`p` must not be negative; row 3 holds -0.2. If these are logits, pass logits=True.",
+    ),
+    "sum": (
+        Y,
+        with_row(1, [0.1, 0.73, 0.1]),
+        {},
+        "p",
+        (1,),
+        "`p` rows must sum to 1 within 1e-06; row 1 sums to 0.93. Pass normalize=True to rescale.",
+    ),
+    "many sums": (
+        Y,
+        GOOD * 2,
+        {},
+        "p",
+        (0, 1, 2),
+        "`p` rows must sum to 1 within 1e-06; rows 0, 1 and 2 sum to 2, 2 and 2 (4 rows in all). "
+        "Pass normalize=True to rescale.",
+    ),
+    "one-dimensional": (
+        Y,
+        GOOD[:, 0],
+        {},
+        "y",
+        (2,),
+        "`p` is one-dimensional, so it is P(class 1) of a binary problem and `y` must be 0 or 1; "
+        "row 2 holds 2. For K classes pass `p` with shape (N, K).",
+    ),
+    "one class": (
+        Y,
+        GOOD[:, :1],
+        {},
+        "p",
+        (),
+        "`p` must have at least two classes; its shape is (4, 1). "
+        "For a binary problem pass the probabilities of class 1 as a 1-D array.",
+    ),
+    "no rows": (Y[:0], GOOD[:0], {}, "p", (), "`p` has no rows; there is nothing to score."),
+    "three dimensions": (Y, GOOD[None], {}, "p", (), "`p` must have shape (N, K); its shape is (1, 4, 3)."),
+    "labels from 1": (
+        Y + 1,
+        GOOD,
+        {},
+        "y",
+        (2,),
+        "`y` must hold class positions from 0 to 2; row 2 holds 3. "
+        "The labels seem to count from 1: pass y - 1, or classes=range(1, K + 1).",
+    ),
+    "label K": (
+        [0, 1, 3, 0],
+        GOOD,
+        {},
+        "y",
+        (2,),
+        "`y` must hold class positions from 0 to 2; row 2 holds 3. Pass classes=[...] if these are labels.",
+    ),
+    "label -1": (
+        [0, 1, -1, 0],
+        GOOD,
+        {},
+        "y",
+        (2,),
+        "`y` must hold class positions from 0 to 2; row 2 holds -1. Pass classes=[...] if these are labels.",
+    ),
+    "half a label": (
+        [0, 1, 0.5, 0],
+        GOOD,
+        {},
+        "y",
+        (2,),
+        "`y` must hold class positions from 0 to 2; row 2 holds 0.5. Pass classes=[...] if these are labels.",
+    ),
+    "missing label": (
+        [0, 1, np.nan, 0],
+        GOOD,
+        {},
+        "y",
+        (2,),
+        "`y` must hold class positions from 0 to 2; row 2 holds nan. Pass classes=[...] if these are labels.",
+    ),
+    "text": (
+        ["a", "b", "c", "a"],
+        GOOD,
+        {},
+        "classes",
+        (),
+        "`y` holds labels ('a' in row 0), but the columns of `p` have no names. "
+        "Pass classes=[...] in the order of the columns of `p`.",
+    ),
+    "unknown label": (
+        ["a", "b", "x", "a"],
+        GOOD,
+        {"classes": ["a", "b", "c"]},
+        "y",
+        (2,),
+        "`y` must hold labels found in the classes ('a', 'b', 'c'); row 2 holds 'x'.",
+    ),
+    "classes too few": (
+        Y,
+        GOOD,
+        {"classes": ["a", "b"]},
+        "classes",
+        (),
+        "`classes` must name the 3 columns of `p` in order; it names 2.",
+    ),
+    "classes twice": (
+        Y,
+        GOOD,
+        {"classes": ["a", "b", "a"]},
+        "classes",
+        (),
+        "`classes` must be different from each other; 'a' stands there twice.",
+    ),
+    "two ones": (
+        [[1, 0, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0]],
+        GOOD,
+        {},
+        "y",
+        (1,),
+        "`y` rows must be one-hot: a single 1 and otherwise 0; row 1 holds [0, 1, 1].",
+    ),
+    "one-hot too wide": (
+        np.eye(4),
+        GOOD,
+        {},
+        "y",
+        (),
+        "`y` is 2-D, so its rows must be one-hot over the 3 classes; "
+        "its shape is (4, 4) and its type float64.",
+    ),
+    "negative weights": (
+        Y,
+        GOOD,
+        {"weights": [1, -1, 1, 1]},
+        "weights",
+        (1,),
+        "`weights` must be finite and not negative; row 1 holds -1.",
+    ),
+    "missing weights": (
+        Y,
+        GOOD,
+        {"weights": [1, np.nan, 1, 1]},
+        "weights",
+        (1,),
+        "`weights` must be finite and not negative; row 1 holds nan.",
+    ),
+    "zero weights": (Y, GOOD, {"weights": [0, 0, 0, 0]}, "weights", (), "`weights` must not all be zero."),
+    "too few weights": (
+        Y,
+        GOOD,
+        {"weights": [1, 2]},
+        "weights",
+        (),
+        "`weights` must be 4 numbers, one a row; its shape is (2,) and its type int64.",
+    ),
+    "objects": (
+        Y,
+        GOOD.astype(object),
+        {},
+        "p",
+        (),
+        "`p` must hold real numbers; its type is object.",
+    ),
+    "complex": (Y, GOOD + 0j, {}, "p", (), "`p` must hold real numbers; its type is complex128."),
+    "complex outcomes": (
+        Y + 0j,
+        GOOD,
+        {},
+        "y",
+        (),
+        "`y` must be class positions, labels or one-hot rows; its type is complex128.",
+    ),
+    "transposed": (
+        Y,
+        GOOD.T,
+        {},
+        "p",
+        (),
+        "`p` must have one row an outcome; it has 3 rows and `y` has 4. "
+        "`p` seems to be transposed: pass p.T.",
+    ),
+    "ragged": (
+        [0, 1],
+        [[0.5, 0.5], [1.0]],
+        {},
+        "p",
+        (),
+        "`p` is not rectangular: its rows differ in length.",
+    ),
+    "one outcome": (
+        0,
+        [0.5, 0.3, 0.2],
+        {},
+        "y",
+        (),
+        "`y` must have one outcome a row; for a single forecast pass [y] and [p].",
+    ),
+    "one forecast": (
+        [0],
+        [0.5, 0.3, 0.2],
+        {},
+        "p",
+        (),
+        "`p` must have one row an outcome; it has 3 rows and `y` has 1. "
+        "For a single forecast pass `p` as [p].",
+    ),
+    "binary above one": (
+        [0, 1],
+        [0.2, 1.4],
+        {},
+        "p",
+        (1,),
+        "`p` must hold probabilities of class 1 between 0 and 1; row 1 holds 1.4. "
+        "If these are logits, pass logits=True.",
+    ),
+    "nothing to normalize": (
+        [0],
+        [[0.0, 0.0]],
+        {"normalize": True},
+        "p",
+        (0,),
+        "`p` rows must have a positive sum; row 0 sums to 0.",
+    ),
+    "nan logits": (
+        [0],
+        [[np.nan, 0.0]],
+        {"logits": True},
+        "p",
+        (0,),
+        "`p` must hold logits that are finite or -inf, and at least one finite a row; row 0 holds nan.",
+    ),
+    "empty logits": (
+        [0],
+        [[-np.inf, -np.inf]],
+        {"logits": True},
+        "p",
+        (0,),
+        "`p` must hold logits that are finite or -inf, and at least one finite a row; "
+        "row 0 holds [-inf, -inf].",
+    ),
+    "both": (
+        [0],
+        [[0.5, 0.5]],
+        {"logits": True, "normalize": True},
+        "normalize",
+        (),
+        "Pass either normalize=True or logits=True, not both.",
+    ),
+    "lists as labels": (
+        np.array([["a"], None], dtype=object),
+        [[0.5, 0.5], [0.5, 0.5]],
+        {"classes": ["a", "b"]},
+        "y",
+        (),
+        "`y` holds values that cannot be labels (lists or the like).",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", [vx.brier, vx.evaluate], ids=["rule", "evaluate"])
+@pytest.mark.parametrize("case", CASES, ids=lambda name: name.replace(" ", "-"))
+def test_the_message(case, call):
+    y, p, options, argument, rows, message = CASES[case]
+    with pytest.raises(vx.InputError) as caught:
+        call(y, p, **options)
+    assert str(caught.value) == message
+    assert caught.value.argument == argument
+    assert caught.value.rows == rows
+
+
+def test_ordered_text_is_never_put_in_alphabetical_order():
+    y = ["mild", "none", "severe", "mild"]
+    for call in (vx.rps, vx.penalized(vx.rps), lambda *a, **k: vx.evaluate(*a, ordered=True, **k)):
+        with pytest.raises(vx.InputError, match="needs their order, which is never guessed"):
+            call(y, GOOD)
+    assert vx.rps(y, GOOD, classes=["none", "mild", "severe"]) > 0
+
+
+def test_column_names_are_no_order():
+    import pandas as pd
+
+    frame = pd.DataFrame(GOOD, columns=["mild", "none", "severe"])
+    y = ["mild", "none", "severe", "mild"]
+    assert vx.brier(y, frame) == vx.brier(Y, GOOD)
+    with pytest.raises(vx.InputError, match="lowest first"):
+        vx.rps(y, frame)
+
+
+@pytest.mark.parametrize("make", NAMESPACES, ids=lambda make: make.__name__)
+def test_every_array_library_is_checked(make):
+    with pytest.raises(vx.InputError, match=r"row 1 sums to 0\.9"):
+        vx.brier(make(Y), make(with_row(1, [0.1, 0.7, 0.1])))
+    with pytest.raises(vx.InputError, match="row 2 holds 3"):
+        vx.brier(make(np.array([0, 1, 3, 0])), make(GOOD))
+    with pytest.raises(vx.InputError, match="row 0 holds nan"):
+        vx.brier(make(Y), make(with_row(0, np.nan)))
+
+
+@pytest.mark.parametrize("fault", ["p", "y", "weights"])
+def test_the_compiled_path_is_checked(fault):
+    n = 200_000
+    y, p, w = np.zeros(n, int), np.full((n, 4), 0.25), np.ones(n)
+    row = 123_456
+    match fault:
+        case "p":
+            p[row, 2] = 0.5
+        case "y":
+            y[row] = 4
+        case "weights":
+            w[row] = -3
+    with pytest.raises(vx.InputError) as caught:
+        vx.evaluate(y, p, weights=w)
+    assert caught.value.argument == fault
+    assert caught.value.rows == (row,)
+    with pytest.raises(vx.InputError, match="must not all be zero"):
+        vx.brier(np.zeros(n, int), np.full((n, 4), 0.25), weights=np.zeros(n))
+
+
+def test_the_tolerance_goes_by_precision():
+    p = np.array([[0.5, 0.50005]])
+    assert vx.brier([0], p.astype(np.float32)) > 0
+    assert vx.brier([0], np.array([[0.5, 0.505]]).astype(np.float16)) > 0
+    with pytest.raises(vx.InputError, match="within 1e-06"):
+        vx.brier([0], p)
+    with pytest.raises(vx.InputError, match=r"within 0\.0001"):
+        vx.brier([0], np.array([[0.5, 0.51]]).astype(np.float32))
+
+
+def test_parameters_of_rules_are_checked():
+    for make in (
+        lambda: vx.Brier("double"),
+        lambda: vx.Log(base=1),
+        lambda: vx.Log(clip=0.7),
+        lambda: vx.SaRPS("eq8"),
+        lambda: vx.ZeroOne("lenient"),
+        lambda: vx.penalized(vx.brier, "max"),
+        lambda: vx.penalized(vx.brier, -1),
+        lambda: vx.penalized(vx.brier, float("nan")),
+        lambda: vx.penalized(vx.ranked_log),
+        lambda: vx.penalized("brier"),
+    ):
+        with pytest.raises(vx.RuleError):
+            make()
+
+
+def test_penalized_refuses_what_no_theorem_covers():
+    for improper in (vx.sa_rps, vx.abs_rps, vx.Log(clip=1e-7)):
+        with pytest.raises(vx.RuleError, match="needs a proper rule"):
+            vx.penalized(improper)
+    for nested in (vx.pbs, vx.zero_one):
+        with pytest.raises(vx.RuleError, match="adds nothing"):
+            vx.penalized(nested)
+
+
+def test_errors_survive_pickling():
+    import pickle
+
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(Y, GOOD * 2)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.argument, again.rows) == (str(caught.value), "p", (0, 1, 2))
+
+
+def test_errors_are_value_errors():
+    assert issubclass(vx.VeraxError, ValueError)

@@ -1,0 +1,174 @@
+"""Every container that people keep predictions in gives the same numbers, and stays where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+
+import verax as vx
+from cases import NAMESPACES, RULES, forecasts
+
+Y, P = forecasts(40, 3)
+NAMES = ["low", "mid", "high"]
+EXPECTED = vx.brier(Y, P)
+
+
+@pytest.mark.parametrize(
+    "p",
+    [
+        P.tolist(),
+        np.asfortranarray(P),
+        np.repeat(P, 2, axis=1)[:, ::2],
+        P[::-1][::-1],
+        P.astype(">f8"),
+        pd.DataFrame(P),
+        pd.DataFrame(P, columns=NAMES),
+        pl.DataFrame(P, schema=NAMES),
+        pa.table(dict(zip(NAMES, P.T, strict=True))),
+        pa.record_batch(dict(zip(NAMES, P.T, strict=True))),
+    ],
+    ids=lambda p: type(p).__module__ + "." + type(p).__name__,
+)
+def test_forecasts_in_any_container(p):
+    assert vx.brier(Y, p) == pytest.approx(EXPECTED, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        Y.tolist(),
+        tuple(Y),
+        Y.astype(np.uint8),
+        Y.astype(np.int16),
+        Y.astype(np.uint64),
+        Y.astype(float),
+        pd.Series(Y),
+        pd.Series(Y, dtype="Int64"),
+        pl.Series(Y),
+        pa.array(Y),
+        pa.chunked_array([Y[:7], Y[7:]]),
+        torch.tensor(Y),
+        np.eye(3, dtype=bool)[Y],
+        pd.DataFrame(np.eye(3)[Y]),
+    ],
+    ids=lambda y: type(y).__module__ + "." + type(y).__name__ + str(getattr(y, "dtype", "")),
+)
+def test_outcomes_in_any_container(y):
+    assert vx.brier(y, P) == EXPECTED
+    assert vx.brier(y, torch.tensor(P)) == pytest.approx(EXPECTED, rel=1e-14)
+
+
+LABELS = [NAMES[i] for i in Y]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        LABELS,
+        np.array(LABELS),
+        np.array(LABELS, dtype=object),
+        np.array(LABELS, dtype=np.dtypes.StringDType()),
+        pd.Series(LABELS),
+        pd.Series(LABELS, dtype="category"),
+        pd.Categorical(LABELS),
+        pl.Series(LABELS),
+        pl.Series(LABELS, dtype=pl.Categorical),
+        pa.array(LABELS),
+    ],
+    ids=lambda y: type(y).__module__ + "." + type(y).__name__ + str(getattr(y, "dtype", "")),
+)
+def test_labels_in_any_container(y):
+    assert vx.brier(y, P, classes=NAMES) == EXPECTED
+    assert vx.rps(y, P, classes=NAMES) == vx.rps(Y, P)
+    assert vx.brier(y, torch.tensor(P), classes=NAMES) == pytest.approx(EXPECTED, rel=1e-14)
+    assert vx.brier(y, pd.DataFrame(P, columns=NAMES)) == EXPECTED
+
+
+def test_columns_with_names_are_put_in_the_order_of_the_classes():
+    shuffled = pd.DataFrame(P, columns=NAMES)[["mid", "high", "low"]]
+    assert vx.rps(LABELS, shuffled, classes=NAMES) == vx.rps(Y, P)
+    with pytest.raises(vx.InputError, match="columns for some of the classes but none for high"):
+        vx.rps(LABELS, pd.DataFrame(P, columns=["low", "mid", "hihg"]), classes=NAMES)
+
+
+def test_integer_outcomes_are_positions_unless_the_classes_are_numbers():
+    assert vx.brier(Y, P, classes=NAMES) == EXPECTED
+    assert vx.brier(Y + 1, P, classes=[1, 2, 3]) == EXPECTED
+    assert vx.brier(2 - Y, P[:, ::-1], classes=[0, 1, 2]) == pytest.approx(EXPECTED, rel=1e-14)
+    assert vx.brier(Y, P[:, [2, 0, 1]], classes=[2, 0, 1]) == pytest.approx(EXPECTED, rel=1e-14)
+    assert vx.brier(Y / 2, P, classes=[0.0, 0.5, 1.0]) == EXPECTED
+    mixed = np.array(["low", 1, None], dtype=object)
+    assert vx.brier(mixed[Y], P, classes=list(mixed)) == EXPECTED
+
+
+def test_a_single_column_is_the_probability_of_class_1():
+    y, p = forecasts(30, 2)
+    assert vx.brier(y, p[:, 1]) == pytest.approx(vx.brier(y, p), rel=1e-12)
+    assert vx.brier(y == 1, pd.Series(p[:, 1])) == pytest.approx(vx.brier(y, p), rel=1e-12)
+    text = np.array(["no", "yes"])[y]
+    assert vx.brier(text, p[:, 1], classes=["no", "yes"]) == pytest.approx(vx.brier(y, p), rel=1e-12)
+
+
+def test_normalize_and_logits():
+    scaled = P * np.arange(1, 41)[:, None]
+    assert vx.brier(Y, scaled, normalize=True) == pytest.approx(EXPECTED, rel=1e-13)
+    with np.errstate(divide="ignore"):
+        logits = np.log(P) + np.arange(40)[:, None]
+    assert vx.brier(Y, logits, logits=True) == pytest.approx(EXPECTED, rel=1e-12)
+    assert vx.brier(Y, np.array([[1000.0, 0, -1000]] * 40), logits=True) == np.mean(2.0 * (Y != 0))
+    y, p = forecasts(30, 2, ties=False)
+    assert vx.log_score(y, np.log(p[:, 1] / p[:, 0]), logits=True) == pytest.approx(
+        vx.log_score(y, p), rel=1e-12
+    )
+
+
+def test_half_precision_is_scored_in_double():
+    half = P.astype(np.float16)
+    double = half.astype(np.float64)
+    by_hand = ((double - np.eye(3)[Y]) ** 2).sum(axis=1)
+    assert vx.brier.samples(Y, half).dtype == np.float64
+    assert vx.brier.samples(Y, half) == pytest.approx(by_hand, rel=1e-13)
+    assert vx.brier(Y, torch.tensor(P).bfloat16()) == pytest.approx(EXPECTED, rel=2e-2)
+
+
+@pytest.mark.parametrize("make", NAMESPACES, ids=lambda make: make.__name__)
+def test_weights_of_any_kind(make):
+    w = np.random.default_rng(0).exponential(size=40)
+    tolerance = 1e-6 if make.__name__ == "jax" else 1e-13
+    expected = vx.rps(Y, P, weights=w)
+    assert vx.rps(make(Y), make(P), weights=make(w)) == pytest.approx(expected, rel=tolerance)
+    assert vx.rps(make(Y), make(P), weights=pd.Series(w)) == pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if r.bounds(4)[1] < np.inf], ids=repr)
+def test_torch_differentiates_what_stays_on_its_device(rule):
+    y, p = forecasts(12, 4, ties=False)
+    z = torch.tensor(np.log(p), requires_grad=True)
+    losses = rule.samples(torch.tensor(y), z, logits=True)
+    assert losses.device == z.device
+    if rule.needs <= {"hit", "hit_lowest"}:
+        assert not losses.requires_grad
+        return
+    losses.sum().backward()
+    step = 1e-6
+    for i, j in ((0, 0), (3, 2), (7, 1)):
+        up, down = np.log(p), np.log(p)
+        up[i, j] += step
+        down[i, j] -= step
+        slope = (rule.samples(y, up, logits=True)[i] - rule.samples(y, down, logits=True)[i]) / (2 * step)
+        assert float(z.grad[i, j]) == pytest.approx(slope, abs=1e-7)
+
+
+def test_jax_differentiates():
+    import jax
+    import jax.numpy as jnp
+
+    y, p = forecasts(6, 3, ties=False)
+    gradient = jax.grad(lambda z: vx.rps.samples(y, z, logits=True).sum())(jnp.log(p))
+    z = torch.tensor(np.log(p), requires_grad=True)
+    vx.rps.samples(y, z, logits=True).sum().backward()
+    assert np.asarray(gradient) == pytest.approx(z.grad.numpy(), abs=1e-6)
