@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
-from itertools import combinations, permutations
+from functools import lru_cache
+from itertools import combinations, pairwise, permutations
 from math import comb, gcd, lcm
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from verax.errors import RuleError
+from verax.registry import name_of, parse
+from verax.rule import Rule
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 # The losses of (G, K) forecast rows for each of the K outcomes.
 Losses = Callable[[Floats], Floats]
 # A forecast as integers: its probabilities times their common denominator.
 Counts = tuple[int, ...]
 
+# By how much a loss must be smaller to be called smaller, relative to itself.
+MARGIN = 1e-9
+# By how much equal losses may differ, relative to the largest loss of the forecasts compared.
+ROUNDING = 1e-12
 # What the optimiser finds is rounded to the first of these denominators at which it persists.
 DENOMINATORS = (10, 20, 50, 100, 1000, 10_000, 1_000_000)
 
@@ -30,6 +39,7 @@ _RUNGS = range(2, 16)
 _BUMPS = (100, 1000, 1_000_000)
 _NUDGES = (100, 1000)
 _BASES = 20
+_LEAST_MOVE = 0.01
 _HUGE = 1e30
 
 
@@ -48,8 +58,8 @@ class Probes:
     """
 
     counts: Ints
-    grid: npt.NDArray[np.bool_]
-    core: npt.NDArray[np.bool_]
+    grid: Bools
+    core: Bools
     moves: Ints
     swaps: Ints
     ladders: Ints
@@ -57,7 +67,7 @@ class Probes:
     @property
     def totals(self) -> Ints:
         """The denominators: (G,)."""
-        return self.counts.sum(axis=1)
+        return np.asarray(self.counts.sum(axis=1))
 
     @property
     def p(self) -> Floats:
@@ -85,7 +95,7 @@ class Probes:
         )
 
 
-@cache
+@lru_cache(maxsize=16)
 def probes(n_classes: int, seed: int) -> Probes:
     """The forecasts that every rule is tried on."""
     lattice = list(_lattice(n_classes))
@@ -95,7 +105,7 @@ def probes(n_classes: int, seed: int) -> Probes:
     for (_, j), ladder in zip(pairs, ladders, strict=True):
         ladder.append(tuple(int(c == j) for c in range(n_classes)))
     random = list(_random(n_classes, seed))
-    bases = sorted(grid, key=_simplicity)[:_BASES] + [(1,) * n_classes] + random
+    bases = [*sorted(grid, key=_simplicity)[:_BASES], (1,) * n_classes, *random]
 
     steps = [(row, i, j, sum(row)) for row in lattice for i, j in pairs]
     nudges = [(row, i, j, parts) for row in bases for i, j in pairs for parts in _NUDGES]
@@ -138,7 +148,7 @@ def _lattice(n_classes: int) -> Iterator[Counts]:
     for units in range(1, depth + 1):
         for bars in combinations(range(units + n_classes - 1), n_classes - 1):
             edges = (-1, *bars, units + n_classes - 1)
-            yield tuple(b - a - 1 for a, b in zip(edges[:-1], edges[1:], strict=True))
+            yield tuple(b - a - 1 for a, b in pairwise(edges))
 
 
 def _at_corner(n_classes: int, i: int, j: int, total: int) -> Counts:
@@ -159,9 +169,7 @@ def _near_ties(n_classes: int, grid: set[Counts]) -> Iterator[Counts]:
             for bump, total in ((b, t) for b in members for t in _BUMPS):
                 share = (total - 1) // size
                 rest = total - (size - 1) * share
-                yield lowest_terms(
-                    [rest if c == bump else share * (c in members) for c in range(n_classes)]
-                )
+                yield lowest_terms([rest if c == bump else share * (c in members) for c in range(n_classes)])
     for row in grid:
         tied = [c for c, n in enumerate(row) if n == max(row)]
         for i, j in permutations(tied, 2):
@@ -222,3 +230,204 @@ def minimise(
         seed=rng,
     )
     return np.asarray(result.x, np.float64)
+
+
+# ---- what is searched -------------------------------------------------------------------------
+
+
+def losses_of(rule: object) -> tuple[str, Losses]:
+    """The name of what is to be certified, and its losses for every outcome."""
+    if isinstance(rule, str):
+        rule = parse(rule)
+    if isinstance(rule, Rule):
+        known = rule
+        return name_of(known), lambda p: np.asarray(known.by_outcome(p), np.float64)
+    if isinstance(rule, type) or not callable(rule):
+        raise RuleError(
+            "certify() takes a rule, the name of one, or a function f(y, p) that returns a loss, "
+            f"not {rule!r}."
+        )
+    f, name = rule, getattr(rule, "__name__", repr(rule))
+
+    def losses(rows: Floats) -> Floats:
+        return np.array([[_call(f, name, y, p.copy()) for y in range(len(p))] for p in rows], np.float64)
+
+    return name, losses
+
+
+def _call(f: Callable[..., Any], name: str, y: int, p: Floats) -> float:
+    try:
+        value = f(y, p)
+    except Exception as error:
+        raise _complaint(name, y, p, f"raised {type(error).__name__}: {error}") from error
+    try:
+        # float() would read texts, drop imaginary parts and unpack arrays of one number.
+        scalar = not (isinstance(value, str | bytes) or np.iscomplexobj(value) or np.ndim(value))
+        number = float(value) if scalar else np.nan
+    except (TypeError, ValueError):
+        number = np.nan
+    if np.isnan(number):
+        raise _complaint(name, y, p, f"returned {value!r}")
+    return number
+
+
+def _complaint(name: str, y: int, p: Floats, what: str) -> RuleError:
+    at = ", ".join(f"{x:.6g}" for x in p)
+    return RuleError(
+        f"{name} {what} at y={y}, p=({at}); it must return a real number for every outcome and forecast, "
+        "corners of the simplex included: float('inf') for minus the log of 0."
+    )
+
+
+# ---- the table of losses ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Exact forecasts with their losses for every outcome: what every property is decided on."""
+
+    probes: Probes
+    losses: Losses
+    p: Floats
+    loss: Floats
+    # The largest finite loss of each forecast: what rounding errors are relative to.
+    scale: Floats
+
+    @classmethod
+    def of(cls, forecasts: Probes, losses: Losses) -> Panel:
+        """The panel of some forecasts."""
+        loss = losses(forecasts.p)
+        return cls(forecasts, losses, forecasts.p, loss, magnitude(loss).max(axis=1))
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return int(self.loss.shape[1])
+
+    def negated(self) -> Panel:
+        """The panel of the function with the other sign."""
+        return replace(self, losses=lambda p: -self.losses(p), loss=-self.loss)
+
+
+def magnitude(x: Floats) -> Floats:
+    """Absolute values, 0 for infinities."""
+    return np.where(np.isfinite(x), np.abs(x), 0.0)
+
+
+def expected(loss: Floats, truth: Floats) -> Floats:
+    """The matrix product loss @ truth with 0 * inf = 0; NaN where both infinities can happen."""
+    value = np.where(np.isfinite(loss), loss, 0.0) @ truth
+    possible = (truth > 0).astype(float)
+    for infinity in (np.inf, -np.inf):
+        reached = (loss == infinity).astype(float) @ possible > 0
+        value = np.where(reached, value + infinity, value)
+    return np.asarray(value)
+
+
+def below(a: Floats, b: Floats, scale: Floats) -> Bools:
+    """Where a is smaller than b beyond doubt."""
+    return np.asarray(a < b - (MARGIN * np.maximum(magnitude(a), magnitude(b)) + ROUNDING * scale))
+
+
+def not_above(a: Floats, b: Floats, scale: Floats) -> Bools:
+    """Where a is at most b, up to rounding."""
+    return np.asarray(a <= b + ROUNDING * scale)
+
+
+def differ(a: Floats, b: Floats, scale: Floats) -> Bools:
+    """Where a and b are different beyond doubt."""
+    return below(a, b, scale) | below(b, a, scale)
+
+
+def away(y: Any, i: Ints, j: Ints) -> Bools:
+    """Whether class j is farther from y than class i, on the same side (or i is y)."""
+    return np.asarray(((y <= i) & (i < j)) | ((j < i) & (i <= y)))
+
+
+def by_mode(p: Any, loss: Floats) -> tuple[Bools, Floats, Floats]:
+    """Whether each mode is unique, the loss if it happens, and the losses if it does not (else inf)."""
+    mode = p.argmax(axis=1)[:, None]
+    unique = np.count_nonzero(p == p.max(axis=1, keepdims=True), axis=1) == 1
+    wrong = np.where(np.arange(p.shape[1]) == mode, np.inf, loss)
+    return np.asarray(unique), np.take_along_axis(loss, mode, axis=1)[:, 0], wrong
+
+
+# ---- between the exact forecasts -------------------------------------------------------------
+
+# A hunt lets the optimiser look for a counterexample and gives what it found at growing denominators.
+Hunt = Callable[[Panel, np.random.Generator], Iterator[Probes]]
+
+
+def hunt_dishonest(panel: Panel, rng: np.random.Generator) -> Iterator[Probes]:
+    """A forecast and a truth that it beats."""
+    k, size = panel.n_classes, 80
+
+    def excess(x: Floats) -> Floats:
+        p, q = to_simplex(x[:, :k]), to_simplex(x[:, k:])
+        loss = panel.losses(np.concatenate([p, q])).reshape(2, len(x), 1, k)
+        other, honest = expected(loss, q[:, :, None])[:, :, 0, 0]
+        distance = np.abs(p - q).sum(axis=1)
+        # The excess of an honest rule grows with the square, so this does not vanish near the truth.
+        return np.where(distance < 1e-3, np.inf, (other - honest) / distance**2)
+
+    truth, other = rng.dirichlet(np.ones(k), (2, size))
+    near = to_simplex(truth + rng.normal(0, 0.02, truth.shape))
+    start = np.where(np.arange(size)[:, None] % 2, near, other)
+    p, q = to_simplex(minimise(excess, np.concatenate([start, truth], axis=1), 40, rng).reshape(2, k))
+    for total in DENOMINATORS:
+        yield Probes.of([to_counts(p, total), to_counts(q, total)])
+
+
+def hunt_moves(panel: Panel, rng: np.random.Generator) -> Iterator[Probes]:
+    """A forecast that loses nothing when mass is moved away from the outcome."""
+    k, size = panel.n_classes, 80
+    pairs = np.argwhere(~np.eye(k, dtype=bool))
+
+    def read(x: Floats) -> tuple[Floats, Ints, Floats]:
+        # A forecast, one of the moves, and the mass to move: never so little that rounding hides it.
+        which = np.clip(x[:, k] * len(pairs), 0, len(pairs) - 1).astype(int)
+        return to_simplex(x[:, :k]), pairs[which], np.maximum(x[:, k + 1], _LEAST_MOVE)
+
+    def rise(x: Floats) -> Floats:
+        before, move, mass = read(x)
+        (i, j), rows, after = move.T, np.arange(len(x)), before.copy()
+        after[rows, i] -= mass
+        after[rows, j] += mass
+        enough = after[rows, i] >= 0
+        after[~enough] = before[~enough]
+        loss = panel.losses(np.concatenate([before, after])).reshape(2, len(x), k)
+        change = (loss[1] - loss[0]) / mass[:, None]
+        counts = enough[:, None] & away(np.arange(k), i[:, None], j[:, None]) & ~np.isnan(change)
+        return np.asarray(np.where(counts, change, np.inf).min(axis=1))
+
+    start = np.concatenate([rng.dirichlet(np.ones(k), size), rng.random((size, 2))], axis=1)
+    (p,), ((i, j),), (mass,) = read(minimise(rise, start, 30, rng)[None, :])
+    for total in DENOMINATORS:
+        before = to_counts(p, total)
+        after, amount = before.copy(), max(1, round(mass * total))
+        after[i] -= amount
+        after[j] += amount
+        if after[i] >= 0:
+            yield Probes.of([before, after], (int(i), int(j)))
+
+
+def hunt_modes(panel: Panel, rng: np.random.Generator) -> Iterator[Probes]:
+    """The worst forecast with the right mode and the best with a wrong one, beside the best known."""
+
+    def worst_correct(x: Floats) -> Floats:
+        p = to_simplex(x)
+        return -by_mode(p, panel.losses(p))[1]
+
+    def best_wrong(x: Floats) -> Floats:
+        p = to_simplex(x)
+        return np.asarray(by_mode(p, panel.losses(p))[2].min(axis=1))
+
+    unique, correct, wrong = by_mode(panel.probes.counts, panel.loss)
+    rows, found, known = np.flatnonzero(unique), [], []
+    for objective, value in ((worst_correct, -correct), (best_wrong, wrong.min(axis=1))):
+        best = rows[np.argsort(value[rows], kind="stable")[:30]]
+        known.append([int(n) for n in panel.probes.counts[best[0]]])
+        start = np.concatenate([panel.p[best], rng.dirichlet(np.ones(panel.n_classes), 30)])
+        found.append(to_simplex(minimise(objective, start, 20, rng)[None, :])[0])
+    for total in DENOMINATORS:
+        yield Probes.of([*(to_counts(p, total) for p in found), *known])

@@ -5,7 +5,8 @@ Use verax's own rules for anything else; each function here says what is wrong w
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from verax.rules import RPS, Brier, Log, RankedLog
 _KERAS_EPSILON = np.float32(1e-7)
 
 
-def pbs(y: object, p: object) -> float:
+def pbs(y: object, p: object, *, classes: Sequence[Hashable] | None = None) -> float:
     """Penalized Brier score as superior-scoring-rules 1.0.6 computes it.
 
     The Brier score is divided by K, but the penalty is (K-1)/K undivided: K times as heavy as in
@@ -31,13 +32,13 @@ def pbs(y: object, p: object) -> float:
     >>> round(compat.pbs(y, p), 6)
     0.015833
     """
-    truth, q = _float32(y, p)
+    truth, q = _float32(y, p, classes)
     n_classes = q.shape[1]
     brier = np.mean((truth - q) ** 2, axis=1, dtype=np.float32)
     return float(np.mean(brier + _beaten(truth, q) * np.float32((n_classes - 1) / n_classes)))
 
 
-def pll(y: object, p: object) -> float:
+def pll(y: object, p: object, *, classes: Sequence[Hashable] | None = None) -> float:
     """Penalized log loss as superior-scoring-rules 1.0.6 computes it, through Keras.
 
     Probabilities are divided by their sum and clipped to [1e-7, 1 - 1e-7], so a certain mistake
@@ -49,16 +50,16 @@ def pll(y: object, p: object) -> float:
     >>> round(compat.pll(y, p), 6)
     0.228393
     """
-    truth, q = _float32(y, p)
+    truth, q = _float32(y, p, classes)
     scaled = q / q.sum(axis=1, keepdims=True, dtype=np.float32)
     clipped = np.clip(scaled, _KERAS_EPSILON, np.float32(1) - _KERAS_EPSILON)
     log_loss = -np.sum(truth * np.log(clipped), axis=1, dtype=np.float32)
     return float(np.mean(log_loss + _beaten(truth, q) * np.float32(np.log(q.shape[1]))))
 
 
-def _float32(y: object, p: object) -> tuple[Any, Any]:
+def _float32(y: object, p: object, classes: Sequence[Hashable] | None) -> tuple[Any, Any]:
     """One-hot outcomes and probabilities in float32, after verax's own checks."""
-    forecasts = Forecasts(y, p)
+    forecasts = Forecasts(y, p, classes=classes)
     forecasts.check()
     batch = forecasts.batch(0, forecasts.n_rows)
     truth = np.eye(forecasts.n_classes, dtype=np.float32)[to_host(batch.y)]
@@ -96,6 +97,8 @@ def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
 
 
 def _factor(rule: Rule, to: Peer, n_classes: int) -> float:
+    if to not in get_args(Peer):
+        raise RuleError(f"`to` must be one of {', '.join(map(repr, get_args(Peer)))}, not {to!r}.")
     binary = n_classes == 2
     ours = rule.bounds(n_classes)[1]
     if isinstance(rule, Brier) and (to == "scikit-learn" or binary):

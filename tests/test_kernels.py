@@ -1,0 +1,195 @@
+"""Which path a call takes, that both agree, and that nothing depends on the compiler being there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import verax as vx
+from cases import forecasts
+from verax import _fusion, _kernels, rowstats
+from verax.claims import Holds, Properties
+from verax.rowstats import COMPILED_FROM, STATS, compute, scan
+from verax.tally import Tally
+
+UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)
+
+
+class Spy:
+    def __init__(self):
+        self.blocks = []
+
+    def visit(self, stats, batch, chunk):
+        self.blocks.append((stats.buffer is not None, len(batch.y)))
+
+
+def test_large_numpy_input_is_compiled_and_small_is_not():
+    k = 4
+    for n, compiled in ((COMPILED_FROM // k - 1, False), (COMPILED_FROM // k, True)):
+        y, p = forecasts(n, k)
+        visitors = scan(vx.Forecasts(y, p), {"rest_sq"}, Spy)
+        blocks = [block for visitor in visitors for block in visitor.blocks]
+        assert {path for path, _ in blocks} == {compiled}
+        assert sum(rows for _, rows in blocks) == n
+
+
+def test_the_default_call_uses_the_fused_kernel(monkeypatch):
+    y, p = forecasts(COMPILED_FROM // 4, 4, ties=False)
+    expected = vx.evaluate(y, p, ordered=True)
+    monkeypatch.setattr("verax.tally._block_sums", lambda *_: pytest.fail("the losses were not fused"))
+    monkeypatch.setattr("verax.rowstats._validate", lambda *_: pytest.fail("the rows were not compiled"))
+    again = vx.evaluate(y, p, ordered=True)
+    assert again.to_dict() == expected.to_dict()
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 40, 1000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_both_paths_give_the_same_statistics(k, dtype, layout):
+    y, p = forecasts(COMPILED_FROM // k + 1, k)
+    p = np.array(p, dtype=dtype, order=layout)
+    forecast = vx.Forecasts(y.astype(np.int32), p)
+    seen = {}
+
+    class Keep:
+        def visit(self, stats, batch, chunk):
+            assert stats.buffer is not None
+            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*STATS, "decision")}
+
+    scan(forecast, STATS, Keep)
+    for start in (0, max(seen)):
+        n = len(seen[start]["p_true"])
+        plain = compute(forecast.batch(start, start + n), {*STATS, "decision"})
+        for name, values in seen[start].items():
+            np.testing.assert_allclose(values, getattr(plain, name), rtol=2e-13, err_msg=name)
+
+
+@dataclass(frozen=True, repr=False)
+class Mine(vx.Rule):
+    """A rule that the fusion can translate: the squared miss of the outcome alone."""
+
+    name = "mine"
+    summary = "squared miss"
+    reference = "doi:none"
+    needs = frozenset()
+    properties = UNKNOWN
+
+    def formula(self, stats):
+        return (1 - stats.p_true) ** 2
+
+    def bounds(self, n_classes):
+        return 0.0, 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class Untraceable(Mine):
+    """A rule that it cannot: a comparison decides."""
+
+    def formula(self, stats):
+        return stats.xp.where(stats.p_true > 0.5, 0 * stats.p_true, 1 + 0 * stats.p_true)
+
+
+@pytest.mark.parametrize(("rule", "fused"), [(Mine(), True), (Untraceable(), False)])
+def test_a_rule_from_outside_runs_on_every_path(rule, fused):
+    y, p = forecasts(COMPILED_FROM // 3 + 1, 3)
+    assert (_fusion.fuse((rule,), 3, False) is not None) is fused
+    losses = rule.samples(y, p)
+    assert rule(y, p) == pytest.approx(losses.mean(), rel=1e-12)
+    assert rule.samples(y[:50], p[:50]) == pytest.approx(losses[:50], rel=1e-14)
+    assert vx.evaluate(y, p, rules=[rule, "brier"]).scores["mine"].proper == "unknown"
+
+
+def test_one_loop_serves_every_number_of_classes():
+    rules = tuple(vx.RULES.values())
+    kernels = {id(_fusion.fuse(rules, k, False)[0]) for k in (2, 3, 10, 1000)}
+    assert len(kernels) == 1
+
+
+def test_an_inner_loss_is_computed_once():
+    trace = _fusion._Trace()
+    stats = rowstats.RowStats(trace, 3, **{name: _fusion._Symbol(trace, name) for name in STATS})
+    stats.loss(vx.log_score)
+    stats.loss(vx.pll)
+    assert sum("math.log" in line for line in trace.lines) == 1
+
+
+def run(code, **environment):
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={"PATH": "", **environment},
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_everything_works_without_numba():
+    code = """
+import sys
+sys.modules["numba"] = None
+import numpy as np, verax as vx
+rng = np.random.default_rng(0)
+p = rng.dirichlet(np.ones(5), 150_000)
+y = rng.integers(0, 5, 150_000)
+print(repr(vx.evaluate(y, p, ordered=True)["rps"]), repr(float(vx.brier.samples(y, p).sum())))
+"""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(5), 150_000)
+    y = rng.integers(0, 5, 150_000)
+    assert len(p) * 5 >= COMPILED_FROM
+    without = [float(text) for text in run(code).split()]
+    assert without == pytest.approx([vx.rps(y, p), vx.brier.samples(y, p).sum()], rel=1e-12)
+
+
+def test_small_calls_do_not_wait_for_the_compiler():
+    code = """
+import sys, numpy as np, verax as vx
+p = np.random.default_rng(0).dirichlet(np.ones(5), 1000)
+vx.evaluate(np.zeros(1000, int), p, ordered=True)
+print("numba" in sys.modules)
+"""
+    assert run(code) == "False\n"
+
+
+def test_kernels_are_kept_between_processes(tmp_path):
+    code = """
+import numpy as np, verax as vx
+from verax import _fusion, _kernels
+p = np.random.default_rng(0).dirichlet(np.ones(5), 200_000)
+vx.evaluate(np.zeros(200_000, int), p, ordered=True)
+loop = _fusion.fuse(tuple(vx.RULES.values()), 5, False)[0]
+stats = _kernels.row_stats(ordinal=True, ranked_log=True)
+print(sum(len(kernel.stats.cache_hits) for kernel in (loop, stats, _kernels.count)))
+"""
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0\n"
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "3\n"
+
+
+def test_counting_kernel_counts_what_bincount_does():
+    rng = np.random.default_rng(0)
+    y, decision, w = rng.integers(0, 4, 500), rng.integers(0, 4, 500), rng.exponential(size=500)
+    p_true = rng.integers(0, 2, 500).astype(float)
+    table = np.zeros((4, 4))
+    assert _kernels.count(y, decision, p_true, w, table) == np.sum(p_true == 0)
+    np.testing.assert_allclose(table.ravel(), np.bincount(y * 4 + decision, w, 16), rtol=1e-13)
+
+
+def test_memory_does_not_grow_with_the_rows():
+    import tracemalloc
+
+    extra = []
+    for n in (300_000, 3_000_000):
+        p, y = np.full((n, 4), 0.25, np.float32), np.zeros(n, np.int32)
+        vx.brier(y, p)
+        tracemalloc.start()
+        Tally(list(vx.RULES.values()), 4).update(vx.Forecasts(y, p))
+        extra.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(extra) < 64e6
+    assert extra[1] < extra[0] + 2e6

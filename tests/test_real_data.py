@@ -1,0 +1,70 @@
+"""Scores on real predictions, against values computed independently (in each data set's README)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import verax as vx
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def load(folder, file):
+    path = DATA / folder / file
+    if not path.exists():
+        pytest.skip(f"{folder}/{file} is not here: the data are not part of the repository")
+    return np.load(path) if path.suffix == ".npz" else path
+
+
+def check(card, **expected):
+    for name, value in expected.items():
+        got = card.accuracy if name == "accuracy" else card[name]
+        assert got == pytest.approx(value, abs=0.6e-4), name
+
+
+def test_retinopathy_grades():
+    z = load("dr-aptos", "dr_aptos5.npz")
+    card = vx.evaluate(z["labels"], z["probs"], ordered=True)
+    check(card, accuracy=0.8373, log=0.4840, brier=0.2380, rps=0.0406)
+    assert card.class_counts.tolist() == [542, 111, 300, 58, 89]
+
+
+def test_cifar_10():
+    z = load("cifar10-vgg16", "cifar10_vgg16.npz")
+    card = vx.evaluate(z["labels"], z["probs"], ordered=True)
+    check(card, accuracy=0.9359, log=0.2571, brier=0.1054, rps=0.0201)
+
+
+@pytest.mark.parametrize(
+    ("file", "accuracy", "brier", "log"),
+    [("cifar100_vgg19_bn.npz", 0.7387, 0.4449, 1.8048), ("cifar100_resnet-20.npz", 0.6883, 0.4453, 1.2253)],
+)
+def test_cifar_100_logits(file, accuracy, brier, log):
+    z = load("cifar100", file)
+    check(vx.evaluate(z["labels"], z["logits"], logits=True), accuracy=accuracy, brier=brier, log=log)
+
+
+def test_rows_that_sum_to_1_00002():
+    z = load("label-errors", "imdb.npz")
+    p, y = z["probs"], z["labels"]
+    check(vx.evaluate(y, p, ordered=True), accuracy=0.8958, log=0.3006, brier=0.1590, rps=0.0795)
+    with pytest.raises(vx.InputError, match=r"sum to 1\.00002"):
+        vx.evaluate(y, p.astype(np.float64))
+
+
+def test_human_labels_with_zero_probabilities():
+    z = load("cifar10h-human", "cifar10h.npz")
+    card = vx.evaluate(z["labels"], z["counts"], normalize=True, ordered=True)
+    check(card, accuracy=0.9921, brier=0.0203, rps=0.0036)
+    assert (card["log"] == np.inf) == (card.n_zero_probability > 0)
+
+
+def test_bookmakers():
+    frame = pd.read_parquet(load("football-odds", "odds_6bookmakers.parquet"))
+    p = 1 / frame[["B365H", "B365D", "B365A"]].to_numpy(float)
+    card = vx.evaluate(frame["FTR"], p, normalize=True, ordered=True, classes=["H", "D", "A"])
+    check(card, accuracy=0.4949, log=1.0137, brier=0.6075, rps=0.2069)
