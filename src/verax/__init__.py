@@ -32,8 +32,8 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 
 if TYPE_CHECKING:
     import verax.compat as compat
-    from verax.evaluate import Scorecard, evaluate
     from verax.properties import Certificate, certify
+    from verax.scorecard import Scorecard, evaluate
 
 __version__ = "0.1.0"
 
@@ -76,14 +76,13 @@ __all__ = [
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
-    "Scorecard": "verax.evaluate",
+    "Scorecard": "verax.scorecard",
     "certify": "verax.properties",
-    "evaluate": "verax.evaluate",
+    "evaluate": "verax.scorecard",
 }
 
 
 def __getattr__(name: str) -> Any:
-    # A function shares its module's name (verax.evaluate), so what is found is kept under the name.
     if name == "compat":
         return import_module("verax.compat")
     if name in _LAZY:

@@ -25,10 +25,11 @@ Losses = Callable[[Floats], Floats]
 # A forecast as integers: its probabilities times their common denominator.
 Counts = tuple[int, ...]
 
-# By how much a loss must be smaller to be called smaller, relative to itself.
-MARGIN = 1e-9
-# By how much equal losses may differ, relative to the largest loss of the forecasts compared.
-ROUNDING = 1e-12
+# By how much a loss must be smaller to be called smaller: relative to itself, and to the largest
+# loss of the forecasts compared. By how much losses called equal may differ, relative to that.
+_MARGIN, _DOUBT, _ROUNDING = 1e-9, 1e-12, 1e-14
+# Between forecasts closer than this a smooth loss can vanish in rounding, so that equality says nothing.
+_APART = 0.005
 # What the optimiser finds is rounded to the first of these denominators at which it persists.
 DENOMINATORS = (10, 20, 50, 100, 1000, 10_000, 1_000_000)
 
@@ -50,15 +51,14 @@ class Probes:
     Attributes
     ----------
     counts : (G, K) row g is the forecast counts[g] / counts[g].sum().
-    grid : (G,) whether it belongs to the grid of small denominators.
-    core : (G,) whether it belongs to the grid or lies next to a corner, at 10^-2 to 10^-10.
+    core : (G,) whether it has a small denominator or lies next to a corner, at 10^-2 to 10^-10: those
+        of which all pairs are compared.
     moves : (M, 4) rows a and b and classes i and j: b is a after moving mass from i to j.
     swaps : (K-1, G) the row of the forecast with classes t and t+1 exchanged, -1 where there is none.
     ladders : (L, R) rows of forecasts that approach a corner, the corner itself last.
     """
 
     counts: Ints
-    grid: Bools
     core: Bools
     moves: Ints
     swaps: Ints
@@ -81,14 +81,12 @@ class Probes:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[int]], move: tuple[int, int] | None = None) -> Probes:
-        """A few forecasts, all counted as grid; `move` says from which class to which the first changed."""
+        """A few forecasts, all of them core; `move` says from which class to which the first changed."""
         unique = list(dict.fromkeys(lowest_terms(row) for row in rows))
-        here = np.ones(len(unique), bool)
         moves = [(0, 1, *move)] if move and len(unique) == 2 else []
         return cls(
             np.array(unique, np.int64),
-            here,
-            here,
+            np.ones(len(unique), bool),
             np.array(moves, np.int64).reshape(-1, 4),
             np.empty((0, len(unique)), np.int64),
             np.empty((0, 2), np.int64),
@@ -113,6 +111,9 @@ def probes(n_classes: int, seed: int) -> Probes:
     for row, i, j, parts in steps + nudges:
         if (to := _moved(row, i, j, parts)) is not None:
             moves[lowest_terms(row), to, i, j] = moves[to, lowest_terms(row), j, i] = None
+    for (i, j), (*rungs, corner) in zip(pairs, ladders, strict=True):
+        for rung in rungs:
+            moves[corner, rung, j, i] = moves[rung, corner, i, j] = None
 
     everything = grid | {row for ladder in ladders for row in ladder} | set(_near_ties(n_classes, grid))
     everything |= {row for move in moves for row in move[:2]}
@@ -122,7 +123,6 @@ def probes(n_classes: int, seed: int) -> Probes:
     core = grid | {row for ladder in ladders for row in ladder if sum(row) <= 10**10}
     return Probes(
         np.array(ordered, np.int64),
-        np.array([row in grid for row in ordered]),
         np.array([row in core for row in ordered]),
         np.array([(at[a], at[b], i, j) for a, b, i, j in moves], np.int64),
         np.array([[at.get(_swapped(row, t), -1) for row in ordered] for t in range(n_classes - 1)], np.int64),
@@ -326,17 +326,22 @@ def expected(loss: Floats, truth: Floats) -> Floats:
 
 def below(a: Floats, b: Floats, scale: Floats) -> Bools:
     """Where a is smaller than b beyond doubt."""
-    return np.asarray(a < b - (MARGIN * np.maximum(magnitude(a), magnitude(b)) + ROUNDING * scale))
+    return np.asarray(a < b - (_MARGIN * np.maximum(magnitude(a), magnitude(b)) + _DOUBT * scale))
 
 
-def not_above(a: Floats, b: Floats, scale: Floats) -> Bools:
-    """Where a is at most b, up to rounding."""
-    return np.asarray(a <= b + ROUNDING * scale)
+def equal(a: Floats, b: Floats, scale: Floats) -> Bools:
+    """Where a and b are the same up to rounding, or the same infinity."""
+    return np.asarray((a == b) | (np.abs(a - b) <= _ROUNDING * scale))
 
 
 def differ(a: Floats, b: Floats, scale: Floats) -> Bools:
     """Where a and b are different beyond doubt."""
     return below(a, b, scale) | below(b, a, scale)
+
+
+def apart(p: Floats, q: Floats) -> Bools:
+    """Where forecasts are far enough from each other for equal losses to mean something."""
+    return np.asarray(np.abs(p - q).sum(axis=-1) >= _APART)
 
 
 def away(y: Any, i: Ints, j: Ints) -> Bools:

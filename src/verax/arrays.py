@@ -16,14 +16,19 @@ from verax.errors import InputError
 Array = Any
 Namespace = Any
 
+# Arrays that do not name their namespace themselves, and containers that narwhals reads.
+_ARRAY_PACKAGES = frozenset({"torch", "cupy"})
 _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})
 
 
 def to_array(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:
     """Bring `x` to an array, without a copy where possible, with its column names if it has any."""
-    if isinstance(x, np.ndarray) or hasattr(x, "__array_namespace__") or _is_torch(x):
+    package = type(x).__module__.partition(".")[0]
+    if isinstance(x, np.ndarray) or hasattr(x, "__array_namespace__"):
         return x, None
-    if type(x).__module__.partition(".")[0] in _FRAME_PACKAGES:
+    if package in _ARRAY_PACKAGES and hasattr(x, "ndim"):
+        return x, None
+    if package in _FRAME_PACKAGES:
         return _from_frame(x, argument)
     try:
         return np.asarray(x), None
@@ -31,10 +36,6 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:
         raise InputError(
             f"`{argument}` is not rectangular: its rows differ in length.", argument=argument
         ) from None
-
-
-def _is_torch(x: object) -> bool:
-    return type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "requires_grad")
 
 
 def _from_frame(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:

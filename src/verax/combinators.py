@@ -44,9 +44,10 @@ class Penalized(Rule):
         if not isinstance(inner, Rule):
             raise RuleError(f"penalized() takes a rule, not {inner!r}.")
         if inner.properties.proper != Holds.ALWAYS:
+            extent = "not proper" if inner.properties.proper == Holds.NEVER else "proper for K=2 only"
             raise RuleError(
-                f"penalized() needs a proper rule, and {inner} is not: proper {inner.properties.proper}. "
-                "Adding a penalty would give a number that rewards dishonest forecasts."
+                f"penalized() needs a proper rule and {inner} is {extent}: "
+                "with a penalty, too, it would reward dishonest forecasts."
             )
         if isinstance(inner, (Penalized, ZeroOne)):
             raise RuleError(f"penalized() of {inner} adds nothing: the zero-one loss is in it already.")

@@ -21,17 +21,18 @@ from verax._search import (
     Hunt,
     Ints,
     Panel,
+    apart,
     away,
     below,
     by_mode,
     differ,
+    equal,
     expected,
     hunt_dishonest,
     hunt_modes,
     hunt_moves,
     losses_of,
     magnitude,
-    not_above,
     probes,
 )
 from verax.errors import RuleError
@@ -179,7 +180,7 @@ def _number(value: float, digits: int) -> str:
     if np.isfinite(value):
         simple = Fraction(value).limit_denominator(5000)
         # Fractions this small are at least 4e-8 apart, so agreement to 1e-13 is no accident.
-        if abs(float(simple) - value) <= 1e-13 * abs(value):
+        if abs(simple.numerator) < 10**5 and abs(float(simple) - value) <= 1e-13 * abs(value):
             return str(simple)
     return f"{value:.{digits}g}"
 
@@ -248,40 +249,44 @@ Found = tuple[Counterexample | None, int]
 
 
 def _proper(panel: Panel) -> Found:
-    return _dishonest(panel, panel.probes.core, below, "the truth should lose least")
+    return _dishonest(panel, "the truth should lose least", ties=False)
 
 
 def _strictly_proper(panel: Panel) -> Found:
-    return _dishonest(panel, panel.probes.grid, not_above, "the truth alone should lose least")
+    return _dishonest(panel, "the truth alone should lose least", ties=True)
 
 
-def _dishonest(panel: Panel, among: Bools, beats: Callable[..., Bools], reason: str) -> Found:
+def _dishonest(panel: Panel, reason: str, ties: bool) -> Found:
     """The simplest truth that another forecast beats, with the simple forecast that beats it most."""
-    # All pairs of the forecasts chosen.
-    rows = np.flatnonzero(among)
-    table = expected(panel.loss[rows], panel.p[rows].T)
-    honest = np.broadcast_to(table.diagonal(), table.shape)
-    scale = np.maximum(panel.scale[rows, None], panel.scale[rows])
-    at = np.nonzero(beats(table, honest, scale) & ~np.eye(len(rows), dtype=bool))
-    # Every forecast with its neighbours.
+    # All pairs of the core, then every forecast with its neighbours.
+    core = np.flatnonzero(panel.probes.core)
+    table = expected(panel.loss[core], panel.p[core].T)
+    gain = table.diagonal() - table
+    at = np.nonzero(_beats(panel, core[:, None], core, table, table.diagonal(), ties))
     truth, near = panel.probes.moves[:, 0], panel.probes.moves[:, 1]
     under = panel.p[truth][:, :, None]
     nearby, own = (expected(panel.loss[r][:, None, :], under)[:, 0, 0] for r in (near, truth))
-    wrong = beats(nearby, own, _scale(panel, near, truth))
+    wrong = _beats(panel, near, truth, nearby, own, ties)
 
-    checked = table.size - len(rows) + len(near)
-    forecasts = np.concatenate([rows[at[0]], near[wrong]])
-    truths = np.concatenate([rows[at[1]], truth[wrong]])
+    checked = table.size - len(core) + len(near)
+    truths = np.concatenate([core[at[1]], truth[wrong]])
     if not len(truths):
         return None, checked
-    simplest = truths.min()
-    first = truths == simplest
-    forecasts, gain = forecasts[first], np.concatenate([(honest - table)[at], (own - nearby)[wrong]])[first]
-    effort = np.searchsorted(_EFFORT, panel.probes.totals[forecasts])
+    first = truths == truths.min()
+    forecasts = np.concatenate([core[at[0]], near[wrong]])[first]
+    gains = np.concatenate([gain[at], (own - nearby)[wrong]])[first]
     # Rounded, so that of equally good forecasts the simplest comes first.
-    gain = np.round(gain / (magnitude(gain).max() or 1.0), 9)
-    best = np.lexsort([forecasts, -gain, effort])[0]
-    return _under_truth(panel, int(forecasts[best]), int(simplest), reason), checked
+    gains = np.round(gains / (magnitude(gains).max() or 1.0), 9)
+    effort = np.searchsorted(_EFFORT, panel.probes.totals[forecasts])
+    best = int(forecasts[np.lexsort([forecasts, -gains, effort])[0]])
+    return _under_truth(panel, best, int(truths.min()), reason), checked
+
+
+def _beats(panel: Panel, a: Ints, b: Ints, loss_a: Floats, loss_b: Floats, ties: bool) -> Bools:
+    """Where forecast a loses less than forecast b, or with `ties` as much."""
+    scale = _scale(panel, a, b)
+    less = below(loss_a, loss_b, scale)
+    return less | (equal(loss_a, loss_b, scale) & apart(panel.p[a], panel.p[b])) if ties else less
 
 
 def _local(panel: Panel) -> Found:
@@ -316,7 +321,7 @@ def _distance_sensitive(panel: Panel) -> Found:
         farther = away(y, i, j)
         rows, others = before[farther], after[farther]
         a, b = panel.loss[rows, y], panel.loss[others, y]
-        wrong = not_above(b, a, _scale(panel, rows, others)) & ~((a == b) & np.isinf(a))
+        wrong = _beats(panel, others, rows, b, a, ties=True) & ~((a == b) & np.isinf(a))
         pairs += _simplest(rows, others, (y, y), wrong)
         checked += len(rows)
     return _exhibit(panel, pairs or _plateaus(panel), "mass moved away from the outcome must cost"), checked
@@ -347,10 +352,10 @@ def _superior(panel: Panel) -> Found:
     best = np.minimum.accumulate(wrong[rows].min(axis=1))
     checked = len(rows) ** 2 * (panel.n_classes - 1)
     # Near a tie the two may come as close as they like; away from it they may not be equal.
-    equal = not_above(best, worst, np.maximum.accumulate(panel.scale[rows]))
-    equal &= panel.probes.totals[rows] <= 1000
-    clear = below(best, worst, np.zeros(1))
-    fails = np.flatnonzero(clear if clear.any() else equal)
+    scale = np.maximum.accumulate(panel.scale[rows])
+    touch = equal(best, worst, scale) & (panel.probes.totals[rows] <= 1000)
+    cross = below(best, worst, np.zeros(1))
+    fails = np.flatnonzero(cross if cross.any() else touch)
     if not len(fails):
         return None, checked
     until = rows[: fails[0] + 1]

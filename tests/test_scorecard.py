@@ -134,7 +134,7 @@ def test_frames(kind):
     y, p = forecasts(30, 4)
     frame = vx.evaluate(y, p).to_frame(kind)
     assert type(frame).__module__.startswith(kind)
-    assert [str(name) for name in frame["score"]][0] == "brier"
+    assert str(frame["score"][0]) == "brier"
     assert len(frame["score"]) == 7
 
 

@@ -47,7 +47,7 @@ def evaluate(
     >>> import verax as vx
     >>> card = vx.evaluate([0, 1, 2], [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]], ordered=True)
     >>> round(card["rps"], 4), card.accuracy
-    (0.1217, 1.0)
+    (0.105, 1.0)
     """
     chosen = _choose(rules, ordered)
     ordinal = ordered or any(rule.ordinal for rule in chosen)
@@ -268,7 +268,8 @@ class Scorecard:
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         align = (str.ljust, str.rjust, str.rjust, str.ljust, str.ljust, str.ljust)
         lines = [
-            "  ".join(put(*cell) for put, *cell in zip(align, row, widths, strict=True)) for row in cells
+            "  ".join(put(text, width) for put, text, width in zip(align, row, widths, strict=True))
+            for row in cells
         ]
         rule = "-" * max(len(line.rstrip()) for line in lines)
         table = [lines[0], rule, *lines[1:], rule]

@@ -1,0 +1,40 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := $(shell find src -name '*.py') pyproject.toml README.md
+
+.PHONY: help demo test lint bench clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+demo: .venv/installed ## score a classifier trained on the spot
+	@$(BIN)/python -m verax.demo
+
+test: .venv/tools lint ## lint, types and tests, on the built wheel
+	$(BIN)/python -m pytest -q -n 2
+
+lint: .venv/tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/tools ## speed and memory against the peers
+	$(BIN)/python benchmarks/core.py
+
+clean: ## remove the environment and all caches
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+# The package as users get it: built as a wheel, then installed.
+.venv/installed: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet .
+	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall .
+	@touch $@
+
+.venv/tools: .venv/installed
+	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
