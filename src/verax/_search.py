@@ -34,14 +34,15 @@ _APART = 0.005
 DENOMINATORS = (10, 20, 50, 100, 1000, 10_000, 1_000_000)
 
 # The grid goes as deep as this many lattice points allow, which is denominator 15 for three classes.
-_GRID_POINTS = 1000
-_DEEPEST = 20
+_GRID_POINTS, _DEEPEST = 1000, 20
+# Towards a corner by powers of ten; 10^15 is the last that a double holds with its neighbours.
 _RUNGS = range(2, 16)
+# Ties are broken by about one part in these many.
 _BUMPS = (100, 1000, 1_000_000)
-_NUDGES = (100, 1000)
-_BASES = 20
-_LEAST_MOVE = 0.01
-_HUGE = 1e30
+# This many simple and as many random forecasts get neighbours, one part in these many away.
+_BASES, _NUDGES = 20, (100, 1000)
+# The optimiser moves at least this mass, and takes this for infinity.
+_LEAST_MOVE, _HUGE = 0.01, 1e30
 
 
 @dataclass(frozen=True)
@@ -367,18 +368,21 @@ def hunt_dishonest(panel: Panel, rng: np.random.Generator) -> Iterator[Probes]:
     """A forecast and a truth that it beats."""
     k, size = panel.n_classes, 80
 
+    def read(x: Floats) -> tuple[Floats, Floats]:
+        # A truth and a forecast in any direction from it, as near as 10^-4 or as far as there is room.
+        q, reach = to_simplex(x[:, :k]), 10 ** (-4 * np.clip(x[:, -1:], 0, 1))
+        return to_simplex(q + reach * (x[:, k:-1] - x[:, k:-1].mean(axis=1, keepdims=True))), q
+
     def excess(x: Floats) -> Floats:
-        p, q = to_simplex(x[:, :k]), to_simplex(x[:, k:])
+        p, q = read(x)
         loss = panel.losses(np.concatenate([p, q])).reshape(2, len(x), 1, k)
         other, honest = expected(loss, q[:, :, None])[:, :, 0, 0]
         distance = np.abs(p - q).sum(axis=1)
         # The excess of an honest rule grows with the square, so this does not vanish near the truth.
-        return np.where(distance < 1e-3, np.inf, (other - honest) / distance**2)
+        return np.where(distance < 1e-4, np.inf, (other - honest) / distance**2)
 
-    truth, other = rng.dirichlet(np.ones(k), (2, size))
-    near = to_simplex(truth + rng.normal(0, 0.02, truth.shape))
-    start = np.where(np.arange(size)[:, None] % 2, near, other)
-    p, q = to_simplex(minimise(excess, np.concatenate([start, truth], axis=1), 40, rng).reshape(2, k))
+    start = np.concatenate([rng.dirichlet(np.ones(k), size), rng.random((size, k + 1))], axis=1)
+    (p,), (q,) = read(minimise(excess, start, 40, rng)[None, :])
     for total in DENOMINATORS:
         yield Probes.of([to_counts(p, total), to_counts(q, total)])
 

@@ -107,7 +107,7 @@ class Finding:
 
 
 def _verdict(name: str) -> Any:
-    return property(lambda self: self.findings[name].holds, doc=f"Whether the rule is {name}.")
+    return property(lambda self: self.findings[name].holds, doc=f"Whether it is {name.replace('_', ' ')}.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -352,9 +352,9 @@ def _superior(panel: Panel) -> Found:
     best = np.minimum.accumulate(wrong[rows].min(axis=1))
     checked = len(rows) ** 2 * (panel.n_classes - 1)
     # Near a tie the two may come as close as they like; away from it they may not be equal.
-    scale = np.maximum.accumulate(panel.scale[rows])
+    scale = np.minimum.accumulate(panel.scale[rows])
     touch = equal(best, worst, scale) & (panel.probes.totals[rows] <= 1000)
-    cross = below(best, worst, np.zeros(1))
+    cross = below(best, worst, scale)
     fails = np.flatnonzero(cross if cross.any() else touch)
     if not len(fails):
         return None, checked
