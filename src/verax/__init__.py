@@ -32,6 +32,7 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 
 if TYPE_CHECKING:
     import verax.compat as compat
+    from verax.decisions import decide, expected_cost, kappa
     from verax.properties import Certificate, certify
     from verax.scorecard import Scorecard, evaluate
 
@@ -60,7 +61,10 @@ __all__ = [
     "brier",
     "certify",
     "compat",
+    "decide",
     "evaluate",
+    "expected_cost",
+    "kappa",
     "log_score",
     "parse",
     "pbs",
@@ -78,7 +82,10 @@ _LAZY = {
     "Certificate": "verax.properties",
     "Scorecard": "verax.scorecard",
     "certify": "verax.properties",
+    "decide": "verax.decisions",
     "evaluate": "verax.scorecard",
+    "expected_cost": "verax.decisions",
+    "kappa": "verax.decisions",
 }
 
 
