@@ -32,7 +32,9 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 
 if TYPE_CHECKING:
     import verax.compat as compat
+    from verax.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.decisions import decide, expected_cost, kappa
+    from verax.inspection import worst
     from verax.properties import Certificate, certify
     from verax.scorecard import Scorecard, evaluate
 
@@ -50,6 +52,8 @@ __all__ = [
     "MissingPackageError",
     "ParseError",
     "RankedLog",
+    "RetentionCurve",
+    "RetentionCurves",
     "Rule",
     "RuleError",
     "SaRPS",
@@ -71,21 +75,29 @@ __all__ = [
     "penalized",
     "pll",
     "ranked_log",
+    "retention",
     "rps",
     "sa_rps",
+    "selective",
     "spherical",
+    "worst",
     "zero_one",
 ]
 
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
+    "RetentionCurve": "verax.curves",
+    "RetentionCurves": "verax.curves",
     "Scorecard": "verax.scorecard",
     "certify": "verax.properties",
     "decide": "verax.decisions",
     "evaluate": "verax.scorecard",
     "expected_cost": "verax.decisions",
     "kappa": "verax.decisions",
+    "retention": "verax.curves",
+    "selective": "verax.curves",
+    "worst": "verax.inspection",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.arrays import Array, kind_of, to_array, to_host, widen
+from verax.arrays import Array, device_of, kind_of, move_like, namespace_of, to_array, to_host, widen
 from verax.errors import InputError, RuleError
 from verax.forecasts import Forecasts
 from verax.outcomes import Outcomes, check_classes
@@ -76,17 +76,21 @@ def decide(p: object, *, costs: CostsLike | None = None) -> Array:
     raw, _ = to_array(p, "p")
     forecasts = Forecasts(np.zeros(int(raw.shape[0]) if raw.ndim else 0, np.int64), raw)
     forecasts.check()
-    xp = forecasts.xp
-    rows = widen(forecasts.batch(0, forecasts.n_rows).p)
+    return cheapest(widen(forecasts.batch(0, forecasts.n_rows).p), costs)
+
+
+def cheapest(p: Array, costs: CostsLike | None) -> Array:
+    """The decision for each of some valid (N, K) rows, as `decide` makes it."""
+    xp, k = namespace_of(p), int(p.shape[1])
     if costs is None:
-        value, best = -rows, -xp.max(rows, axis=1, keepdims=True)
+        value, best = -p, -xp.max(p, axis=1, keepdims=True)
     else:
-        value = rows @ xp.asarray(cost_matrix(costs, forecasts.n_classes), dtype=rows.dtype)
+        value = p @ move_like(cost_matrix(costs, k), p)
         # Equal costs that differ by rounding alone are a tie.
         best = xp.min(value, axis=1, keepdims=True)
         best = best + 1e-14 * xp.maximum(xp.abs(best), xp.ones_like(best))
-    columns = xp.arange(forecasts.n_classes)[None, :]
-    return xp.min(xp.where(value <= best, columns, forecasts.n_classes), axis=1)
+    columns = xp.arange(k, device=device_of(p))[None, :]
+    return xp.min(xp.where(value <= best, columns, k), axis=1)
 
 
 def count_decisions(
