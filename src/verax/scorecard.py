@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from verax.forecasts import Forecasts
 from verax.registry import RULES, name_of, parse
 from verax.resample import percentile_interval, resampled_counts
 from verax.rule import Rule
+from verax.tables import html_table, text_table
 from verax.tally import Counts, Tally
 
 LOWER, HIGHER = "lower is better", "higher is better"
@@ -389,28 +389,14 @@ class Scorecard:
         return notes
 
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-        align = (str.ljust, str.rjust, str.rjust, str.ljust, str.ljust, str.ljust)
-        lines = [
-            "  ".join(put(text, width) for put, text, width in zip(align, row, widths, strict=True))
-            for row in cells
-        ]
-        rule = "-" * max(len(line.rstrip()) for line in lines)
-        table = [lines[0], rule, *lines[1:], rule]
-        return "\n".join(line.rstrip() for line in [self._heading(), *table, *self._notes()])
+        header, *body = text_table(self._cells(), right=(1, 2))
+        rule = "-" * max(len(line) for line in [header, *body])
+        return "\n".join([self._heading(), header, rule, *body, rule, *self._notes()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        header, *body = self._cells()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        rows = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in body)
-        notes = "<br>".join(html.escape(note) for note in self._notes())
-        return (
-            f"<table><caption>{html.escape(self._heading())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{notes}</p>"
-        )
+        return html_table(self._cells(), caption=self._heading(), notes=self._notes())
 
 
 def _texts(score: Score) -> tuple[str, str]:
