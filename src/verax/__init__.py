@@ -32,8 +32,11 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 
 if TYPE_CHECKING:
     import verax.compat as compat
+    from verax.binning import ece
     from verax.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.decisions import decide, expected_cost, kappa
+    from verax.decomposition import Components, Decomposition, decompose
+    from verax.diagrams import Reliability, ReliabilityCurve, reliability
     from verax.inspection import worst
     from verax.properties import Certificate, certify
     from verax.scorecard import Scorecard, evaluate
@@ -46,12 +49,16 @@ __all__ = [
     "AbsRPS",
     "Brier",
     "Certificate",
+    "Components",
+    "Decomposition",
     "Forecasts",
     "InputError",
     "Log",
     "MissingPackageError",
     "ParseError",
     "RankedLog",
+    "Reliability",
+    "ReliabilityCurve",
     "RetentionCurve",
     "RetentionCurves",
     "Rule",
@@ -66,6 +73,8 @@ __all__ = [
     "certify",
     "compat",
     "decide",
+    "decompose",
+    "ece",
     "evaluate",
     "expected_cost",
     "kappa",
@@ -75,6 +84,7 @@ __all__ = [
     "penalized",
     "pll",
     "ranked_log",
+    "reliability",
     "retention",
     "rps",
     "sa_rps",
@@ -87,14 +97,21 @@ __all__ = [
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
+    "Components": "verax.decomposition",
+    "Decomposition": "verax.decomposition",
+    "Reliability": "verax.diagrams",
+    "ReliabilityCurve": "verax.diagrams",
     "RetentionCurve": "verax.curves",
     "RetentionCurves": "verax.curves",
     "Scorecard": "verax.scorecard",
     "certify": "verax.properties",
     "decide": "verax.decisions",
+    "decompose": "verax.decomposition",
+    "ece": "verax.binning",
     "evaluate": "verax.scorecard",
     "expected_cost": "verax.decisions",
     "kappa": "verax.decisions",
+    "reliability": "verax.diagrams",
     "retention": "verax.curves",
     "selective": "verax.curves",
     "worst": "verax.inspection",

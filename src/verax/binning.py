@@ -1,0 +1,92 @@
+"""Expected calibration error: calibration measured in bins, for those who must report it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.cuts import Rows
+from verax.errors import InputError, RuleError
+from verax.forecasts import Forecasts
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def ece(
+    y: object,
+    p: object,
+    *,
+    bins: int = 15,
+    kind: Literal["confidence", "classwise"] = "confidence",
+    binning: Literal["width", "mass"] = "width",
+    classes: Sequence[Hashable] | None = None,
+    weights: object | None = None,
+    normalize: bool = False,
+    logits: bool = False,
+) -> float:
+    """Expected calibration error: the mean gap between forecast and frequency over bins. Lower is better.
+
+    From 0 to 1. **Not a proper score, and not even a property of the forecast alone.** The constant
+    forecast of the base rates has an error of 0 and says nothing; other bins give other numbers; and in
+    bins with few rows noise counts as error. Report it where you must, beside a proper score; to see
+    calibration use `decompose` and `reliability`, which need no bins.
+
+    Parameters
+    ----------
+    y, p, classes, weights, normalize, logits : as for `evaluate`.
+    bins : how many.
+    kind : "confidence", the probability of the most likely class (the lowest index where several
+        are) against the share of rows where it was right; "classwise", the probability of each class
+        against its frequency, averaged over the classes.
+    binning : "width", bins of equal width, the upper end included; "mass", bins of equal weight, equal
+        forecasts always in the same one.
+
+    References
+    ----------
+    Guo et al. (2017), arXiv:1706.04599, for "confidence"; Kull et al. (2019), arXiv:1910.12656, for
+    "classwise"
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.4, 0.6]]
+    >>> round(vx.ece(y, p), 4), round(vx.ece(y, p, bins=1), 4)
+    (0.125, 0.025)
+    >>> vx.ece([0, 0, 0, 1], [[0.75, 0.25]] * 4)
+    0.0
+    """
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        raise InputError(f"`bins` must be a whole number of at least 1, not {bins!r}.", argument="bins")
+    if kind not in ("confidence", "classwise"):
+        raise RuleError(f"`kind` must be 'confidence' or 'classwise', not {kind!r}.")
+    if binning not in ("width", "mass"):
+        raise RuleError(f"`binning` must be 'width' or 'mass', not {binning!r}.")
+    rows = Rows.of(Forecasts(y, p, classes=classes, weights=weights, normalize=normalize, logits=logits), [])
+    w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
+    if kind == "confidence":
+        given = rows.p[np.arange(len(rows.y)), rows.decisions]
+        return _gap(given, rows.decisions == rows.y, w, bins, binning)
+    gaps = [_gap(rows.p[:, k], rows.y == k, w, bins, binning) for k in range(rows.n_classes)]
+    return float(np.mean(gaps))
+
+
+def _gap(given: Floats, happened: Any, w: Floats, bins: int, binning: str) -> float:
+    """The mean over the bins of how far the sums of forecasts and of events are apart."""
+    found = _by_width(given, bins) if binning == "width" else _by_mass(given, w, bins)
+    gaps = np.bincount(found, w * (given - happened), bins)
+    return float(np.abs(gaps).sum() / w.sum())
+
+
+def _by_width(given: Floats, bins: int) -> Any:
+    # A forecast on an edge belongs below it; 0 belongs to the first bin.
+    edges = np.arange(1, bins) / bins
+    return np.searchsorted(edges, given, side="left")
+
+
+def _by_mass(given: Floats, w: Floats, bins: int) -> Any:
+    values, pools = np.unique(given, return_inverse=True)
+    mass = np.bincount(pools, w, len(values))
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    return np.minimum((bins * middle).astype(np.int64), bins - 1)[pools]

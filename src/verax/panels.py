@@ -1,0 +1,98 @@
+"""Reliability diagrams as small multiples: a panel a class or threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from verax.figures import COLOURS
+
+if TYPE_CHECKING:
+    from verax.diagrams import Reliability, ReliabilityCurve
+
+MOST_PANELS = 20
+_BARS = 0.2
+
+
+def draw_reliability(diagram: Reliability, curves: Sequence[ReliabilityCurve]) -> Any:
+    """All curves in one figure: diagonal, band, curve, histogram, components."""
+    import matplotlib.pyplot as plt
+
+    shown = list(curves)
+    if len(shown) > MOST_PANELS:
+        worst = sorted(shown, key=lambda curve: -curve.components.miscalibration)[:MOST_PANELS]
+        shown = [curve for curve in shown if curve in worst]
+    n_rows, n_columns = _grid(len(shown))
+    side = {1: 3.8, 2: 3.2, 3: 2.7}.get(n_columns, 2.2)
+    figure, axes = plt.subplots(
+        n_rows,
+        n_columns,
+        figsize=(side * n_columns + 0.5, side * n_rows + 0.5),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    tallest = max(float(curve.histogram.max()) for curve in shown)
+    for ax, curve in zip(axes.flat, shown, strict=False):
+        _panel(ax, curve, tallest, small=n_columns > 3)
+        ax.set_title(f"y {curve.name}" if diagram.ordered else curve.name, fontsize=9)
+    for ax in axes.flat[len(shown) :]:
+        ax.set_visible(False)
+    for i in range(len(shown)):
+        # The lowest panel of each column has the numbers, also above an empty place.
+        axes.flat[i].tick_params(labelbottom=i + n_columns >= len(shown))
+    figure.supxlabel("forecast probability", fontsize=10)
+    figure.supylabel("frequency of the event", fontsize=10)
+    if len(shown) < len(curves):
+        figure.suptitle(f"the {len(shown)} of {len(curves)} with the largest miscalibration", fontsize=10)
+    return figure
+
+
+def _grid(n: int) -> tuple[int, int]:
+    """Rows and columns: few empty places, at most five columns."""
+    if n <= 3:
+        return 1, n
+    if n <= 6:
+        return 2, math.ceil(n / 2)
+    columns = min((5, 4, 3), key=lambda c: -n % c)
+    return math.ceil(n / columns), columns
+
+
+def _panel(ax: Any, curve: ReliabilityCurve, tallest: float, *, small: bool) -> None:
+    colour = COLOURS[0]
+    edges = np.linspace(0, 1, len(curve.histogram) + 1)
+    heights = _BARS * curve.histogram / tallest
+    ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color="#cccccc", linewidth=0, zorder=1)
+    ax.plot([0, 1], [0, 1], color="#777777", linewidth=0.8, linestyle="--", zorder=2)
+    if curve.band is not None:
+        ax.fill_between(curve.forecast, *curve.band, color=colour, alpha=0.18, linewidth=0, zorder=2)
+    x, y = _corners(curve)
+    marker = "o" if len(curve.forecast) <= 30 else None
+    ax.plot(x, y, color=COLOURS[1], linewidth=1.5, marker=marker, markersize=3, zorder=3)
+    parts = curve.components
+    text = "\n".join(
+        f"{name} {value:z.4f}"
+        for name, value in (
+            ("MCB", parts.miscalibration),
+            ("DSC", parts.discrimination),
+            ("UNC", parts.uncertainty),
+        )
+    )
+    ax.text(0.04, 0.96, text, transform=ax.transAxes, va="top", fontsize=6.5 if small else 8, zorder=4)
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    ax.tick_params(labelsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _corners(curve: ReliabilityCurve) -> tuple[Any, Any]:
+    """The first and last point of every flat stretch: all that a line needs of a million."""
+    y = curve.frequency
+    step = np.flatnonzero(np.diff(y))
+    if len(y) <= 30:
+        return curve.forecast, y
+    ends = np.unique(np.concatenate([[0], step, step + 1, [len(y) - 1]]))
+    return curve.forecast[ends], y[ends]
