@@ -109,7 +109,8 @@ def events(forecasts: Forecasts, rows: Rows, how: Split) -> Iterator[Event]:
     k = rows.n_classes
     labels = range(k) if forecasts.classes is None else forecasts.classes
     names = [str(label) for label in labels]
-    p = np.asfortranarray(rows.p)
+    # By column, and in double precision where the forecasts' device has none.
+    p = np.asfortranarray(rows.p, dtype=np.float64)
     below = _running(p)
     # With two classes and the log score, the one event says all.
     first, last = (0, k - 1) if how.thresholds else (int(k == 2 and how.binary == "log"), k)

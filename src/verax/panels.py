@@ -30,7 +30,7 @@ def draw_reliability(diagram: Reliability, curves: Sequence[ReliabilityCurve]) -
     figure, axes = plt.subplots(
         n_rows,
         n_columns,
-        figsize=(side * n_columns + 0.5, side * n_rows + 0.5),
+        figsize=(side * n_columns + 0.5, side * n_rows + 0.7),
         sharex=True,
         sharey=True,
         squeeze=False,
@@ -39,14 +39,17 @@ def draw_reliability(diagram: Reliability, curves: Sequence[ReliabilityCurve]) -
     tallest = max(float(curve.histogram.max()) for curve in shown)
     for ax, curve in zip(axes.flat, shown, strict=False):
         _panel(ax, curve, tallest, small=n_columns > 3)
-        ax.set_title(f"y {curve.name}" if diagram.ordered else curve.name, fontsize=9)
+        ax.set_title(f"y {curve.name}" if diagram.ordered else f"class {curve.name}", fontsize=9)
     for ax in axes.flat[len(shown) :]:
         ax.set_visible(False)
     for i in range(len(shown)):
         # The lowest panel of each column has the numbers, also above an empty place.
         axes.flat[i].tick_params(labelbottom=i + n_columns >= len(shown))
-    figure.supxlabel("forecast probability", fontsize=10)
-    figure.supylabel("frequency of the event", fontsize=10)
+    note = "bars: how often each was forecast"
+    if diagram.resamples:
+        note = f"band: {100 * diagram.confidence:g}% of calibrated forecasts; {note}"
+    figure.supxlabel(f"forecast probability\n({note})", fontsize=8)
+    figure.supylabel("frequency of the event", fontsize=8)
     if len(shown) < len(curves):
         figure.suptitle(f"the {len(shown)} of {len(curves)} with the largest miscalibration", fontsize=10)
     return figure
@@ -83,8 +86,9 @@ def _panel(ax: Any, curve: ReliabilityCurve, tallest: float, *, small: bool) -> 
         )
     )
     ax.text(0.04, 0.96, text, transform=ax.transAxes, va="top", fontsize=6.5 if small else 8, zorder=4)
-    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    ax.tick_params(labelsize=8)
+    ax.set(xlim=(-0.02, 1.02), ylim=(0, 1.02), aspect="equal")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"], fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
 
 
