@@ -100,9 +100,8 @@ def _curve(
     forecast, weight = event.values[fit.kept], cells[fit.kept].sum(axis=1)
     band = None
     if resamples:
-        band = percentile_interval(
-            _draws(event, forecast, weight, fit.kept, rows, resamples, rng), confidence
-        )
+        drawn, cell = _draws(event, forecast, weight, fit.kept, rows, resamples, rng)
+        band = percentile_interval(drawn, confidence)[:, cell]
     # A forecast may exceed one by the tolerance for sums.
     histogram, _ = np.histogram(np.clip(forecast, 0, 1), _HISTOGRAM_BINS, (0, 1), weights=weight)
     components = Components(
@@ -121,9 +120,11 @@ def _draws(
     rows: Rows,
     resamples: int,
     rng: np.random.Generator,
-) -> Floats:
-    """Curves that calibrated forecasts with these values would show, (resamples, P)."""
-    # Neighbours are drawn together where there are very many.
+) -> tuple[Floats, Any]:
+    """Curves that calibrated forecasts with these values would show, and which column each value has.
+
+    Where there are very many values, neighbours are drawn together and share a column.
+    """
     share = (np.cumsum(weight) - weight / 2) / weight.sum()
     cell = np.arange(len(weight)) if len(weight) <= _BAND_CELLS else (_BAND_CELLS * share).astype(np.int64)
     _, cell = np.unique(cell, return_inverse=True)
@@ -143,7 +144,7 @@ def _draws(
             hit = rng.random(len(w)) < given
             happened = np.bincount(of_row[hit], w[hit], len(size))
         drawn[i] = recalibrate(np.stack([np.maximum(size - happened, 0.0), happened], axis=1)).values
-    return drawn[:, cell]
+    return drawn, cell
 
 
 @dataclass(frozen=True, repr=False)

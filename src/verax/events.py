@@ -206,10 +206,11 @@ class Event:
         """The mean loss; infinite where a row that counts loses infinitely much."""
         if weights is None:
             return float(self.losses.mean())
+        # No matrix product: its sums depend on the number of threads.
         with np.errstate(invalid="ignore"):
-            total = float(weights @ self.losses)
+            total = float((weights * self.losses).sum())
         if math.isnan(total):
-            total = float(weights @ np.where(weights > 0, self.losses, 0.0))
+            total = float((weights * np.where(weights > 0, self.losses, 0.0)).sum())
         return total / float(weights.sum())
 
     def components(self, weights: Floats | None) -> Floats:
@@ -252,7 +253,7 @@ class Recalibration:
 
 def recalibrate(cells: Floats) -> Recalibration:
     """The non-decreasing function of the forecast that fits the event best, by every proper score."""
-    n = cells.sum(axis=1)
+    n = cells[:, 0] + cells[:, 1]
     kept = n > 0
     if not kept.all():
         cells, n = cells[kept], n[kept]
