@@ -36,6 +36,7 @@ def draw_reliability(diagram: Reliability, curves: Sequence[ReliabilityCurve]) -
         squeeze=False,
         layout="constrained",
     )
+    figure.get_layout_engine().set(h_pad=0.1)
     tallest = max(float(curve.histogram.max()) for curve in shown)
     for ax, curve in zip(axes.flat, shown, strict=False):
         _panel(ax, curve, tallest, small=n_columns > 3)
