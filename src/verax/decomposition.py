@@ -144,7 +144,7 @@ def _measure(event: Event, rows: Rows, plan: Resampling) -> Components:
     )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Components:
     """A mean score and what it is made of, for one event or for all of them.
 
@@ -247,7 +247,7 @@ class Components:
         return texts
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Decomposition:
     """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
 

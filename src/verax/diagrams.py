@@ -147,7 +147,7 @@ def _draws(
     return drawn, cell
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ReliabilityCurve:
     """How often one event happened, against the probability it had been given.
 
@@ -186,7 +186,7 @@ class ReliabilityCurve:
         }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Reliability:
     """The reliability curves of all classes, or thresholds; `diagram["name"]` is one of them."""
 

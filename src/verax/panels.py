@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from verax.diagrams import Reliability, ReliabilityCurve
 
 MOST_PANELS = 20
+# How high the tallest bar of the histogram is, and up to how many forecasts are marked one by one.
 _BARS = 0.2
+_POINTS = 30
 
 
 def draw_reliability(diagram: Reliability, curves: Sequence[ReliabilityCurve]) -> Any:
     """All curves in one figure: diagonal, band, curve, histogram, components."""
     import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     shown = list(curves)
     if len(shown) > MOST_PANELS:
@@ -34,9 +37,8 @@ def draw_reliability(diagram: Reliability, curves: Sequence[ReliabilityCurve]) -
         sharex=True,
         sharey=True,
         squeeze=False,
-        layout="constrained",
+        layout=ConstrainedLayoutEngine(h_pad=0.1),
     )
-    figure.get_layout_engine().set(h_pad=0.1)
     tallest = max(float(curve.histogram.max()) for curve in shown)
     for ax, curve in zip(axes.flat, shown, strict=False):
         _panel(ax, curve, tallest, small=n_columns > 3)
@@ -67,15 +69,14 @@ def _grid(n: int) -> tuple[int, int]:
 
 
 def _panel(ax: Any, curve: ReliabilityCurve, tallest: float, *, small: bool) -> None:
-    colour = COLOURS[0]
     edges = np.linspace(0, 1, len(curve.histogram) + 1)
     heights = _BARS * curve.histogram / tallest
     ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color="#cccccc", linewidth=0, zorder=1)
     ax.plot([0, 1], [0, 1], color="#777777", linewidth=0.8, linestyle="--", zorder=2)
     if curve.band is not None:
-        ax.fill_between(curve.forecast, *curve.band, color=colour, alpha=0.18, linewidth=0, zorder=2)
+        ax.fill_between(curve.forecast, *curve.band, color=COLOURS[0], alpha=0.18, linewidth=0, zorder=2)
     x, y = _corners(curve)
-    marker = "o" if len(curve.forecast) <= 30 else None
+    marker = "o" if len(curve.forecast) <= _POINTS else None
     ax.plot(x, y, color=COLOURS[1], linewidth=1.5, marker=marker, markersize=3, zorder=3)
     parts = curve.components
     text = "\n".join(
@@ -96,8 +97,8 @@ def _panel(ax: Any, curve: ReliabilityCurve, tallest: float, *, small: bool) -> 
 def _corners(curve: ReliabilityCurve) -> tuple[Any, Any]:
     """The first and last point of every flat stretch: all that a line needs of a million."""
     y = curve.frequency
-    step = np.flatnonzero(np.diff(y))
-    if len(y) <= 30:
+    if len(y) <= _POINTS:
         return curve.forecast, y
+    step = np.flatnonzero(np.diff(y))
     ends = np.unique(np.concatenate([[0], step, step + 1, [len(y) - 1]]))
     return curve.forecast[ends], y[ends]
