@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from verax.combinators import penalized
+from verax.combinators import padded, penalized
 from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
 from verax.forecasts import Forecasts
 from verax.registry import (
@@ -32,8 +32,14 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 
 if TYPE_CHECKING:
     import verax.compat as compat
+    from verax.comparability import LengthComparison, compare_lengths
+    from verax.labelsets import instance_f1
+    from verax.listcard import ListCard
+    from verax.measures import top_k_error
+    from verax.pooling import combine
     from verax.properties import Certificate, certify
     from verax.scorecard import Scorecard, evaluate
+    from verax.toplists import TopLists
 
 __version__ = "0.1.0"
 
@@ -45,6 +51,8 @@ __all__ = [
     "Certificate",
     "Forecasts",
     "InputError",
+    "LengthComparison",
+    "ListCard",
     "Log",
     "MissingPackageError",
     "ParseError",
@@ -54,14 +62,19 @@ __all__ = [
     "SaRPS",
     "Scorecard",
     "Spherical",
+    "TopLists",
     "VeraxError",
     "ZeroOne",
     "abs_rps",
     "brier",
     "certify",
+    "combine",
+    "compare_lengths",
     "compat",
     "evaluate",
+    "instance_f1",
     "log_score",
+    "padded",
     "parse",
     "pbs",
     "penalized",
@@ -70,15 +83,23 @@ __all__ = [
     "rps",
     "sa_rps",
     "spherical",
+    "top_k_error",
     "zero_one",
 ]
 
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
+    "LengthComparison": "verax.comparability",
+    "ListCard": "verax.listcard",
     "Scorecard": "verax.scorecard",
+    "TopLists": "verax.toplists",
     "certify": "verax.properties",
+    "combine": "verax.pooling",
+    "compare_lengths": "verax.comparability",
     "evaluate": "verax.scorecard",
+    "instance_f1": "verax.labelsets",
+    "top_k_error": "verax.measures",
 }
 
 

@@ -88,6 +88,11 @@ class Forecasts:
     def n_rows(self) -> int:
         return int(self._p.shape[0])
 
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return self.n_classes
+
     def _check_lengths(self) -> None:
         n, n_outcomes = self.n_rows, self.outcomes.n_rows
         if n == n_outcomes:

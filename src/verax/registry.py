@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from verax.combinators import penalized
+from verax.combinators import padded, penalized
 from verax.errors import ParseError
 from verax.rule import Rule
 from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
@@ -31,7 +31,7 @@ RULES: dict[str, Rule] = {name: rule for name, rule in list(globals().items()) i
 
 # What a text may call to make a rule with parameters of its own.
 _MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
-_MAKERS["penalized"] = penalized
+_MAKERS |= {"penalized": penalized, "padded": padded}
 
 
 def name_of(rule: Rule) -> str:

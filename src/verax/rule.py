@@ -12,8 +12,8 @@ import numpy as np
 from verax.arrays import Array, namespace_of, to_array
 from verax.claims import Properties
 from verax.errors import InputError, RuleError
-from verax.forecasts import Batch, Forecasts
-from verax.rowstats import RowStats, compute, scan
+from verax.forecasts import Forecasts
+from verax.rowstats import RowBatch, Rows, RowStats, compute, pair, scan
 from verax.tally import Tally
 
 
@@ -110,8 +110,8 @@ class Rule(ABC):
         weights: object | None,
         normalize: bool,
         logits: bool,
-    ) -> Forecasts:
-        return Forecasts(
+    ) -> Rows:
+        return pair(
             y, p, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=self.ordinal
         )
 
@@ -124,11 +124,15 @@ class Rule(ABC):
         >>> vx.rps.by_outcome([0.25, 0.5, 0.25]).tolist()
         [0.3125, 0.0625, 0.3125]
         """
-        rows, single = _distributions(p, "p")
-        xp, k = namespace_of(rows), int(rows.shape[1])
+        with_class = getattr(p, "with_class", None)
+        if with_class is not None:
+            k, xp, single = int(p.n_classes), np, False  # type: ignore[attr-defined]
+        else:
+            rows, single = _distributions(p, "p")
+            xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
         columns = []
         for outcome in range(k):
-            forecasts = Forecasts(xp.full((int(rows.shape[0]),), outcome), rows)
+            forecasts = with_class(outcome) if with_class else Forecasts(xp.full((n,), outcome), rows)
             columns.append(_loss_of(self, compute(forecasts.batch(0, forecasts.n_rows), self.needs)))
         losses = xp.stack(columns, axis=1)
         return losses[0, :] if single else losses
@@ -175,7 +179,7 @@ class _Samples:
     def __init__(self, rule: Rule, parts: dict[int, Array]) -> None:
         self._rule, self._parts = rule, parts
 
-    def visit(self, stats: RowStats, batch: Batch, chunk: int) -> None:
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         self._parts[batch.start] = _loss_of(self._rule, stats)
 
 

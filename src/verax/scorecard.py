@@ -12,6 +12,7 @@ import numpy as np
 from verax.errors import MissingPackageError, VeraxError
 from verax.forecasts import Forecasts
 from verax.registry import RULES, name_of, parse
+from verax.rowstats import pair
 from verax.rule import Rule
 from verax.tally import Counts, Tally
 
@@ -34,7 +35,8 @@ def evaluate(
     Parameters
     ----------
     y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; or `TopLists`,
+        for which the card also says how much the lists cover (`ListCard`).
     classes : names of the columns of `p`, in order; for ordered classes lowest first.
     ordered : the classes have an order, so the ordinal rules fit too.
     weights : (N,) non-negative weights.
@@ -49,6 +51,8 @@ def evaluate(
     >>> round(card["rps"], 4), card.accuracy
     (0.105, 1.0)
     """
+    if hasattr(p, "with_outcomes"):
+        return _evaluate_lists(y, p, classes, ordered, weights, rules, normalize, logits)
     chosen = _choose(rules, ordered)
     ordinal = ordered or any(rule.ordinal for rule in chosen)
     forecasts = Forecasts(
@@ -56,6 +60,25 @@ def evaluate(
     )
     tally = Tally(chosen, forecasts.n_classes).update(forecasts)
     return Scorecard(tally, forecasts.classes, ordered)
+
+
+def _evaluate_lists(
+    y: object,
+    lists: Any,
+    classes: Sequence[Hashable] | None,
+    ordered: bool,
+    weights: object | None,
+    rules: Sequence[Rule | str] | None,
+    normalize: bool,
+    logits: bool,
+) -> Scorecard:
+    from verax.listcard import score_lists
+
+    chosen = None if rules is None else _choose(rules, ordered)
+    rows = pair(
+        y, lists, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=ordered
+    )
+    return score_lists(rows, lists, chosen)
 
 
 def _choose(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
@@ -138,7 +161,8 @@ class Scorecard:
         columns = (moments.mean, moments.std, moments.finite_mean, moments.infinite.high)
         results = {}
         for i, rule in enumerate(self.tally.rules):
-            assert isinstance(rule, Rule)
+            if not isinstance(rule, Rule):
+                continue
             name = name_of(rule)
             mean, std, finite, infinite = (float(column[i]) for column in columns)
             bounds = rule.bounds(self.n_classes)

@@ -14,8 +14,7 @@ import numpy as np
 
 from verax.arrays import Array, to_host
 from verax.errors import VeraxError
-from verax.forecasts import Batch, Forecasts
-from verax.rowstats import Formula, Plan, RowStats, compute, kernels, scan
+from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, compute, kernels, scan, validate
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -124,7 +123,10 @@ class Counts:
     zero_rows: list[int] = field(default_factory=list)
 
     @classmethod
-    def zeros(cls, n_classes: int) -> Counts:
+    def zeros(cls, n_classes: int, *, decisions: bool = True) -> Counts:
+        """Nothing counted yet; without `decisions` only the outcomes given probability zero will be."""
+        if not decisions:
+            return cls(n_classes)
         square = (n_classes, n_classes)
         confusion = np.zeros(square) if n_classes <= CONFUSION_UP_TO else None
         return cls(n_classes, confusion, np.zeros(n_classes))
@@ -181,18 +183,23 @@ class Tally:
     0.4
     """
 
-    def __init__(self, rules: Sequence[Formula], n_classes: int, *, counts: bool = True) -> None:
+    def __init__(
+        self, rules: Sequence[Formula], n_classes: int, *, counts: bool = True, decisions: bool = True
+    ) -> None:
         self.rules = tuple(rules)
         self.n_classes = n_classes
+        self.decisions = decisions
         self.n_rows = 0
         self.weight = Sum.zeros(1)
         self.moments = Moments.zeros(len(self.rules))
-        self.counts = Counts.zeros(n_classes) if counts else None
+        self.counts = Counts.zeros(n_classes, decisions=decisions) if counts else None
 
-    def update(self, forecasts: Forecasts) -> Tally:
+    def update(self, forecasts: Rows) -> Tally:
         """Take in all rows of `forecasts`; returns the tally itself."""
         self._check_same(forecasts.n_classes)
-        needs = _needs(self.rules) | ({"decision"} if self.counts is not None else set())
+        needs = _needs(self.rules)
+        if self.counts is not None and self.decisions:
+            needs |= {"decision"}
         chunks = _Chunks(self, forecasts)
         visitors = scan(forecasts, needs, lambda: _Visitor(self, chunks))
         for weight, sums in zip(chunks.weight, chunks.sums, strict=True):
@@ -209,7 +216,7 @@ class Tally:
         if self.rules != other.rules:
             raise VeraxError("Tallies of different rules cannot be merged.")
         self._check_same(other.n_classes)
-        merged = Tally(self.rules, self.n_classes, counts=False)
+        merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         merged.n_rows = self.n_rows + other.n_rows
         merged.weight = self.weight + other.weight
         merged.moments = self.moments + other.moments
@@ -228,7 +235,7 @@ class _Chunks:
     The first row's losses serve as the shift: near enough to the mean that squares do not cancel.
     """
 
-    def __init__(self, tally: Tally, forecasts: Forecasts) -> None:
+    def __init__(self, tally: Tally, forecasts: Rows) -> None:
         plan = Plan.of(forecasts)
         self.sums = np.zeros((plan.n_chunks, len(tally.rules), 3))
         self.weight = np.zeros(plan.n_chunks)
@@ -240,11 +247,11 @@ class _Chunks:
         self.shift = self._first_losses(tally, forecasts.batch(0, 1))
 
     @staticmethod
-    def _first_losses(tally: Tally, first: Batch) -> Floats:
-        if not 0 <= int(first.y[0]) < tally.n_classes:
-            return np.zeros(len(tally.rules))
+    def _first_losses(tally: Tally, first: RowBatch) -> Floats:
         # The row may be invalid: the pass that follows finds out.
-        with np.errstate(all="ignore"):
+        if not validate(first)[0]:
+            return np.zeros(len(tally.rules))
+        with np.errstate(divide="ignore", invalid="ignore"):
             stats = compute(first, _needs(tally.rules))
             losses = np.array([float(stats.loss(rule)[0]) for rule in tally.rules])
         return np.where(np.isfinite(losses), losses, 0.0)
@@ -257,16 +264,19 @@ class _Visitor:
         self._rules = tally.rules
         self._chunks = chunks
         self._block = np.zeros((len(tally.rules), 3))
-        self.counts = Counts.zeros(tally.n_classes) if tally.counts is not None else None
+        self._decisions = tally.decisions
+        self.counts = None
+        if tally.counts is not None:
+            self.counts = Counts.zeros(tally.n_classes, decisions=tally.decisions)
 
-    def visit(self, stats: RowStats, batch: Batch, chunk: int) -> None:
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         self._chunks.sums[chunk] += self._sums(stats, batch)
         n = int(batch.y.shape[0])
         self._chunks.weight[chunk] += n if batch.weights is None else float(batch.xp.sum(batch.weights))
         if self.counts is not None:
             self._count(self.counts, stats, batch)
 
-    def _sums(self, stats: RowStats, batch: Batch) -> Floats:
+    def _sums(self, stats: RowStats, batch: RowBatch) -> Floats:
         chunks, block = self._chunks, self._block
         if stats.buffer is not None and chunks.fused is not None:
             kernel, constants = chunks.fused
@@ -276,19 +286,23 @@ class _Visitor:
                 return block
         return _block_sums(self._rules, stats, batch, chunks.shift)
 
-    def _count(self, counts: Counts, stats: RowStats, batch: Batch) -> None:
+    def _count(self, counts: Counts, stats: RowStats, batch: RowBatch) -> None:
+        if not self._decisions or not self._count_decisions(counts, stats, batch):
+            zero = stats.p_true == 0
+            zero = zero if batch.weights is None else zero & (batch.weights > 0)
+            if bool(batch.xp.any(zero)):
+                counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
+
+    def _count_decisions(self, counts: Counts, stats: RowStats, batch: RowBatch) -> bool:
+        """Count outcomes against decisions; True where no outcome is known to have had probability zero."""
         y, decision = to_host(batch.y), to_host(stats.decision)
         weights = None if batch.weights is None else to_host(batch.weights)
         module = kernels() if stats.buffer is not None else None
         if module is not None and counts.confusion is not None:
             w = _NO_WEIGHTS if weights is None else weights
-            if module.count(y, decision, stats.p_true, w, counts.confusion) == 0:
-                return
-        else:
-            counts.add(y, decision, weights)
-        zero = stats.p_true == 0 if batch.weights is None else (stats.p_true == 0) & (batch.weights > 0)
-        if bool(batch.xp.any(zero)):
-            counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
+            return bool(module.count(y, decision, stats.p_true, w, counts.confusion) == 0)
+        counts.add(y, decision, weights)
+        return False
 
 
 _NO_WEIGHTS = np.zeros(0)
@@ -303,7 +317,7 @@ def _losses(rules: Sequence[Formula], stats: RowStats) -> list[Array]:
         return [stats.loss(rule) for rule in rules]
 
 
-def _block_sums(rules: Sequence[Formula], stats: RowStats, batch: Batch, shift: Floats) -> Floats:
+def _block_sums(rules: Sequence[Formula], stats: RowStats, batch: RowBatch, shift: Floats) -> Floats:
     """The sums of one block, (R, 3), brought home from the device in one piece."""
     xp = stats.xp
     sums = []
