@@ -13,7 +13,7 @@ import verax as vx
 from cases import forecasts
 from verax import _fusion, _kernels, rowstats
 from verax.claims import Holds, Properties
-from verax.rowstats import COMPILED_FROM, STATS, compute, scan
+from verax.rowstats import COMPILED_FROM, DENSE_STATS, compute, scan
 from verax.tally import Tally
 
 UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)
@@ -58,12 +58,12 @@ def test_both_paths_give_the_same_statistics(k, dtype, layout):
     class Keep:
         def visit(self, stats, batch, chunk):
             assert stats.buffer is not None
-            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*STATS, "decision")}
+            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*DENSE_STATS, "decision")}
 
-    scan(forecast, STATS, Keep)
+    scan(forecast, DENSE_STATS, Keep)
     for start in (0, max(seen)):
         n = len(seen[start]["p_true"])
-        plain = compute(forecast.batch(start, start + n), {*STATS, "decision"})
+        plain = compute(forecast.batch(start, start + n), {*DENSE_STATS, "decision"})
         for name, values in seen[start].items():
             np.testing.assert_allclose(values, getattr(plain, name), rtol=2e-13, err_msg=name)
 

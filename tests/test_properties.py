@@ -240,9 +240,20 @@ def test_a_clipped_log_score_is_improper_near_zero_and_bounded(n_classes):
 
 
 def test_a_small_bias_is_improper():
-    # The best forecast of class 0 is 1/2000 too small: no grid of small denominators can see that.
+    # At the corner already: there the best forecast of class 0 is 1/4000 too small.
     certificate = certify(lambda y, p: exact_brier(y, p) + p[0] / 1000, 2)
-    assert not certificate.proper
+    assert certificate.findings["proper"].counterexample.truth == fractions("1", "0")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_optimiser_finds_what_lies_between_the_grid_points(n_classes, seed):
+    # The best forecast is off by 1/10000 at most, and by nothing at the corners.
+    def loss(y, p):
+        return exact_brier(y, p) + (p[0] * (1 - p[0])) ** 2 / 500
+
+    found = certify(loss, n_classes, seed=seed).findings["proper"].counterexample
+    check_exactly("proper", found, loss)
 
 
 @pytest.mark.parametrize("rule", [lambda _y, _p: 0, lambda _y, _p: np.float64(3.5), lambda _y, _p: True])

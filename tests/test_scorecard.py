@@ -45,7 +45,7 @@ def test_the_rules_that_fit():
     assert list(vx.evaluate(y, p, rules="rps").scores) == ["rps"]
     with pytest.raises(vx.VeraxError, match="at least one rule"):
         vx.evaluate(y, p, rules=[])
-    with pytest.raises(KeyError, match="it has rps"):
+    with pytest.raises(KeyError, match="it has rps, accuracy"):
         vx.evaluate(y, p, rules=["rps"])["brier"]
 
 
@@ -61,7 +61,9 @@ def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, weighted, seed):
     merged = parts[0].merge(parts[1]).to_dict()
     for name, score in whole["scores"].items():
         assert merged["scores"][name]["mean"] == pytest.approx(score["mean"], rel=1e-13)
-    assert merged["accuracy"]["mean"] == pytest.approx(whole["accuracy"]["mean"], rel=1e-13)
+        assert merged["scores"][name]["interval"] == pytest.approx(score["interval"], rel=1e-9, nan_ok=True)
+    for name, score in whole["metrics"].items():
+        assert merged["metrics"][name]["mean"] == pytest.approx(score["mean"], rel=1e-13, nan_ok=True)
     np.testing.assert_allclose(merged["confusion"], whole["confusion"], rtol=1e-13)
     for key in ("n_rows", "n_classes", "classes", "ordered", "zero_probability"):
         assert merged[key] == whole[key]
@@ -81,7 +83,7 @@ def test_zero_probability_outcomes_are_counted_and_located():
     assert card.scores["log_score"].infinite_weight == 1
     assert (card.n_zero_probability, card.zero_probability_rows) == (1, (1,))
     assert "Probability zero had been given to 1 outcome (row 1)." in str(card)
-    assert "Without the rows of infinite loss: log_score 0.49041" in str(card)
+    assert "Without the rows of infinite loss: log_score 0.4904" in str(card)
 
 
 def test_the_table():
@@ -89,16 +91,19 @@ def test_the_table():
     card = vx.evaluate(
         ["none", "mild", "moderate"], p, classes=NAMES, rules=["brier", "rps", "sa_rps"], ordered=True
     )
+    line = "-" * 97
     assert str(card) == (
         "verax scorecard: 3 rows, 4 ordered classes\n"
-        "score        mean       sd  range   proper    what it is\n"
-        f"{'-' * 88}\n"
-        "brier     0.35333  0.24730  0 to 2  strictly  squared error over the classes\n"
-        "rps       0.05222  0.02439  0 to 1  strictly  squared error of the cumulative forecast\n"
-        "sa_rps    0.03889  0.02315  0 to 1  no        squared expected distance from the outcome\n"
-        "accuracy  0.66667  0.47140  0 to 1            share of right decisions\n"
-        f"{'-' * 88}\n"
-        "Lower is better, except for accuracy."
+        "score       mean      95% interval  range    proper    what it is\n"
+        f"{line}\n"
+        "brier     0.3533  0.0106 to 0.6961  0 to 2   strictly  squared error over the classes\n"
+        "rps       0.0522  0.0184 to 0.0860  0 to 1   strictly  squared error of the cumulative forecast\n"
+        "sa_rps    0.0389  0.0068 to 0.0710  0 to 1   no        squared expected distance from the outcome\n"
+        "accuracy  0.6667  0.0000 to 1.0000  0 to 1             share of right decisions\n"
+        "qwk       0.8571  0.0000 to 1.0000  -1 to 1            quadratic kappa\n"
+        "ec        0.3333  0.0000 to 1.0000  0 to 9             expected cost, quadratic costs\n"
+        f"{line}\n"
+        "Lower is better, except for accuracy and qwk."
     )
     assert repr(card) == str(card)
 
@@ -127,6 +132,12 @@ def test_the_dictionary_is_plain_and_complete():
         assert score["mean"] == card[name]
         assert score["orientation"] == "lower is better"
         assert vx.parse(score["rule"]) == card.scores[name].rule
+    assert {name: score["mean"] for name, score in again["metrics"].items()} == {
+        "accuracy": card.accuracy,
+        "qwk": vx.kappa(y, vx.decide(p), n_classes=4),
+        "ec": vx.expected_cost(y, vx.decide(p), n_classes=4),
+    }
+    assert again["intervals"]["seed"] == 0
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
@@ -136,6 +147,7 @@ def test_frames(kind):
     assert type(frame).__module__.startswith(kind)
     assert str(frame["score"][0]) == "brier"
     assert len(frame["score"]) == 7
+    assert float(str(frame["low"][0])) < float(str(frame["mean"][0])) < float(str(frame["high"][0]))
 
 
 def test_decisions_take_the_lowest_index_and_the_rule_shares_ties():
@@ -153,3 +165,122 @@ def test_evaluate_on_torch():
     expected = vx.evaluate(y, p, ordered=True).to_dict()["scores"]
     for name, score in card.to_dict()["scores"].items():
         assert score["mean"] == pytest.approx(expected[name]["mean"], rel=1e-13)
+
+
+def test_intervals_of_means_are_those_of_the_losses():
+    y, p = forecasts(400, 3, ties=False)
+    losses = vx.brier.samples(y, p)
+    half = 1.959963984540054 * losses.std(ddof=1) / math.sqrt(400)
+    low, high = vx.evaluate(y, p).scores["brier"].interval
+    assert (low, high) == pytest.approx((losses.mean() - half, losses.mean() + half), rel=1e-9)
+    wide = vx.evaluate(y, p, confidence=0.99).scores["brier"].interval
+    assert wide[0] < low < high < wide[1]
+
+
+def test_resampling_counts_is_resampling_rows():
+    y, p = forecasts(150, 4, ties=False)
+    decisions = vx.decide(p)
+    card = vx.evaluate(y, p, ordered=True, bootstrap=4000)
+    rng = np.random.default_rng(1)
+    qwk = [
+        vx.kappa(y[rows], decisions[rows], n_classes=4)
+        for rows in (rng.integers(0, 150, 150) for _ in range(1500))
+    ]
+    assert card.metrics["qwk"].interval == pytest.approx(np.percentile(qwk, [2.5, 97.5]), abs=0.02)
+
+
+def test_groups_are_resampled_together():
+    y, p = forecasts(300, 3, ties=False)
+    groups = np.repeat([f"site {i}" for i in range(60)], 5)
+    card = vx.evaluate(y, p, groups=groups, ordered=True, bootstrap=3000)
+    assert card.n_groups == 60
+    losses = vx.rps.samples(y, p).reshape(60, 5).mean(axis=1)
+    rng = np.random.default_rng(2)
+    means = losses[rng.integers(0, 60, (3000, 60))].mean(axis=1)
+    assert card.scores["rps"].interval == pytest.approx(np.percentile(means, [2.5, 97.5]), abs=0.004)
+    assert "300 rows, 60 groups, 3 ordered classes" in str(card)
+    # Five copies of each row are no new information, and the clustered interval knows.
+    copies = np.repeat(np.arange(300), 5)
+    alone = vx.evaluate(y, p).scores["brier"].interval
+    clustered = vx.evaluate(y[copies], p[copies], groups=copies, bootstrap=3000).scores["brier"].interval
+    naive = vx.evaluate(y[copies], p[copies]).scores["brier"].interval
+    assert clustered == pytest.approx(alone, abs=0.01)
+    assert naive[1] - naive[0] < 0.5 * (alone[1] - alone[0])
+
+
+@given(cut=st.integers(1, 39), seed=st.integers(0, 2**32 - 1))
+def test_clustered_cards_merge(cut, seed):
+    y, p = forecasts(40, 3, seed, ties=False)
+    groups = np.random.default_rng(seed).integers(0, 6, 40)
+    options = {"ordered": True, "bootstrap": 50}
+    whole = vx.evaluate(y, p, groups=np.append(groups[:-1], 6), **options)
+    groups = np.append(groups[:-1], 6)
+    parts = []
+    for part in (slice(0, cut), slice(cut, 40)):
+        if len(set(groups[part])) < 2:
+            return
+        parts.append(vx.evaluate(y[part], p[part], groups=groups[part], **options))
+    merged = parts[0].merge(parts[1])
+    assert merged.n_groups == whole.n_groups
+    for name in ("rps", "log_score"):
+        assert merged.scores[name].interval == pytest.approx(whole.scores[name].interval, rel=1e-9)
+    for name in ("qwk", "ec"):
+        assert merged.metrics[name].interval == pytest.approx(whole.metrics[name].interval, nan_ok=True)
+
+
+def test_groups_and_infinite_losses():
+    p = np.array([[0.5, 0.5]] * 7 + [[1.0, 0.0]])
+    card = vx.evaluate([0, 1] * 4, p, groups=[0, 0, 1, 1, 2, 2, 3, 3])
+    assert card["log"] == math.inf
+    assert card.scores["log_score"].interval[1] == math.inf
+    assert card.scores["brier"].interval[1] < 2
+
+
+def test_costs():
+    y, p = forecasts(60, 3)
+    matrix = [[0, 1, 9], [1, 0, 4], [5, 1, 0]]
+    card = vx.evaluate(y, p, costs=matrix)
+    assert card["ec"] == pytest.approx(vx.expected_cost(y, vx.decide(p), n_classes=3, costs=matrix))
+    assert card.metrics["ec"].bounds == (0, 9)
+    assert "expected cost, given costs" in str(card)
+
+
+def test_many_classes_have_an_accuracy_interval_too():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(1100), 40)
+    card = vx.evaluate(p.argmax(axis=1) * rng.integers(0, 2, 40), p)
+    assert card.confusion is None
+    low, high = card.metrics["accuracy"].interval
+    assert low < card.accuracy < high
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": [1, 2]}, "`groups` must be 20 labels"),
+        ({"groups": [1] * 20}, "at least two groups"),
+        ({"groups": [1.0] * 19 + [math.nan]}, "row 19 holds nan"),
+        ({"groups": ["a"] * 19 + [None]}, "row 19 holds None"),
+        ({"confidence": 95}, "`confidence` must lie between 0 and 1"),
+        ({"bootstrap": 0}, "`bootstrap` must be at least 2"),
+        ({"costs": "cubic"}, "`costs` must be a matrix or one of"),
+    ],
+)
+def test_refusals(options, message):
+    y, p = forecasts(20, 3)
+    with pytest.raises(vx.VeraxError, match=message):
+        vx.evaluate(y, p, **options)
+
+
+def test_a_tally_has_groups_or_none():
+    y, p = forecasts(20, 3)
+    with pytest.raises(vx.VeraxError, match="Either all rows"):
+        vx.evaluate(y, p).merge(vx.evaluate(y, p, groups=y))
+
+
+def test_cards_survive_pickling():
+    import pickle
+
+    y, p = forecasts(20, 3)
+    card = vx.evaluate(y, p, ordered=True, groups=y)
+    assert repr(pickle.loads(pickle.dumps(card))) == repr(card)

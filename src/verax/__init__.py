@@ -33,6 +33,9 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 if TYPE_CHECKING:
     import verax.compat as compat
     from verax.comparability import LengthComparison, compare_lengths
+    from verax.curves import RetentionCurve, RetentionCurves, retention, selective
+    from verax.decisions import decide, expected_cost, kappa
+    from verax.inspection import worst
     from verax.labelsets import instance_f1
     from verax.listcard import ListCard
     from verax.measures import top_k_error
@@ -57,6 +60,8 @@ __all__ = [
     "MissingPackageError",
     "ParseError",
     "RankedLog",
+    "RetentionCurve",
+    "RetentionCurves",
     "Rule",
     "RuleError",
     "SaRPS",
@@ -71,8 +76,11 @@ __all__ = [
     "combine",
     "compare_lengths",
     "compat",
+    "decide",
     "evaluate",
+    "expected_cost",
     "instance_f1",
+    "kappa",
     "log_score",
     "padded",
     "parse",
@@ -80,10 +88,13 @@ __all__ = [
     "penalized",
     "pll",
     "ranked_log",
+    "retention",
     "rps",
     "sa_rps",
+    "selective",
     "spherical",
     "top_k_error",
+    "worst",
     "zero_one",
 ]
 
@@ -92,14 +103,22 @@ _LAZY = {
     "Certificate": "verax.properties",
     "LengthComparison": "verax.comparability",
     "ListCard": "verax.listcard",
+    "RetentionCurve": "verax.curves",
+    "RetentionCurves": "verax.curves",
     "Scorecard": "verax.scorecard",
     "TopLists": "verax.toplists",
     "certify": "verax.properties",
     "combine": "verax.pooling",
     "compare_lengths": "verax.comparability",
+    "decide": "verax.decisions",
     "evaluate": "verax.scorecard",
+    "expected_cost": "verax.decisions",
     "instance_f1": "verax.labelsets",
+    "kappa": "verax.decisions",
+    "retention": "verax.curves",
+    "selective": "verax.curves",
     "top_k_error": "verax.measures",
+    "worst": "verax.inspection",
 }
 
 

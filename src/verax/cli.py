@@ -35,7 +35,7 @@ def _version(show: bool) -> None:
 @app.callback()
 def main(
     debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
 ) -> None:
     """Set what holds for every command."""
     _State.debug = debug

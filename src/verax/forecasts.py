@@ -18,6 +18,7 @@ from verax.arrays import (
     to_host,
     widen,
 )
+from verax.clusters import Groups
 from verax.complaints import Offenders
 from verax.errors import InputError
 from verax.outcomes import Outcomes, check_classes
@@ -30,6 +31,7 @@ class Batch:
     p: Array
     y: Array
     weights: Array | None
+    groups: Array | None
     start: int
     n_classes: int
     tolerance: float
@@ -45,6 +47,7 @@ class Forecasts:
     p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
     classes : names of the columns of `p`, in order; for ordered classes lowest first.
     weights : (N,) non-negative weights, not all zero.
+    groups : (N,) labels of the clusters (patients, sites) that rows belong to.
     normalize : divide each row of `p` by its sum.
     logits : `p` holds logits; apply the softmax (a single column: the logistic function).
     ordered : an ordinal rule will be used, so labels need an explicit order.
@@ -61,6 +64,7 @@ class Forecasts:
         *,
         classes: Sequence[Hashable] | None = None,
         weights: object | None = None,
+        groups: object | None = None,
         normalize: bool = False,
         logits: bool = False,
         ordered: bool = False,
@@ -81,6 +85,7 @@ class Forecasts:
         self.classes = self.outcomes.classes
         self._check_lengths()
         self.weights = None if weights is None else self._check_form_of_weights(weights)
+        self.groups = None if groups is None else Groups.of(groups, self.n_rows)
         self.xp = namespace_of(raw)
         self.tolerance = sum_tolerance(raw)
 
@@ -124,6 +129,7 @@ class Forecasts:
             p=self._probabilities(start, stop),
             y=self.outcomes.positions(start, stop),
             weights=None if self.weights is None else widen(move_like(self.weights[start:stop], self._p)),
+            groups=None if self.groups is None else self.groups.codes[start:stop],
             start=start,
             n_classes=self.n_classes,
             tolerance=self.tolerance,

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from verax.combinators import Padded, padded
-from verax.errors import VeraxError
-from verax.measures import Measure, TopKError
+from verax.errors import InputError, VeraxError
+from verax.measures import MEASURES, TOP_K, Measure, TopKError
 from verax.registry import RULES, parse
 from verax.rowstats import Formula, Rows
 from verax.rule import Rule
-from verax.scorecard import HIGHER, LOWER, Scorecard
+from verax.scorecard import Resampling, Score, Scorecard
 from verax.tally import Tally
-from verax.toplists import TopLists
-
-# The lengths for which the card has the top-k error; top_k_error has it for any.
-TOP_K = (1, 2, 3, 5, 10, 20)
-_MEASURES: list[Formula] = [
-    *(Measure("listed"), Measure("length"), Measure("unaccounted"), Measure("invalid"), Measure("hit")),
-    *(TopKError(k) for k in TOP_K),
-]
 
 
 def padded_rules(invalid_penalty: float = 1.0) -> list[Padded]:
@@ -31,23 +24,30 @@ def padded_rules(invalid_penalty: float = 1.0) -> list[Padded]:
     return [
         padded(rule, invalid_penalty)
         for rule in RULES.values()
-        if rule.properties.symmetric.at(3) and rule.properties.proper.at(3) and not rule.ordinal
+        if rule.properties.symmetric.at(3) and rule.properties.proper.at(3)
     ]
 
 
-def score_lists(rows: Rows, lists: TopLists, rules: Sequence[Rule] | None) -> ListCard:
+def score_lists(
+    rows: Rows, lists: Any, rules: Sequence[Rule] | None, costs: object | None, plan: Resampling
+) -> ListCard:
     """The card of lists that have met their outcomes; by every rule that fits if none are given."""
-    chosen: Sequence[Rule] = padded_rules() if rules is None else rules
-    tally = Tally([*chosen, *_MEASURES], lists.n_classes, decisions=False).update(rows)
+    if costs is not None:
+        raise InputError(
+            "`costs` needs a decision for every row, which a top list need not give.", argument="costs"
+        )
+    chosen: list[Formula] = list(padded_rules() if rules is None else rules)
+    tally = Tally([*chosen, *MEASURES], rows.n_classes, decisions=False).update(rows)
     longest = int(lists.lengths.max())
-    return ListCard(tally, n_invalid=lists.n_invalid, longest=longest)
+    return ListCard(tally, resampling=plan, n_invalid=lists.n_invalid, longest=longest)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ListCard(Scorecard):
     """The scores of top lists, with what the lists cover. Cards of parts can be merged.
 
-    Besides what a `Scorecard` has (there is no confusion table and no count of classes):
+    `metrics` has coverage, mean length, mean unaccounted mass, share of invalid lists, accuracy and
+    top-k errors, with intervals. There is no confusion table and no count of classes.
 
     Attributes
     ----------
@@ -62,50 +62,75 @@ class ListCard(Scorecard):
         """The card of these lists followed by the other card's."""
         if not isinstance(other, ListCard):
             raise VeraxError("The card of top lists merges with cards of top lists only.")
-        tally = self.tally.merge(other.tally)
-        n_invalid, longest = self.n_invalid + other.n_invalid, max(self.longest, other.longest)
-        return ListCard(tally, n_invalid=n_invalid, longest=longest)
+        return replace(
+            self,
+            tally=self.tally.merge(other.tally),
+            n_invalid=self.n_invalid + other.n_invalid,
+            longest=max(self.longest, other.longest),
+        )
 
     def __getitem__(self, name: str) -> float:
-        """The mean of a rule, or of that rule padded."""
+        """The mean of a metric, of a rule, or of that rule padded."""
+        if name in self.metrics:
+            return self.metrics[name].mean
         wanted = parse(name)
         for score in self.scores.values():
             if score.rule == wanted or (isinstance(score.rule, Padded) and score.rule.rule == wanted):
                 return score.mean
-        raise KeyError(f"{name!r} is not on this card; it has {', '.join(self.scores)}")
+        known = ", ".join([*self.scores, *self.metrics])
+        raise KeyError(f"{name!r} is not on this card; it has {known}")
 
-    def _mean(self, measure: Measure | TopKError) -> float:
-        return float(self.tally.moments.mean[self.tally.rules.index(measure)])
+    @cached_property
+    def metrics(self) -> dict[str, Score]:
+        """What the lists cover, and how often they are right, under the name of each measure."""
+        results = {}
+        for i, measure in enumerate(self.tally.rules):
+            if isinstance(measure, (Measure, TopKError)) and self._is_of_use(measure):
+                bounds = measure.bounds(self.n_classes)
+                results[measure.name] = Score(
+                    name=measure.name,
+                    mean=float(self.tally.moments.mean[i]),
+                    interval=self._interval_of_mean(i, bounds),
+                    bounds=bounds,
+                    orientation=measure.orientation,
+                    summary=measure.summary,
+                    std=float(self.tally.moments.std[i]),
+                )
+        return results
+
+    def _is_of_use(self, measure: Measure | TopKError) -> bool:
+        return isinstance(measure, Measure) or measure.k == TOP_K[0] or measure.k <= self.longest
 
     @property
     def coverage(self) -> float:
         """The weighted share of rows whose outcome is listed. Higher is better."""
-        return self._mean(Measure("listed"))
+        return self.metrics["coverage"].mean
 
     @property
     def mean_length(self) -> float:
         """The weighted mean number of listed classes."""
-        return self._mean(Measure("length"))
+        return self.metrics["length"].mean
 
     @property
     def mean_unaccounted(self) -> float:
         """The weighted mean probability that the lists leave for all unlisted classes together."""
-        return self._mean(Measure("unaccounted"))
+        return self.metrics["unaccounted"].mean
 
     @property
     def invalid_share(self) -> float:
         """The weighted share of invalid lists."""
-        return self._mean(Measure("invalid"))
-
-    @property
-    def top_k_error(self) -> dict[int, float]:
-        """For some k the weighted share of outcomes not among the k most confident classes."""
-        return {k: self._mean(TopKError(k)) for k in TOP_K if k == 1 or k <= self.longest}
+        return self.metrics["invalid"].mean
 
     @property
     def accuracy(self) -> float:
         """The weighted share of rows whose most likely class was the outcome; equals share it."""
-        return self._mean(Measure("hit"))
+        return self.metrics["accuracy"].mean
+
+    @property
+    def top_k_error(self) -> dict[int, float]:
+        """For some k the weighted share of outcomes not among the k most confident classes."""
+        errors = (m for m in self.tally.rules if isinstance(m, TopKError))
+        return {m.k: self.metrics[m.name].mean for m in errors if m.name in self.metrics}
 
     @property
     def confusion(self) -> None:
@@ -122,36 +147,24 @@ class ListCard(Scorecard):
         result = super().to_dict()
         for name in ("class_counts", "confusion", "ordered", "classes"):
             del result[name]
-        result["accuracy"]["ties"] = "shared"
-        result["lists"] = {
-            "coverage": {"mean": self.coverage, "orientation": HIGHER},
-            "length": {"mean": self.mean_length, "longest": self.longest},
-            "unaccounted": {"mean": self.mean_unaccounted},
-            "invalid": {"count": self.n_invalid, "share": self.invalid_share},
-            "top_k_error": {
-                "orientation": LOWER,
-                "ties": "shared",
-                "mean": {str(k): error for k, error in self.top_k_error.items()},
-            },
-        }
-        return result
+        return {**result, "n_invalid": self.n_invalid, "longest": self.longest}
+
+    def _method(self) -> str:
+        return super()._method() if self.n_groups is not None else "normal, from the moments of the means"
 
     def _heading(self) -> str:
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
         m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
-        return f"verax scorecard of top lists: {self.n_rows:,} lists, {m} classes{weighed}"
+        return f"verax scorecard of top lists: {self.n_rows:,} rows{grouped}, {m} classes{weighed}"
 
     def _notes(self) -> list[str]:
-        errors = ", ".join(f"{100 * e:.2f} % (k={k})" for k, e in self.top_k_error.items())
-        notes = [
-            f"Listed: {self.mean_length:.4g} classes a row, with {1 - self.mean_unaccounted:.5f} of the "
-            f"probability; the outcome in {100 * self.coverage:.2f} % of the rows (coverage).",
-            f"Top-k error: {errors}.",
-        ]
+        notes = super()._notes()
+        notes[0] += " Length and unaccounted mass are neither good nor bad."
         if self.n_invalid:
             some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
             notes.append(f"{some} invalid, scored as the largest valid sublist{self._fine()}.")
-        return [*super()._notes(), *notes]
+        return notes
 
     def _fine(self) -> str:
         fines = {getattr(score.rule, "invalid_penalty", 0.0) for score in self.scores.values()}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.arrays import Array, Namespace, kind_of, to_array, to_host
+from verax.clusters import Groups
 from verax.complaints import Offenders
 from verax.errors import InputError, RuleError
 from verax.ragged import MASS_TOLERANCE, Floats, Ints, Ragged, Survey
@@ -27,7 +28,7 @@ _NOT_HERE = {
     ),
     "decision": "A top list may leave open which class is most likely; use `hit`, which shares ties.",
 }
-_NO_ORDER = (
+NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
     "unlisted probability lies, and padding it evenly would reward lists that are not true "
     "(m=3, truth (0, 1/2, 1/2): the true top-1 list expects an RPS of 5/32, a list that overstates its "
@@ -43,6 +44,7 @@ class ListBatch:
     survey: Survey
     y: Ints
     weights: Floats | None
+    groups: Ints | None
     start: int
     n_classes: int
     xp: Namespace = np
@@ -55,7 +57,13 @@ class Listed:
     """
 
     def __init__(
-        self, lists: Ragged, survey: Survey, n_classes: int, y: Ints, weights: object | None
+        self,
+        lists: Ragged,
+        survey: Survey,
+        n_classes: int,
+        y: Ints,
+        weights: object | None = None,
+        groups: object | None = None,
     ) -> None:
         self.n_classes = n_classes
         self.xp: Namespace = np
@@ -68,6 +76,7 @@ class Listed:
         if y.size == 0:
             raise InputError("There are no lists; there is nothing to score.", argument="p")
         self.weights: Array | None = None if weights is None else _check_weights(weights, y.size)
+        self.groups = None if groups is None else Groups.of(groups, y.size)
 
     @property
     def n_rows(self) -> int:
@@ -86,6 +95,7 @@ class Listed:
             self._survey.rows(start, stop),
             self._y[start:stop],
             weights,
+            None if self.groups is None else self.groups.codes[start:stop],
             start,
             self.n_classes,
         )
@@ -120,7 +130,7 @@ def _check_weights(weights: object, n: int) -> Floats:
 def _refuse(needs: Collection[str]) -> None:
     for name in sorted(needs):
         if name.startswith("cdf_"):
-            raise RuleError(_NO_ORDER)
+            raise RuleError(NO_ORDER)
         if name in _NOT_HERE:
             raise RuleError(_NOT_HERE[name])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from verax.arrays import Array
 from verax.errors import InputError, VeraxError
@@ -11,12 +11,18 @@ from verax.listed import Listed
 from verax.rowstats import RowStats, pair
 from verax.tally import Tally
 
+# The lengths for which cards have the top-k error; the function has it for any.
+TOP_K = (1, 2, 3, 5, 10, 20)
+
 
 @dataclass(frozen=True)
 class Measure:
     """The average of one statistic of the lists."""
 
-    statistic: Literal["listed", "length", "unaccounted", "invalid", "hit"]
+    name: str
+    statistic: str
+    summary: str
+    orientation: Literal["lower is better", "higher is better", "neither is better"]
 
     @property
     def needs(self) -> frozenset[str]:
@@ -25,6 +31,10 @@ class Measure:
     def formula(self, stats: RowStats) -> Array:
         return 1 * getattr(stats, self.statistic)
 
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return 0.0, float(n_classes) if self.statistic == "length" else 1.0
+
 
 @dataclass(frozen=True)
 class TopKError:
@@ -32,13 +42,36 @@ class TopKError:
 
     k: int
 
-    needs = frozenset({"listed", "above", "tied"})
+    needs: ClassVar = frozenset({"listed", "above", "tied"})
+    orientation: ClassVar = "lower is better"
+
+    @property
+    def name(self) -> str:
+        return f"top_{self.k}_error"
+
+    @property
+    def summary(self) -> str:
+        return "outcome not listed first" if self.k == 1 else f"outcome not among the first {self.k}"
 
     def formula(self, stats: RowStats) -> Array:
         xp = stats.xp
         places = xp.minimum(xp.maximum(self.k - stats.above, 0.0), stats.tied)
-        # An unlisted outcome has no equals; the one place it is given here is not its own.
+        # An unlisted outcome has no equals; the division must not mind.
         return 1 - stats.listed * places / xp.maximum(stats.tied, 1.0)
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return 0.0, 1.0
+
+
+MEASURES: tuple[Measure | TopKError, ...] = (
+    Measure("accuracy", "hit", "share of right modes, ties shared", "higher is better"),
+    Measure("coverage", "listed", "share of outcomes that are listed", "higher is better"),
+    Measure("length", "length", "classes listed", "neither is better"),
+    Measure("unaccounted", "unaccounted", "probability left to unlisted classes", "neither is better"),
+    Measure("invalid", "invalid", "share of lists that cannot be true", "lower is better"),
+    *(TopKError(k) for k in TOP_K),
+)
 
 
 def top_k_error(y: object, lists: object, k: int, *, weights: object | None = None) -> float:

@@ -18,13 +18,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from verax.arrays import Array, Namespace, device_of, to_index, widen
+from verax.clusters import Groups
 from verax.forecasts import Batch, Forecasts
 
-# The statistics, in the order of the kernel's rows.
-STATS = (
-    *("p_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest"),
-    *("invalid", "listed", "length", "unaccounted", "above", "tied"),
-)
+# The statistics, in the order of the kernels' rows: those of dense rows, then those of top lists only.
+DENSE_STATS = ("p_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest", "invalid")
+STATS = (*DENSE_STATS, "listed", "length", "unaccounted", "above", "tied")
 
 # From this many probabilities on, compiling once pays; below, the first call must not wait for it.
 COMPILED_FROM = 2**19
@@ -104,6 +103,8 @@ class RowBatch(Protocol):
     @property
     def weights(self) -> Array | None: ...
     @property
+    def groups(self) -> Array | None: ...
+    @property
     def start(self) -> int: ...
     @property
     def n_classes(self) -> int: ...
@@ -116,6 +117,7 @@ class Rows(Protocol):
 
     n_classes: int
     weights: Array | None
+    groups: Groups | None
     xp: Namespace
 
     @property

@@ -96,11 +96,7 @@ class Rule(ABC):
         logits: bool = False,
     ) -> Array:
         """The loss of every row, as an array of the kind that `p` is; torch can differentiate it."""
-        forecasts = self._forecasts(y, p, classes, None, normalize, logits)
-        parts: dict[int, Array] = {}
-        scan(forecasts, self.needs, lambda: _Samples(self, parts))
-        ordered = [parts[start] for start in sorted(parts)]
-        return ordered[0] if len(ordered) == 1 else forecasts.xp.concat(ordered)
+        return losses_of([self], self._forecasts(y, p, classes, None, normalize, logits))[0]
 
     def _forecasts(
         self,
@@ -173,14 +169,25 @@ class Rule(ABC):
         return f"{self.name}({', '.join(arguments)})" if arguments else self.name
 
 
-class _Samples:
+def losses_of(rules: Sequence[Rule], forecasts: Rows) -> list[Array]:
+    """The losses of every row by each of several rules, from one pass over valid rows."""
+    parts: dict[int, list[Array]] = {}
+    needs = {name for rule in rules for name in rule.needs}
+    scan(forecasts, needs, lambda: _Losses(rules, parts))
+    blocks = [parts[start] for start in sorted(parts)]
+    if len(blocks) == 1:
+        return blocks[0]
+    return [forecasts.xp.concat([block[i] for block in blocks]) for i in range(len(rules))]
+
+
+class _Losses:
     """Keeps the losses of each block under the number of its first row."""
 
-    def __init__(self, rule: Rule, parts: dict[int, Array]) -> None:
-        self._rule, self._parts = rule, parts
+    def __init__(self, rules: Sequence[Rule], parts: dict[int, list[Array]]) -> None:
+        self._rules, self._parts = rules, parts
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
-        self._parts[batch.start] = _loss_of(self._rule, stats)
+        self._parts[batch.start] = [_loss_of(rule, stats) for rule in self._rules]
 
 
 def _loss_of(rule: Rule, stats: RowStats) -> Array:

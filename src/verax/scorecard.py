@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 
-from verax.errors import MissingPackageError, VeraxError
+from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
+from verax.errors import InputError, MissingPackageError, VeraxError
 from verax.forecasts import Forecasts
 from verax.registry import RULES, name_of, parse
+from verax.resample import percentile_interval, resampled_counts
 from verax.rowstats import pair
 from verax.rule import Rule
 from verax.tally import Counts, Tally
@@ -25,12 +30,17 @@ def evaluate(
     *,
     classes: Sequence[Hashable] | None = None,
     ordered: bool = False,
+    costs: CostsLike | None = None,
     weights: object | None = None,
+    groups: object | None = None,
     rules: Sequence[Rule | str] | None = None,
     normalize: bool = False,
     logits: bool = False,
+    confidence: float = 0.95,
+    bootstrap: int = 1000,
+    seed: int = 0,
 ) -> Scorecard:
-    """Score forecasts `p` of outcomes `y` by every rule that fits, in one pass.
+    """Score forecasts `p` of outcomes `y` by every rule that fits, in one pass, with intervals.
 
     Parameters
     ----------
@@ -38,47 +48,57 @@ def evaluate(
     p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; or `TopLists`,
         for which the card also says how much the lists cover (`ListCard`).
     classes : names of the columns of `p`, in order; for ordered classes lowest first.
-    ordered : the classes have an order, so the ordinal rules fit too.
-    weights : (N,) non-negative weights.
+    ordered : the classes have an order, so ordinal rules, quadratic kappa and expected cost fit too.
+    costs : what decisions cost: "quadratic" (the default if `ordered`), "linear", "zero_one", or a
+        (K, K) matrix, outcome by row.
+    weights : (N,) non-negative weights; they count as numbers of rows.
+    groups : (N,) labels of clusters (patients, sites) that are resampled together.
     rules : the rules to use instead of all that fit, as rules or as texts for `parse`.
     normalize : divide every row of `p` by its sum first.
     logits : `p` holds logits.
+    confidence, bootstrap, seed : of the intervals. Means get theirs from the tallied moments, numbers
+        made of decisions from resampled confusion counts; with `groups`, all from resampled clusters.
 
     Examples
     --------
     >>> import verax as vx
     >>> card = vx.evaluate([0, 1, 2], [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]], ordered=True)
-    >>> round(card["rps"], 4), card.accuracy
-    (0.105, 1.0)
+    >>> round(card["rps"], 4), card.accuracy, card["qwk"]
+    (0.105, 1.0, 1.0)
     """
-    if hasattr(p, "with_outcomes"):
-        return _evaluate_lists(y, p, classes, ordered, weights, rules, normalize, logits)
+    if not 0 < confidence < 1:
+        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
+    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 2:
+        raise InputError(
+            f"`bootstrap` must be at least 2 replicates, not {bootstrap!r}.", argument="bootstrap"
+        )
     chosen = _choose(rules, ordered)
-    ordinal = ordered or any(rule.ordinal for rule in chosen)
-    forecasts = Forecasts(
-        y, p, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=ordinal
+    forecasts = pair(
+        y,
+        p,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        normalize=normalize,
+        logits=logits,
+        ordered=ordered or any(rule.ordinal for rule in chosen),
     )
+    if forecasts.groups is not None and len(forecasts.groups.labels) < 2:
+        raise InputError("`groups` must name at least two groups to resample.", argument="groups")
+    plan = Resampling(confidence, bootstrap, seed)
+    if not isinstance(forecasts, Forecasts):
+        from verax.listcard import score_lists
+
+        return score_lists(forecasts, p, None if rules is None else chosen, costs, plan)
+    metrics = [count_metric("accuracy")]
+    if ordered:
+        metrics.append(count_metric("qwk"))
+    if ordered or costs is not None:
+        costs = "quadratic" if costs is None else costs
+        highest = cost_matrix(costs, forecasts.n_classes).max()
+        metrics.append(replace(count_metric("ec", costs=costs), bounds=(0.0, float(highest))))
     tally = Tally(chosen, forecasts.n_classes).update(forecasts)
-    return Scorecard(tally, forecasts.classes, ordered)
-
-
-def _evaluate_lists(
-    y: object,
-    lists: Any,
-    classes: Sequence[Hashable] | None,
-    ordered: bool,
-    weights: object | None,
-    rules: Sequence[Rule | str] | None,
-    normalize: bool,
-    logits: bool,
-) -> Scorecard:
-    from verax.listcard import score_lists
-
-    chosen = None if rules is None else _choose(rules, ordered)
-    rows = pair(
-        y, lists, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=ordered
-    )
-    return score_lists(rows, lists, chosen)
+    return Scorecard(tally, forecasts.classes, ordered, tuple(metrics), plan)
 
 
 def _choose(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
@@ -93,51 +113,70 @@ def _choose(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
 
 
 @dataclass(frozen=True)
+class Resampling:
+    """How the intervals of a card are made."""
+
+    confidence: float = 0.95
+    replicates: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class Score:
-    """One rule's result.
+    """One line of a card.
 
     Attributes
     ----------
-    mean : the weighted mean loss; infinite if any row's is.
-    std : the weighted standard deviation of the loss over the rows.
+    mean : the weighted mean loss, infinite if any row's is; or the value of a metric of decisions.
+    interval : the confidence interval of `mean`; NaN where none can be had.
+    std : the weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
     finite_mean : the mean over the rows whose loss is finite.
     infinite_weight : the total weight of the rows whose loss is infinite.
+    rule : the rule; None for metrics of decisions.
     """
 
     name: str
-    rule: Rule
     mean: float
-    std: float
-    finite_mean: float
-    infinite_weight: float
+    interval: tuple[float, float]
     bounds: tuple[float, float]
-    proper: Literal["strictly", "yes", "no", "unknown"]
+    orientation: str
+    summary: str
+    proper: str = ""
+    std: float = math.nan
+    finite_mean: float = math.nan
+    infinite_weight: float = 0.0
+    rule: Rule | None = None
 
 
 @dataclass(frozen=True)
 class Scorecard:
     """The scores of one set of forecasts. It holds sums only, so cards of parts can be merged.
 
-    `card["brier"]` is a mean; `scores` has the details; `accuracy`, `confusion` and `class_counts`
-    use the most likely class, the lowest index where several are.
+    `card["brier"]` is a mean; `scores` has the details of the rules, `metrics` those of the
+    decisions, which take the most likely class, the lowest index where several are.
     """
 
     tally: Tally
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
+    count_metrics: tuple[CountMetric, ...] = ()
+    resampling: Resampling = Resampling()
 
     def merge(self, other: Scorecard) -> Scorecard:
         """The card of these rows followed by the other card's."""
         if self.classes != other.classes or self.ordered != other.ordered:
             raise VeraxError("Cards over different classes cannot be merged.")
-        return Scorecard(self.tally.merge(other.tally), self.classes, self.ordered)
+        return replace(self, tally=self.tally.merge(other.tally))
 
     def __getitem__(self, name: str) -> float:
-        scores = {score.rule: score for score in self.scores.values()}
+        if name in self.metrics:
+            return self.metrics[name].mean
+        by_rule = {score.rule: score for score in self.scores.values()}
         rule = parse(name)
-        if rule not in scores:
-            raise KeyError(f"{name!r} is not on this card; it has {', '.join(self.scores)}")
-        return scores[rule].mean
+        if rule not in by_rule:
+            known = ", ".join([*self.scores, *self.metrics])
+            raise KeyError(f"{name!r} is not on this card; it has {known}")
+        return by_rule[rule].mean
 
     @property
     def n_rows(self) -> int:
@@ -155,6 +194,11 @@ class Scorecard:
         return float(self.tally.weight.high[0])
 
     @property
+    def n_groups(self) -> int | None:
+        """The number of clusters; None if the rows stand for themselves."""
+        return None if self.tally.clusters is None else len(self.tally.clusters.labels)
+
+    @cached_property
     def scores(self) -> dict[str, Score]:
         """Every rule's result under its name."""
         moments = self.tally.moments
@@ -163,17 +207,80 @@ class Scorecard:
         for i, rule in enumerate(self.tally.rules):
             if not isinstance(rule, Rule):
                 continue
-            name = name_of(rule)
             mean, std, finite, infinite = (float(column[i]) for column in columns)
-            bounds = rule.bounds(self.n_classes)
-            results[name] = Score(name, rule, mean, std, finite, infinite, bounds, self._proper(rule))
+            results[name_of(rule)] = Score(
+                name=name_of(rule),
+                mean=mean,
+                interval=self._interval_of_mean(i, rule.bounds(self.n_classes)),
+                bounds=rule.bounds(self.n_classes),
+                orientation=LOWER,
+                summary=rule.summary,
+                proper=self._proper(rule),
+                std=std,
+                finite_mean=finite,
+                infinite_weight=infinite,
+                rule=rule,
+            )
         return results
 
-    def _proper(self, rule: Rule) -> Literal["strictly", "yes", "no", "unknown"]:
+    def _proper(self, rule: Rule) -> str:
         claims = rule.properties.at(self.n_classes)
         if claims["strictly_proper"]:
             return "strictly"
-        return {True: "yes", False: "no", None: "unknown"}[claims["proper"]]  # type: ignore[return-value]
+        return {True: "yes", False: "no", None: "unknown"}[claims["proper"]]
+
+    def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> tuple[float, float]:
+        if self.tally.clusters is not None:
+            return _pair(percentile_interval(self._cluster_replicates[0][:, i], self.resampling.confidence))
+        moments, n = self.tally.moments, self.weight
+        if moments.infinite.high[i] > 0 or n <= 1:
+            return math.nan, math.nan
+        half = self._quantile * math.sqrt(moments.m2[i] / n / (n - 1))
+        low, high = bounds
+        return max(low, float(moments.mean[i]) - half), min(high, float(moments.mean[i]) + half)
+
+    @property
+    def _quantile(self) -> float:
+        return NormalDist().inv_cdf(0.5 + self.resampling.confidence / 2)
+
+    @cached_property
+    def metrics(self) -> dict[str, Score]:
+        """Every metric of decisions under its name: accuracy, and for ordered classes qwk and ec."""
+        if self._counts.confusion is None:
+            return {"accuracy": self._accuracy_without_table()}
+        results = {}
+        for metric in self.count_metrics:
+            replicates = np.asarray(metric.of(self._count_replicates))
+            results[metric.name] = Score(
+                name=metric.name,
+                mean=float(metric.of(self._counts.confusion)),
+                interval=_pair(percentile_interval(replicates, self.resampling.confidence)),
+                bounds=metric.bounds,
+                orientation=HIGHER if metric.higher_is_better else LOWER,
+                summary=metric.summary,
+            )
+        return results
+
+    def _accuracy_without_table(self) -> Score:
+        share = self._counts.n_correct / self.weight
+        half = self._quantile * math.sqrt(share * (1 - share) / self.weight)
+        interval = (max(0.0, share - half), min(1.0, share + half))
+        metric = count_metric("accuracy")
+        return Score(metric.name, share, interval, metric.bounds, HIGHER, metric.summary)
+
+    @cached_property
+    def _count_replicates(self) -> np.ndarray[Any, Any]:
+        counts, plan = self._counts.confusion, self.resampling
+        assert counts is not None
+        if self.tally.clusters is None:
+            return resampled_counts(counts, plan.replicates, plan.seed)
+        return self._cluster_replicates[1].reshape(-1, *counts.shape)
+
+    @cached_property
+    def _cluster_replicates(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        assert self.tally.clusters is not None
+        parts = list(self.tally.clusters.replicates(self.resampling.replicates, self.resampling.seed))
+        return np.concatenate([means for means, _ in parts]), np.concatenate([cells for _, cells in parts])
 
     @property
     def accuracy(self) -> float:
@@ -215,36 +322,40 @@ class Scorecard:
             "verax": __version__,
             "n_rows": self.n_rows,
             "weight": self.weight,
+            "n_groups": self.n_groups,
             "n_classes": self.n_classes,
             "classes": None if self.classes is None else list(self.classes),
             "ordered": self.ordered,
-            "scores": {
-                score.name: {
-                    "mean": score.mean,
-                    "std": score.std,
-                    "finite_mean": score.finite_mean,
-                    "infinite_weight": score.infinite_weight,
-                    "rule": repr(score.rule),
-                    "summary": score.rule.summary,
-                    "range": list(score.bounds),
-                    "orientation": LOWER,
-                    "proper": score.proper,
-                    "reference": score.rule.reference,
-                }
-                for score in self.scores.values()
+            "intervals": {
+                "confidence": self.resampling.confidence,
+                "replicates": self.resampling.replicates,
+                "seed": self.resampling.seed,
+                "method": self._method(),
             },
-            "accuracy": {"mean": self.accuracy, "orientation": HIGHER, "ties": "lowest index"},
+            "scores": {name: _line(score) for name, score in self.scores.items()},
+            "metrics": {name: _line(score) for name, score in self.metrics.items()},
             "class_counts": self.class_counts.tolist(),
             "confusion": None if self.confusion is None else self.confusion.tolist(),
             "zero_probability": {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)},
         }
 
+    def _method(self) -> str:
+        if self.n_groups is not None:
+            return f"bootstrap of {self.n_groups:,} groups"
+        return "means: normal, from their moments; decisions: bootstrap of the confusion counts"
+
     def to_frame(self, kind: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """One row a score, as a data frame of the kind named."""
         import narwhals as nw
 
-        rows = self._table()
-        data = {name: [row[i] for row in rows] for i, name in enumerate(_COLUMNS)}
+        lines = [_line(score) for score in self._all]
+        data: dict[str, list[Any]] = {"score": [score.name for score in self._all]}
+        data |= {key: [line[key] for line in lines] for key in ("mean", "std")}
+        for column, key, end in (("low", "interval", 0), ("high", "interval", 1)):
+            data[column] = [line[key][end] for line in lines]
+        for column, end in (("smallest", 0), ("largest", 1)):
+            data[column] = [score.bounds[end] for score in self._all]
+        data |= {key: [line[key] for line in lines] for key in ("orientation", "proper", "summary")}
         try:
             return nw.from_dict(data, backend=kind).to_native()
         except (ImportError, ModuleNotFoundError):
@@ -252,29 +363,26 @@ class Scorecard:
                 f"to_frame needs {kind}: install it, or ask for another kind of frame."
             ) from None
 
-    def _table(self) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = [
-            (s.name, s.mean, s.std, *s.bounds, LOWER, s.proper, s.rule.summary) for s in self.scores.values()
-        ]
-        spread = float(np.sqrt(self.accuracy * (1 - self.accuracy)))
-        rows.append(("accuracy", self.accuracy, spread, 0.0, 1.0, HIGHER, "", "share of right decisions"))
-        return rows
+    @property
+    def _all(self) -> list[Score]:
+        return [*self.scores.values(), *self.metrics.values()]
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"
-        return f"verax scorecard: {self.n_rows:,} rows, {self.n_classes:,} {kind}{weighed}"
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        return f"verax scorecard: {self.n_rows:,} rows{grouped}, {self.n_classes:,} {kind}{weighed}"
 
     def _cells(self) -> list[list[str]]:
-        header = ["score", "mean", "sd", "range", "proper", "what it is"]
-        body = [
-            [name, f"{mean:.5f}", "" if np.isnan(std) else f"{std:.5f}", _range(low, high), proper, summary]
-            for name, mean, std, low, high, _, proper, summary in self._table()
-        ]
-        return [header, *body]
+        interval = f"{100 * self.resampling.confidence:g}% interval"
+        header = ["score", "mean", interval, "range", "proper", "what it is"]
+        return [header, *([s.name, f"{s.mean:.4f}", *_texts(s), s.proper, s.summary] for s in self._all)]
 
     def _notes(self) -> list[str]:
-        notes = ["Lower is better, except for accuracy."]
+        better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
+        notes = [f"Lower is better, except for {better}."]
+        if self.n_groups is not None:
+            notes.append(f"Intervals: {self._method()}, {self.resampling.replicates:,} replicates.")
         if self.n_zero_probability:
             shown = ", ".join(str(row) for row in self.zero_probability_rows[:5])
             more = ", ..." if self.n_zero_probability > 5 else ""
@@ -283,7 +391,7 @@ class Scorecard:
             notes.append(f"Probability zero had been given to {count} ({where} {shown}{more}).")
         infinite = [s for s in self.scores.values() if s.infinite_weight > 0]
         if infinite:
-            finite = ", ".join(f"{s.name} {s.finite_mean:.5f}" for s in infinite)
+            finite = ", ".join(f"{s.name} {s.finite_mean:.4f}" for s in infinite)
             notes.append(f"Without the rows of infinite loss: {finite}.")
         return notes
 
@@ -312,8 +420,31 @@ class Scorecard:
         )
 
 
-_COLUMNS = ("score", "mean", "std", "lowest", "highest", "orientation", "proper", "summary")
+def _texts(score: Score) -> tuple[str, str]:
+    low, high = score.interval
+    interval = "" if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+    return interval, f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
 
 
-def _range(low: float, high: float) -> str:
-    return f"{low:g} to {'inf' if np.isinf(high) else f'{high:.4g}'}"
+def _line(score: Score) -> dict[str, Any]:
+    line = {
+        "mean": score.mean,
+        "interval": list(score.interval),
+        "std": score.std,
+        "range": list(score.bounds),
+        "orientation": score.orientation,
+        "proper": score.proper,
+        "summary": score.summary,
+    }
+    if score.rule is not None:
+        line |= {
+            "rule": repr(score.rule),
+            "finite_mean": score.finite_mean,
+            "infinite_weight": score.infinite_weight,
+            "reference": score.rule.reference,
+        }
+    return line
+
+
+def _pair(interval: Any) -> tuple[float, float]:
+    return float(interval[0]), float(interval[1])

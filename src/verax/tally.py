@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import Array, to_host
+from verax.clusters import Clusters, Groups
 from verax.errors import VeraxError
 from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, compute, kernels, scan, validate
 
@@ -193,21 +194,24 @@ class Tally:
         self.weight = Sum.zeros(1)
         self.moments = Moments.zeros(len(self.rules))
         self.counts = Counts.zeros(n_classes, decisions=decisions) if counts else None
+        self.clusters: Clusters | None = None
 
     def update(self, forecasts: Rows) -> Tally:
         """Take in all rows of `forecasts`; returns the tally itself."""
         self._check_same(forecasts.n_classes)
-        needs = _needs(self.rules)
-        if self.counts is not None and self.decisions:
-            needs |= {"decision"}
+        if self.n_rows and (forecasts.groups is None) != (self.clusters is None):
+            raise VeraxError("Either all rows of a tally belong to groups or none do.")
+        decided = self.decisions and (self.counts is not None or forecasts.groups is not None)
+        needs = _needs(self.rules) | ({"decision"} if decided else set())
         chunks = _Chunks(self, forecasts)
-        visitors = scan(forecasts, needs, lambda: _Visitor(self, chunks))
+        visitors = scan(forecasts, needs, lambda: _Visitor(self, chunks, forecasts.groups))
         for weight, sums in zip(chunks.weight, chunks.sums, strict=True):
             self.moments = self.moments + Moments.from_sums(float(weight), sums, chunks.shift)
             self.weight = self.weight.plus(np.array([weight]))
         for visitor in visitors:
             if self.counts is not None and visitor.counts is not None:
                 self.counts = self.counts.merge(visitor.counts, self.n_rows)
+            self.clusters = _both(self.clusters, visitor.clusters)
         self.n_rows += forecasts.n_rows
         return self
 
@@ -216,12 +220,15 @@ class Tally:
         if self.rules != other.rules:
             raise VeraxError("Tallies of different rules cannot be merged.")
         self._check_same(other.n_classes)
+        if self.n_rows and other.n_rows and (self.clusters is None) != (other.clusters is None):
+            raise VeraxError("Either all rows of a tally belong to groups or none do.")
         merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         merged.n_rows = self.n_rows + other.n_rows
         merged.weight = self.weight + other.weight
         merged.moments = self.moments + other.moments
         if self.counts is not None and other.counts is not None:
             merged.counts = self.counts.merge(other.counts, self.n_rows)
+        merged.clusters = _both(self.clusters, other.clusters)
         return merged
 
     def _check_same(self, n_classes: int) -> None:
@@ -260,7 +267,7 @@ class _Chunks:
 class _Visitor:
     """One thread's share of an update."""
 
-    def __init__(self, tally: Tally, chunks: _Chunks) -> None:
+    def __init__(self, tally: Tally, chunks: _Chunks, groups: Groups | None) -> None:
         self._rules = tally.rules
         self._chunks = chunks
         self._block = np.zeros((len(tally.rules), 3))
@@ -268,6 +275,8 @@ class _Visitor:
         self.counts = None
         if tally.counts is not None:
             self.counts = Counts.zeros(tally.n_classes, decisions=tally.decisions)
+        self.clusters: Clusters | None = None
+        self._groups = groups
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         self._chunks.sums[chunk] += self._sums(stats, batch)
@@ -275,6 +284,8 @@ class _Visitor:
         self._chunks.weight[chunk] += n if batch.weights is None else float(batch.xp.sum(batch.weights))
         if self.counts is not None:
             self._count(self.counts, stats, batch)
+        if self._groups is not None:
+            self.clusters = _both(self.clusters, self._cluster(self._groups, stats, batch))
 
     def _sums(self, stats: RowStats, batch: RowBatch) -> Floats:
         chunks, block = self._chunks, self._block
@@ -285,6 +296,14 @@ class _Visitor:
             if np.isfinite(block).all():
                 return block
         return _block_sums(self._rules, stats, batch, chunks.shift)
+
+    def _cluster(self, groups: Groups, stats: RowStats, batch: RowBatch) -> Clusters:
+        y = to_host(batch.y)
+        k = stats.n_classes if self._decisions else 1
+        cells = y * k + to_host(stats.decision) if self._decisions else np.zeros(len(y), np.int64)
+        weights = np.ones(len(y)) if batch.weights is None else to_host(batch.weights)
+        losses = [to_host(loss) for loss in _losses(self._rules, stats)]
+        return Clusters.of(groups.labels, batch.groups, weights, losses, cells, k * k)
 
     def _count(self, counts: Counts, stats: RowStats, batch: RowBatch) -> None:
         if not self._decisions or not self._count_decisions(counts, stats, batch):
@@ -306,6 +325,10 @@ class _Visitor:
 
 
 _NO_WEIGHTS = np.zeros(0)
+
+
+def _both(a: Clusters | None, b: Clusters | None) -> Clusters | None:
+    return a + b if a is not None and b is not None else a if b is None else b
 
 
 def _needs(rules: Sequence[Formula]) -> set[str]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from verax.arrays import kind_of, sum_tolerance, to_array, to_host
 from verax.complaints import Offenders, show
-from verax.errors import InputError
+from verax.errors import InputError, RuleError
 from verax.forecasts import Forecasts
 from verax.labelsets import LabelSets, most_likely_sets
-from verax.listed import Listed
+from verax.listed import NO_ORDER, Listed
 from verax.listforms import (
     TOLERANCE,
     check_confidences,
@@ -479,21 +479,31 @@ class TopLists:
         dense[self._lists.row_of, columns] = self.confidences
         return dense
 
-    def with_outcomes(self, y: object, *, weights: object | None = None, **options: object) -> Listed:
+    def with_outcomes(
+        self,
+        y: object,
+        *,
+        weights: object | None = None,
+        groups: object | None = None,
+        ordered: bool = False,
+        **options: object,
+    ) -> Listed:
         """The lists as rows to be scored. Rules and `evaluate` call this; users need not."""
+        if ordered:
+            raise RuleError(NO_ORDER)
         for name in ("classes", "normalize", "logits"):
             if options.get(name):
                 where = "the constructor of the lists" if name == "classes" else "from_probabilities"
                 raise InputError(f"`{name}` does not apply to top lists: pass it to {where}.", argument=name)
         codes = positions(y, self.n_classes) if self.vocabulary is None else self.vocabulary.outcomes(y)
-        return Listed(self._lists, self._survey, self.n_classes, codes, weights)
+        return Listed(self._lists, self._survey, self.n_classes, codes, weights, groups)
 
     def with_class(self, position: int) -> Listed:
         """The lists as rows in which the class at this position happened, whatever its name."""
         code = position
         if self.vocabulary is not None and not self.vocabulary.complete:
             code = self.vocabulary.code_at(position)
-        return Listed(self._lists, self._survey, self.n_classes, np.full(self.n_rows, code), None)
+        return Listed(self._lists, self._survey, self.n_classes, np.full(self.n_rows, code))
 
     def _with(self, lists: Ragged) -> TopLists:
         """Other lists over the same classes, known to be in order and free of repeats."""

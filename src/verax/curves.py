@@ -1,0 +1,304 @@
+"""Retained-samples curves: what a metric becomes as the worst rows are removed.
+
+`retention` ranks rows by a rule, which sees the outcome; `selective` by what is known without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.cuts import Area, Cuts, Floats, Measure, Metric, Options, Rows, Sample, Undefined
+from verax.decisions import CostsLike, Normalization
+from verax.errors import RuleError
+from verax.forecasts import Forecasts
+from verax.registry import name_of, parse
+from verax.resample import percentile_interval
+from verax.rule import Rule
+
+# ---- results -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class RetentionCurve:
+    """A metric over the rows kept, for growing shares of rows removed.
+
+    Attributes
+    ----------
+    order, metric : what the rows were ranked by, and what was measured.
+    removed, values : the shares removed and the metric of the rest.
+    area : the area under the curve; with area="mean" the mean height, in units of the metric.
+    interval, band : of the area and of each value, from the bootstrap; None without one.
+    areas : the area of each bootstrap replicate; empty without one.
+    """
+
+    order: str
+    metric: str
+    higher_is_better: bool
+    sees_outcome: bool
+    removed: Floats
+    values: Floats
+    area: float
+    area_kind: Area
+    interval: tuple[float, float] | None
+    band: Floats | None
+    areas: Floats
+    confidence: float
+    seed: int
+
+    def __repr__(self) -> str:
+        interval = "" if self.interval is None else f" ({self.interval[0]:.4f} to {self.interval[1]:.4f})"
+        unit = "mean height" if self.area_kind == "mean" else "steps"
+        last = f"{100 * self.removed[-1]:g}% removed: {self.values[-1]:.4f}"
+        return (
+            f"RetentionCurve of {self.metric} by {self.order}: area {self.area:.4f}{interval}, {unit}; "
+            f"nothing removed: {self.values[0]:.4f}, {last}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain Python values."""
+        return {
+            "order": self.order,
+            "metric": self.metric,
+            "orientation": "higher is better" if self.higher_is_better else "lower is better",
+            "sees_outcome": self.sees_outcome,
+            "removed": self.removed.tolist(),
+            "values": self.values.tolist(),
+            "area": self.area,
+            "area_kind": self.area_kind,
+            "interval": None if self.interval is None else list(self.interval),
+            "band": None if self.band is None else self.band.tolist(),
+            "replicates": len(self.areas),
+            "confidence": self.confidence,
+            "seed": self.seed,
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the curve with its band; returns the matplotlib axes."""
+        return RetentionCurves({self.order: self}).plot(ax)
+
+
+class RetentionCurves(Mapping[Any, RetentionCurve]):
+    """Several curves over the same rows, by the name of the order, or (order, metric) if several."""
+
+    def __init__(self, curves: Mapping[Any, RetentionCurve]) -> None:
+        self._curves: dict[Any, RetentionCurve] = dict(curves)
+
+    def __getitem__(self, key: Any) -> RetentionCurve:
+        return self._curves[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._curves)
+
+    def __len__(self) -> int:
+        return len(self._curves)
+
+    def difference(self, a: Any, b: Any) -> tuple[float, tuple[float, float]]:
+        """Area of curve `a` minus that of `b`, with an interval from the same replicates for both."""
+        first, second = self[a], self[b]
+        if not len(first.areas):
+            raise RuleError("A difference needs replicates: pass bootstrap=200 or more.")
+        low, high = percentile_interval(first.areas - second.areas, first.confidence)
+        return first.area - second.area, (float(low), float(high))
+
+    def __repr__(self) -> str:
+        return "\n".join(repr(curve) for curve in self._curves.values())
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """All curves as plain Python values."""
+        return [curve.to_dict() for curve in self._curves.values()]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw all curves with their bands; returns the matplotlib axes."""
+        from verax.figures import draw_retention
+
+        return draw_retention(list(self._curves.values()), ax)
+
+
+# ---- the two questions -------------------------------------------------------------------------
+
+
+def retention(
+    y: object,
+    p: object,
+    *,
+    rule: Rule | str | Sequence[Rule | str],
+    metric: Metric | Sequence[Metric] = "qwk",
+    removed: Sequence[float] | None = None,
+    area: Area = "mean",
+    costs: CostsLike = "quadratic",
+    normalize: Normalization = None,
+    decision_costs: CostsLike | None = None,
+    undefined: Undefined = "nan",
+    classes: Sequence[Hashable] | None = None,
+    weights: object | None = None,
+    bootstrap: int = 0,
+    groups: object | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> RetentionCurve | RetentionCurves:
+    """The curve of a metric as the rows that a rule scores worst are removed, and the area under it.
+
+    The order uses the outcome: the curve shows which rows a rule calls worst. It cannot certify a
+    rule, because ordering by the hard cost itself, which ignores probabilities, would do best.
+    `selective` is the sibling whose order uses the forecasts alone.
+
+    Parameters
+    ----------
+    y, p, classes : outcomes and forecasts as for `evaluate`.
+    rule : what ranks the rows, one rule or several.
+    metric : "qwk", "linear_kappa", "ec", "accuracy", "macro_f1", a rule (its mean loss), or a function
+        f(y, p) of the rows kept; or several of these.
+    removed : increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
+    area : "mean", the mean height of the curve; "steps", the trapezoid sum with unit spacing.
+    costs, normalize : of the metric "ec", as in `expected_cost`.
+    decision_costs : decide by smallest expected cost instead of by the most likely class.
+    undefined : what an undefined value (kappa of a single class) counts as; "omit" leaves it out of
+        the area.
+    weights : (N,) weights. Whole numbers are numbers of copies; otherwise shares of weight are cut.
+    bootstrap, groups, seed, confidence : replicates for intervals, whole groups if given.
+
+    References
+    ----------
+    Galdran (2023), doi:10.1007/978-3-031-43898-1_33
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y = [0, 1, 2, 2, 1]
+    >>> p = [[0.8, 0.2, 0], [0.3, 0.6, 0.1], [0.1, 0.2, 0.7], [0.7, 0.2, 0.1], [0.2, 0.5, 0.3]]
+    >>> curve = vx.retention(y, p, rule=vx.rps, metric="accuracy", removed=[0, 0.2, 0.4])
+    >>> curve.values.tolist(), round(curve.area, 3)
+    ([0.8, 1.0, 1.0], 0.95)
+    """
+    rules = [parse(r) if isinstance(r, str) else r for r in _listed(rule)]
+    metrics = _listed(metric)
+    measured = [m for m in metrics if isinstance(m, Rule)]
+    ordinal = any(r.ordinal for r in [*rules, *measured]) or "qwk" in metrics
+    forecasts = Forecasts(y, p, classes=classes, weights=weights, groups=groups, ordered=ordinal)
+    rows = Rows.of(forecasts, list(dict.fromkeys([*rules, *measured])), decision_costs)
+    keys = {name_of(r): rows.losses[r] for r in rules}
+    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True)
+    return _curves(rows, keys, metrics, (costs, normalize), options, isinstance(rule, (Rule, str)))
+
+
+def selective(
+    y: object,
+    p: object,
+    *,
+    by: Rule | str | Sequence[Rule | str] = "max_probability",
+    metric: Metric | Sequence[Metric] = "accuracy",
+    removed: Sequence[float] | None = None,
+    area: Area = "mean",
+    costs: CostsLike = "quadratic",
+    normalize: Normalization = None,
+    decision_costs: CostsLike | None = None,
+    undefined: Undefined = "nan",
+    classes: Sequence[Hashable] | None = None,
+    weights: object | None = None,
+    bootstrap: int = 0,
+    groups: object | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> RetentionCurve | RetentionCurves:
+    """The curve of a metric as the rows that look least certain beforehand are removed.
+
+    The order uses the forecasts alone, so this is what handing the doubtful cases to someone else
+    would bring (risk against coverage, selective prediction).
+
+    Parameters
+    ----------
+    by : "max_probability", "entropy", or a rule: the loss that each forecast itself expects.
+
+    The other parameters are those of `retention`.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.45, 0.55], [0.4, 0.6]]
+    >>> vx.selective(y, p, removed=[0, 0.25, 0.5]).values.round(3).tolist()
+    [0.75, 1.0, 1.0]
+    """
+    metrics = _listed(metric)
+    measured = [m for m in metrics if isinstance(m, Rule)]
+    ordinal = any(r.ordinal for r in measured) or "qwk" in metrics
+    forecasts = Forecasts(y, p, classes=classes, weights=weights, groups=groups, ordered=ordinal)
+    rows = Rows.of(forecasts, measured, decision_costs)
+    keys = {}
+    for key in _listed(by):
+        if key == "max_probability":
+            keys["max_probability"] = 1 - rows.p.max(axis=1)
+        elif key == "entropy":
+            keys["entropy"] = parse("log").entropy(rows.p)
+        else:
+            expects = parse(key) if isinstance(key, str) else key
+            keys[f"expected {name_of(expects)}"] = expects.entropy(rows.p)
+    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False)
+    return _curves(rows, keys, metrics, (costs, normalize), options, isinstance(by, (Rule, str)))
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _curves(
+    rows: Rows,
+    keys: dict[str, Floats],
+    metrics: list[Metric],
+    costs: tuple[CostsLike, Normalization],
+    options: Options,
+    single: bool,
+) -> RetentionCurve | RetentionCurves:
+    measures = [Measure(rows, m, costs) for m in metrics]
+    # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
+    orders = {name: np.argsort(np.round(key, 12), kind="stable") for name, key in keys.items()}
+    # Cells from the far end of each order, where the cuts are.
+    cells = {name: rows.cells[order[::-1]] for name, order in orders.items()}
+    counting = any(measure.needs_counts for measure in measures)
+
+    def values(weights: Floats) -> Floats:
+        """All curves for one vector of weights: (orders, metrics, cuts)."""
+        sample, result = Sample(rows, weights, options), []
+        for name, order in orders.items():
+            cuts = Cuts(order, sample)
+            counts = cuts.counts(cells[name]) if counting else None
+            result.append([measure.of(cuts, counts) for measure in measures])
+        return options.fill(np.array(result))
+
+    observed = values(np.ones(len(rows.y)) if rows.weights is None else rows.weights)
+    replicates = np.array([values(w) for w in rows.multiplicities(options.bootstrap, options.seed)])
+    curves: dict[Any, RetentionCurve] = {}
+    for i, name in enumerate(orders):
+        for j, measure in enumerate(measures):
+            drawn = replicates[:, i, j] if options.bootstrap else np.zeros((0, len(options.removed)))
+            key = name if len(measures) == 1 else (name, measure.name)
+            curves[key] = _curve(name, measure, observed[i, j], drawn, options)
+    return next(iter(curves.values())) if single and len(measures) == 1 else RetentionCurves(curves)
+
+
+def _curve(
+    order: str, measure: Measure, values: Floats, replicates: Floats, options: Options
+) -> RetentionCurve:
+    areas = np.array([options.area_of(replicate) for replicate in replicates])
+    interval, band = None, None
+    if len(areas):
+        low, high = percentile_interval(areas, options.confidence)
+        interval, band = (float(low), float(high)), percentile_interval(replicates, options.confidence)
+    return RetentionCurve(
+        order=order,
+        metric=measure.name,
+        higher_is_better=measure.higher_is_better,
+        sees_outcome=options.sees_outcome,
+        removed=options.shares,
+        values=values,
+        area=options.area_of(values),
+        area_kind=options.area,
+        interval=interval,
+        band=band,
+        areas=areas,
+        confidence=options.confidence,
+        seed=options.seed,
+    )

@@ -1,0 +1,184 @@
+"""Which predictions to look at first: the worst rows, what others say of them, and why they are bad."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.arrays import to_array, to_host, widen
+from verax.errors import InputError
+from verax.forecasts import Forecasts
+from verax.registry import RULES, name_of, parse
+from verax.rule import Rule, losses_of
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row worth a look.
+
+    Attributes
+    ----------
+    row, id : its number and, if ids were given, its id.
+    outcome : what happened: a class position, or its name if names were given.
+    forecast : the probabilities.
+    loss : by the rule that found it.
+    ranks : its rank by each rule, 1 for the worst of all rows.
+    source : where the loss comes from, in words.
+    """
+
+    row: int
+    id: Any
+    outcome: Hashable
+    forecast: tuple[float, ...]
+    loss: float
+    ranks: dict[str, int]
+    source: str
+
+
+@dataclass(frozen=True, repr=False)
+class Worst:
+    """The worst rows by a rule, worst first."""
+
+    rule: str
+    n_rows: int
+    cases: tuple[Case, ...]
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __iter__(self) -> Any:
+        return iter(self.cases)
+
+    def __getitem__(self, i: int) -> Case:
+        return self.cases[i]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cases as plain Python values."""
+        return {"rule": self.rule, "n_rows": self.n_rows, "cases": [vars(case).copy() for case in self.cases]}
+
+    def _cells(self) -> list[list[str]]:
+        others = [name for name in self.cases[0].ranks if name != self.rule]
+        header = [
+            "id",
+            "outcome",
+            "forecast",
+            self.rule,
+            *(f"rank by {o}" for o in others),
+            "where it comes from",
+        ]
+        body = [
+            [
+                str(c.id),
+                str(c.outcome),
+                " ".join(f"{x:.2f}" for x in c.forecast[:8]) + (" ..." if len(c.forecast) > 8 else ""),
+                f"{c.loss:.4f}",
+                *(str(c.ranks[o]) for o in others),
+                c.source,
+            ]
+            for c in self.cases
+        ]
+        return [header, *body]
+
+    def __repr__(self) -> str:
+        cells = self._cells()
+        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+        return "\n".join([f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}", *lines])
+
+    def _repr_html_(self) -> str:
+        header, *body = ([html.escape(cell) for cell in row] for row in self._cells())
+        head = "".join(f"<th>{cell}</th>" for cell in header)
+        rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def worst(
+    y: object,
+    p: object,
+    *,
+    rule: Rule | str,
+    n: int = 10,
+    others: Sequence[Rule | str] | None = None,
+    ids: object | None = None,
+    classes: Sequence[Hashable] | None = None,
+    normalize: bool = False,
+    logits: bool = False,
+) -> Worst:
+    """The `n` rows with the largest loss, how other rules rank them, and where the loss comes from.
+
+    Parameters
+    ----------
+    y, p, classes, normalize, logits : outcomes and forecasts as for `evaluate`.
+    rule : the rule that ranks the rows; of equal losses the first row comes first.
+    n : how many rows.
+    others : rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.
+    ids : (N,) names of the rows; by default their numbers.
+
+    Examples
+    --------
+    Which mistake is worse for an outcome in the lowest of three grades? Brier and RPS disagree:
+
+    >>> import verax as vx
+    >>> p = [[0.2, 0.8, 0.0], [0.3, 0.0, 0.7]]
+    >>> vx.worst([0, 0], p, rule=vx.brier, n=1)[0].row, vx.worst([0, 0], p, rule=vx.rps, n=1)[0].row
+    (0, 1)
+    """
+    chosen = parse(rule) if isinstance(rule, str) else rule
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InputError(f"`n` must be a number of rows, not {n!r}.", argument="n")
+    if others is None:
+        others = [RULES["brier"], RULES["log_score"], *([RULES["rps"]] if chosen.ordinal else [])]
+    known = [parse(r) if isinstance(r, str) else r for r in others]
+    rules = list(dict.fromkeys([chosen, *known]))
+    ordinal = any(r.ordinal for r in rules)
+    forecasts = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=ordinal)
+    names = _ids(ids, forecasts.n_rows)
+    losses = {
+        r: np.round(to_host(loss), 12) for r, loss in zip(rules, losses_of(rules, forecasts), strict=True)
+    }
+    order = np.argsort(-losses[chosen], kind="stable")[:n]
+    cases = []
+    for row in order.tolist():
+        batch = forecasts.batch(row, row + 1)
+        outcome, forecast = int(batch.y[0]), to_host(widen(batch.p))[0]
+        cases.append(
+            Case(
+                row=row,
+                id=row if names is None else names[row],
+                outcome=outcome if forecasts.classes is None else forecasts.classes[outcome],
+                forecast=tuple(forecast.tolist()),
+                loss=float(losses[chosen][row]),
+                ranks={name_of(r): 1 + int(np.sum(loss > loss[row])) for r, loss in losses.items()},
+                source=_source(forecast, outcome, forecasts.classes, chosen.ordinal),
+            )
+        )
+    return Worst(name_of(chosen), forecasts.n_rows, tuple(cases))
+
+
+def _ids(ids: object | None, n_rows: int) -> list[Any] | None:
+    if ids is None:
+        return None
+    values = to_host(to_array(ids, "ids")[0])
+    if values.shape != (n_rows,):
+        raise InputError(f"`ids` must be {n_rows}, one a row; its shape is {values.shape}.", argument="ids")
+    return list(values.tolist())
+
+
+def _source(p: Floats, outcome: int, classes: tuple[Hashable, ...] | None, ordinal: bool) -> str:
+    """The threshold (ordered classes) or the rival class that the forecast got most wrong."""
+    names = list(range(len(p))) if classes is None else list(classes)
+    if not ordinal:
+        rival = int(np.argmax(np.where(np.arange(len(p)) == outcome, -1.0, p)))
+        return f"{names[rival]} had {p[rival]:.2f}, {names[outcome]} {p[outcome]:.2f}"
+    below = np.cumsum(p)[:-1]
+    above = np.cumsum(p[::-1])[::-1][1:]
+    error = np.where(outcome <= np.arange(len(p) - 1), above, below)
+    i = int(np.argmax(error))
+    side = f"above {names[i]}" if outcome <= i else f"below {names[i + 1]}"
+    return f"{error[i]:.2f} was put {side}"
