@@ -21,6 +21,7 @@ lint: .venv/tools
 
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/curves.py
 
 clean: ## remove the environment and all caches
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,7 +13,7 @@ import verax as vx
 from cases import forecasts
 from verax import _fusion, _kernels, rowstats
 from verax.claims import Holds, Properties
-from verax.rowstats import COMPILED_FROM, DENSE_STATS, compute, scan
+from verax.rowstats import COMPILED_FROM, DENSE_STATS, STATS, compute, scan
 from verax.tally import Tally
 
 UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)

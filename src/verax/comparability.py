@@ -53,19 +53,19 @@ def compare_lengths(
     >>> p = [[0.5, 0.44, 0.03, 0.03], [0.3, 0.6, 0.05, 0.05], [0.1, 0.2, 0.65, 0.05]]
     >>> comparison = vx.compare_lengths([1, 0, 2], p, rules=["brier"])
     >>> [round(mean, 4) for mean in comparison["brier"]]
-    [1.3333, 0.7258, 0.5692, 0.5686, 0.5686]
+    [1.3333, 0.77, 0.5314, 0.5318, 0.5318]
     >>> print(comparison)
     what longer lists buy: 3 rows, 4 classes
     prediction   brier
     ------------------
     hard        1.3333
-    top-1       0.7258
-    top-2       0.5692
-    top-3       0.5686
-    full        0.5686
+    top-1       0.7700
+    top-2       0.5314
+    top-3       0.5318
+    full        0.5318
     ------------------
-    brier: the probability of the first class takes the loss from 1.333 to 0.7258. The other classes take
-    it to 0.5686: lists of 2 have 99.6 % of that and are within 1 % of the full distribution.
+    brier: the probability of the first class takes the loss from 1.333 to 0.77. The other classes take it to
+    0.5318: lists of 2 have 100 % of that and are within 1 % of the full distribution.
     """
     lists, full = _all_lists(p, classes, normalize, logits)
     options: dict[str, Any] = {"weights": weights}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,12 @@ from verax.forecasts import Forecasts
 from verax.registry import name_of, parse
 from verax.resample import percentile_interval
 from verax.rule import Rule
+
+SEES_THE_OUTCOME = (
+    "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
+    "because ordering by the hard cost itself, which ignores probabilities, would do best."
+)
+
 
 # ---- results -----------------------------------------------------------------------------------
 
@@ -127,7 +134,7 @@ def retention(
     *,
     rule: Rule | str | Sequence[Rule | str],
     metric: Metric | Sequence[Metric] = "qwk",
-    removed: Sequence[float] | None = None,
+    removed: Sequence[float | Fraction] | None = None,
     area: Area = "mean",
     costs: CostsLike = "quadratic",
     normalize: Normalization = None,
@@ -191,7 +198,7 @@ def selective(
     *,
     by: Rule | str | Sequence[Rule | str] = "max_probability",
     metric: Metric | Sequence[Metric] = "accuracy",
-    removed: Sequence[float] | None = None,
+    removed: Sequence[float | Fraction] | None = None,
     area: Area = "mean",
     costs: CostsLike = "quadratic",
     normalize: Normalization = None,
@@ -218,7 +225,7 @@ def selective(
     Examples
     --------
     >>> import verax as vx
-    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.45, 0.55], [0.4, 0.6]]
+    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.45, 0.55]]
     >>> vx.selective(y, p, removed=[0, 0.25, 0.5]).values.round(3).tolist()
     [0.75, 1.0, 1.0]
     """
@@ -256,26 +263,27 @@ def _curves(
     # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
     orders = {name: np.argsort(np.round(key, 12), kind="stable") for name, key in keys.items()}
     # Cells from the far end of each order, where the cuts are.
-    cells = {name: rows.cells[order[::-1]] for name, order in orders.items()}
+    cells = [rows.cells[order[::-1]] for order in orders.values()]
     counting = any(measure.needs_counts for measure in measures)
+    shape = (len(orders), len(options.removed), rows.n_classes, rows.n_classes)
 
     def values(weights: Floats) -> Floats:
-        """All curves for one vector of weights: (orders, metrics, cuts)."""
-        sample, result = Sample(rows, weights, options), []
-        for name, order in orders.items():
-            cuts = Cuts(order, sample)
-            counts = cuts.counts(cells[name]) if counting else None
-            result.append([measure.of(cuts, counts) for measure in measures])
-        return options.fill(np.array(result))
+        """All curves for one vector of weights: (metrics, orders, cuts)."""
+        sample = Sample(rows, weights, options)
+        cuts = [Cuts(order, sample) for order in orders.values()]
+        counts = None
+        if counting:
+            counts = np.array([along.counts(c) for along, c in zip(cuts, cells, strict=True)]).reshape(shape)
+        return options.fill(np.array([measure.of(cuts, counts) for measure in measures]))
 
     observed = values(np.ones(len(rows.y)) if rows.weights is None else rows.weights)
     replicates = np.array([values(w) for w in rows.multiplicities(options.bootstrap, options.seed)])
     curves: dict[Any, RetentionCurve] = {}
     for i, name in enumerate(orders):
         for j, measure in enumerate(measures):
-            drawn = replicates[:, i, j] if options.bootstrap else np.zeros((0, len(options.removed)))
+            drawn = replicates[:, j, i] if options.bootstrap else np.zeros((0, len(options.removed)))
             key = name if len(measures) == 1 else (name, measure.name)
-            curves[key] = _curve(name, measure, observed[i, j], drawn, options)
+            curves[key] = _curve(name, measure, observed[j, i], drawn, options)
     return next(iter(curves.values())) if single and len(measures) == 1 else RetentionCurves(curves)
 
 

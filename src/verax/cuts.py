@@ -83,7 +83,7 @@ class Options:
 
     def __init__(
         self,
-        removed: Sequence[float] | None,
+        removed: Sequence[float | Fraction] | None,
         area: Area,
         undefined: Undefined,
         bootstrap: int,
@@ -137,7 +137,7 @@ class Options:
         return float(heights.sum() if self.area == "steps" else (heights * np.diff(x)).sum() / (x[-1] - x[0]))
 
 
-def _shares(removed: Sequence[float] | None) -> tuple[Fraction, ...]:
+def _shares(removed: Sequence[float | Fraction] | None) -> tuple[Fraction, ...]:
     if removed is None:
         return DEFAULT_REMOVED
     shares = tuple(Fraction(r).limit_denominator(10**6) for r in removed)
@@ -188,16 +188,13 @@ class Cuts:
 
     def counts(self, cells: Any) -> Floats:
         """Weighted counts of the rows kept at each cut, given the cells of the tail's rows."""
-        removed = np.zeros((len(self.whole), self.sample.counts.size))
-        running, start = np.zeros(self.sample.counts.size), 0
-        for t, stop in enumerate(self.whole):
-            if stop > start:
-                running = running + np.bincount(
-                    cells[start:stop], self.tail_weights[start:stop], running.size
-                )
-                start = stop
-            removed[t] = running
-            removed[t, cells[stop]] += self.part[t]
+        n_cuts, n_cells = len(self.whole), self.sample.counts.size
+        # Each removed row counts from the first cut that removes it on.
+        first_cut = np.repeat(np.arange(n_cuts), np.diff(self.whole, prepend=0)) * n_cells
+        last = self.whole[-1]
+        new = np.bincount(first_cut + cells[:last], self.tail_weights[:last], n_cuts * n_cells)
+        removed = np.cumsum(new.reshape(n_cuts, n_cells), axis=0)
+        removed[np.arange(n_cuts), cells[self.whole]] += self.part
         kept = self.sample.counts - removed
         # What is left of a cell that was removed whole is rounding, which kappa would take for a class.
         return np.where(kept > 1e-12 * self.sample.total, kept, 0.0)
@@ -249,14 +246,13 @@ class Measure:
     def needs_counts(self) -> bool:
         return self._counts is not None
 
-    def of(self, cuts: Cuts, counts: Floats | None) -> Floats:
-        """The metric at each cut, from its counts where they are all it needs."""
+    def of(self, cuts: list[Cuts], counts: Floats | None) -> Floats:
+        """The metric at each cut along each order, from (orders, cuts, K, K) counts if it needs them."""
         if self._counts is not None and counts is not None:
-            k = self.rows.n_classes
-            return np.asarray(self._counts.of(counts.reshape(-1, k, k)))
+            return np.asarray(self._counts.of(counts))
         if self._losses is not None:
-            return np.asarray(cuts.sums(self._losses) / cuts.kept)
-        return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.whole))])
+            return np.array([along.sums(self._losses) / along.kept for along in cuts])
+        return np.array([[self._of_rows(along.rows(t)) for t in range(len(along.whole))] for along in cuts])
 
     def _of_rows(self, kept: Any) -> float:
         assert callable(self._metric)

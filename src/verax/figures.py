@@ -33,12 +33,13 @@ def draw_retention(curves: list[RetentionCurve], ax: Any = None) -> Any:
     metric = "metric" if several else f"{first.metric} of the rows kept ({direction})"
     worst = "worst rows" if first.sees_outcome else "least certain rows"
     ax.set(xlabel=f"{worst} removed (%)", ylabel=metric, xlim=(x[0], x[-1]))
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     kind = "mean height" if first.area_kind == "mean" else "area in steps"
     interval = "" if first.band is None else f", {100 * first.confidence:g}% interval"
-    ax.legend(title=f"ordered by  {kind}{interval}", frameon=False, loc="best", alignment="left")
+    ax.legend(title=f"ordered by: {kind}{interval}", frameon=False, loc="best", alignment="left")
     return ax
 
 

@@ -17,13 +17,16 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 def percentile_interval(replicates: Floats, confidence: float) -> Floats:
     """The central interval of replicates along the first axis, (2, ...); NaN replicates are left out."""
-    tail = 50 * (1 - confidence)
-    missing = np.isnan(replicates).all(axis=0)
+    tails = [50 * (1 - confidence), 50 * (1 + confidence)]
+    undefined = np.isnan(replicates)
     # Between two infinite replicates, interpolation has nothing to say; the answer is infinite.
     with np.errstate(invalid="ignore"):
-        interval = np.nanpercentile(np.where(missing, 0.0, replicates), [tail, 100 - tail], axis=0)
-    interval = np.where(np.isnan(interval), np.inf, interval)
-    return np.where(missing, np.nan, interval)
+        if not undefined.any():
+            interval = np.percentile(replicates, tails, axis=0)
+            return np.where(np.isnan(interval), np.inf, interval)
+        missing = undefined.all(axis=0)
+        interval = np.nanpercentile(np.where(missing, 0.0, replicates), tails, axis=0)
+    return np.where(missing, np.nan, np.where(np.isnan(interval), np.inf, interval))
 
 
 def resampled_counts(counts: Floats, n_replicates: int, seed: int) -> Floats:

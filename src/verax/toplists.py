@@ -121,7 +121,7 @@ class TopLists:
         >>> import verax as vx
         >>> lists = vx.TopLists.from_arrays([[7, 2], [2, 5]], [[0.6, 0.3], [0.9, 0.05]], n_classes=10)
         >>> round(vx.brier([7, 3], lists), 4)
-        1.0319
+        1.0258
         """
         flat, starts = flatten(classes, offsets, "classes")
         values, value_starts = flatten(confidences, offsets, "confidences")

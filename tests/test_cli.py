@@ -1,0 +1,86 @@
+"""The command line, run as people run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import verax as vx
+from cases import forecasts
+
+
+def verax(*arguments):
+    command = [sys.executable, "-m", "verax", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={"COLUMNS": "150", "PATH": ""}
+    )
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    y, p = forecasts(300, 5, ties=False)
+    path = tmp_path / "predictions.npz"
+    np.savez(path, probs=p, labels=y)
+    return path
+
+
+def test_help_and_version():
+    assert verax("--version").stdout == f"verax {vx.__version__}\n"
+    result = verax("--help")
+    assert result.returncode == 0
+    assert "reproduce" in result.stdout
+
+
+def test_galdran():
+    result = verax("reproduce", "galdran")
+    assert result.returncode == 0, result.stderr
+    assert "0.28125" in result.stdout
+    assert "belongs to (1/2, 1/2, 0)" in result.stdout
+
+
+def test_galdran_as_json(predictions):
+    result = verax("reproduce", "galdran", predictions, "--json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    wrong = {f["what"]: (f["printed"], f["computed"]) for f in found["findings"] if f["agrees"] is False}
+    assert wrong == {
+        "RPS of p1": (0.125, 0.28125),
+        "RPS of p2": (0.25, 0.5625),
+        "RPS over Brier for two classes": (1.0, pytest.approx(0.5)),
+        "largest value for three classes": (1.0, 2.0),
+    }
+    assert all(f["erratum"] for f in found["findings"] if f["agrees"] is False)
+    y, p = forecasts(300, 5, ties=False)
+    removed = [i / 100 for i in range(20)]
+    curve = vx.retention(y, p, rule="rps", metric="ec", removed=removed, area="steps", bootstrap=50)
+    assert [c["area"] for c in found["aursc"] if (c["order"], c["metric"]) == ("rps", "ec")] == [curve.area]
+    table = verax("reproduce", "galdran", predictions).stdout
+    assert f"{curve.areas.mean():.2f} ± {curve.areas.std(ddof=1):.2f}" in table
+    assert "cannot certify" in table
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
+def test_files_that_are_no_predictions(tmp_path, content):
+    path = tmp_path / "bad.npz"
+    path.write_bytes(content)
+    result = verax("reproduce", "galdran", path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"verax: {path} must be an .npz file")
+    assert len(result.stderr.splitlines()) == 1
+    assert "Traceback" in verax("--debug", "reproduce", "galdran", path).stderr
+
+
+def test_bad_input_is_one_line(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=np.full((3, 3), 0.5), labels=[0, 1, 2])
+    result = verax("reproduce", "galdran", tmp_path / "p.npz")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "verax: `p` rows must sum to 1 within 1e-06; rows 0, 1 and 2 sum to 1.5, 1.5 and 1.5. "
+        "Pass normalize=True to rescale.\n"
+    )
+    assert verax("reproduce", "nobody").stderr.startswith("verax: There is no paper called 'nobody'")
