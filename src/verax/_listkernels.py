@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from verax._kernels import OPTIONS, Kernel
-from verax.ragged import _GRID, MASS_TOLERANCE, SMALLEST_MASS
+from verax.ragged import _GRID, SMALLEST_MASS
 
 # Up to this length comparing all pairs is quicker than sorting.
 _PAIRS_UP_TO = 32
@@ -62,7 +62,14 @@ def repeated(classes: Any, offsets: Any, twice: Any, which: Any) -> None:
 
 @numba.njit(**OPTIONS)
 def survey(
-    confidences: Any, offsets: Any, m: float, total: Any, left: Any, kept: Any, left_kept: Any
+    confidences: Any,
+    offsets: Any,
+    m: float,
+    tolerance: float,
+    total: Any,
+    left: Any,
+    kept: Any,
+    left_kept: Any,
 ) -> None:
     """The mass of every list and its largest valid sublist, as `Ragged.survey` has them."""
     for i in range(offsets.size - 1):
@@ -75,16 +82,16 @@ def survey(
             high += h
             low += confidences[j] - h
         rest = (1.0 - high) - low
-        rest = 0.0 if rest < SMALLEST_MASS else rest
+        rest = 0.0 if rest < SMALLEST_MASS or k >= m else rest
         total[i] = high + low
         left[i] = rest
-        if k > 0 and (m - k) * confidences[b - 1] < rest - MASS_TOLERANCE:
+        if k > 0 and (m - k) * confidences[b - 1] < rest - tolerance:
             n = 0
             run = 0.0
             while n < k:
                 t = confidences[a + n]
                 run += t
-                if (m - (n + 1)) * t + run < 1.0 - MASS_TOLERANCE:
+                if (m - (n + 1)) * t + run < 1.0 - tolerance:
                     break
                 n += 1
             k = n
@@ -117,6 +124,7 @@ def row_stats(*, ranks: bool) -> Kernel:
         left_kept: np.ndarray[Any, Any],
         y: np.ndarray[Any, Any],
         m: float,
+        tolerance: float,
         out: np.ndarray[Any, Any],
     ) -> None:
         for i in range(y.size):
@@ -144,7 +152,7 @@ def row_stats(*, ranks: bool) -> Kernel:
             out[0, i] = p_true
             out[1, i] = rest_sq + (others * proxy) * proxy
             hit = 0.0
-            if end == a or m * confidences[a] <= 1.0 + MASS_TOLERANCE:
+            if end == a or m * confidences[a] <= 1.0 + tolerance:
                 hit = 1.0 / m
             elif a <= place < end and p_true == confidences[a]:
                 n_modes = 0

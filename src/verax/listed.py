@@ -16,7 +16,7 @@ from verax.arrays import Array, Namespace, kind_of, to_array, to_host
 from verax.clusters import Groups
 from verax.complaints import Offenders
 from verax.errors import InputError, RuleError
-from verax.ragged import MASS_TOLERANCE, Floats, Ints, Ragged, Survey
+from verax.ragged import Floats, Ints, Ragged, Survey
 from verax.rowstats import Reduction, RowStats, compute, reduction, validate
 
 _RANKS = frozenset({"above", "tied"})
@@ -161,7 +161,7 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
     rest_sq = lists.sums(np.where(kept & ~is_outcome, t * t, 0.0)) + (others * proxy) * proxy
     stats = RowStats(np, batch.n_classes, p_true=p_true, rest_sq=rest_sq)
     if "hit" in needs:
-        stats.hit = _hits(lists, survey.kept, hit_entries, m)
+        stats.hit = _hits(lists, survey, hit_entries, m)
     stats.invalid = (survey.kept < lists.lengths).astype(np.float64)
     stats.length = lists.lengths.astype(np.float64)
     stats.unaccounted = survey.unaccounted
@@ -176,16 +176,16 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
     return stats
 
 
-def _hits(lists: Ragged, kept: Ints, hit_entries: Ints, m: float) -> Floats:
+def _hits(lists: Ragged, survey: Survey, hit_entries: Ints, m: float) -> Floats:
     """1/t for outcomes among the t most likely classes; 1/m for all where the law is uniform."""
-    row, t = lists.row_of, lists.confidences
+    row, t, kept = lists.row_of, lists.confidences, survey.kept
     top = np.zeros(lists.n_rows)
     top[kept > 0] = t[lists.offsets[:-1][kept > 0]]
     n_modes = np.maximum(lists.sums((t == top[row]).astype(np.float64)), 1)
     hit = np.zeros(lists.n_rows)
     best = hit_entries[t[hit_entries] == top[row[hit_entries]]]
     hit[row[best]] = 1 / n_modes[row[best]]
-    return np.where(m * top <= 1 + MASS_TOLERANCE, 1 / m, hit)
+    return np.where(m * top <= 1 + survey.tolerance, 1 / m, hit)
 
 
 class _ListReduction(Reduction):
@@ -207,6 +207,7 @@ class _ListReduction(Reduction):
             survey.unaccounted_kept,
             batch.y,
             float(batch.n_classes),
+            survey.tolerance,
             self._buffer,
         )
         return self._views(batch.y.size), 0

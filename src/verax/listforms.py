@@ -133,9 +133,10 @@ def encode(keys: list[Any], n_classes: int, vocabulary: Vocabulary | None) -> tu
     return found, np.fromiter((found._codes[key] for key in keys), np.int64, len(keys))
 
 
-def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints]:
-    """The classes, probabilities and lengths of the top lists of dense rows."""
+def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats]:
+    """The classes, probabilities and lengths of the top lists of dense rows, and the sums of the rows."""
     n, m = p.shape
+    totals = p.sum(axis=1)
     if k is None:
         order = np.argsort(-p, axis=1, kind="stable")
         values = np.take_along_axis(p, order, axis=1)
@@ -144,10 +145,10 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
         lengths = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, m)
         lengths = np.where(mass <= 0, 0, lengths).astype(np.int64)
         listed = np.arange(m) < lengths[:, None]
-        return order[listed], values[listed], lengths
+        return order[listed], values[listed], lengths, totals
     lengths = np.full(n, k, np.int64)
     if k == 0:
-        return np.zeros(0, np.int64), np.zeros(0), lengths
+        return np.zeros(0, np.int64), np.zeros(0), lengths, totals
     # All above the k-th largest, and of its equals those with the lowest positions.
     least = np.partition(p, m - k, axis=1)[:, m - k, None]
     chosen = p > least
@@ -161,6 +162,7 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
         np.take_along_axis(columns, order, axis=1).reshape(-1),
         np.take_along_axis(values, order, axis=1).reshape(-1),
         lengths,
+        totals,
     )
 
 

@@ -57,8 +57,15 @@ def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None
         start += code.size
         pooled += weight * says
     lengths = np.bincount(rows, minlength=n)
-    tolerance = max(each.tolerance for each in given)
-    return TopLists(classes, pooled, offsets_of(lengths), m, vocabulary=vocabulary, tolerance=tolerance)
+    return TopLists(
+        classes,
+        pooled,
+        offsets_of(lengths),
+        m,
+        vocabulary=vocabulary,
+        tolerance=max(each.tolerance for each in given),
+        slack=max(each.slack for each in given),
+    )
 
 
 def _check_same_problem(lists: list[TopLists]) -> None:

@@ -22,7 +22,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
-# How much probability may be rounding, in the test of validity and in that for a uniform law.
+# How much probability may be rounding, in the test of validity and in that for a uniform law. Lists taken
+# from distributions that do not quite sum to one have their slack on top.
 MASS_TOLERANCE = 1e-12
 # What is left below this is the rounding of the confidences themselves.
 SMALLEST_MASS = 2.0**-52
@@ -40,16 +41,25 @@ class Survey:
     unaccounted : one minus that sum; 0 where the rest is rounding.
     kept : the length of the largest valid sublist, the whole list where it is valid.
     unaccounted_kept : what that sublist leaves unaccounted for.
+    tolerance : how much probability was taken for rounding.
     """
 
     total: Floats
     unaccounted: Floats
     kept: Ints
     unaccounted_kept: Floats
+    tolerance: float
 
     def rows(self, start: int, stop: int) -> Survey:
+        """The survey of consecutive lists."""
         part = slice(start, stop)
-        return Survey(self.total[part], self.unaccounted[part], self.kept[part], self.unaccounted_kept[part])
+        return Survey(
+            self.total[part],
+            self.unaccounted[part],
+            self.kept[part],
+            self.unaccounted_kept[part],
+            self.tolerance,
+        )
 
 
 @dataclass(frozen=True)
@@ -157,9 +167,12 @@ class Ragged:
             which[rows] = codes[found, same[found].argmax(axis=1)]
         return twice, which
 
-    def survey(self, n_classes: int) -> Survey:
-        """The mass of every list over `n_classes` classes, and its largest valid sublist."""
-        n, m = self.n_rows, float(n_classes)
+    def survey(self, n_classes: int, slack: float = 0.0) -> Survey:
+        """The mass of every list over `n_classes` classes, and its largest valid sublist.
+
+        `slack` is how far the distributions that the lists are taken from may be from summing to one.
+        """
+        n, m, tolerance = self.n_rows, float(n_classes), MASS_TOLERANCE + slack
         module = self.compiled
         if module is not None:
             total, left, left_kept = np.empty(n), np.empty(n), np.empty(n)
@@ -167,33 +180,33 @@ class Ragged:
 
             def work(a: int, b: int) -> None:
                 out = (total[a:b], left[a:b], kept[a:b], left_kept[a:b])
-                module.survey(self.confidences, self.offsets[a : b + 1], m, *out)
+                module.survey(self.confidences, self.offsets[a : b + 1], m, tolerance, *out)
 
             self.in_threads(work)
-            return Survey(total, left, kept, left_kept)
-        total, left = self._mass()
-        kept = self._kept(left, m)
-        left_kept = left if (kept == self.lengths).all() else self.heads(kept)._mass()[1]
-        return Survey(total, left, kept, left_kept)
+            return Survey(total, left, kept, left_kept, tolerance)
+        total, left = self._mass(m)
+        kept = self._kept(left, m, tolerance)
+        left_kept = left if (kept == self.lengths).all() else self.heads(kept)._mass(m)[1]
+        return Survey(total, left, kept, left_kept, tolerance)
 
-    def _mass(self) -> tuple[Floats, Floats]:
+    def _mass(self, m: float) -> tuple[Floats, Floats]:
         """The sums of the lists and what they leave, to the last digit: high parts add up exactly."""
         high = np.rint(self.confidences * _GRID) / _GRID
         low = self.sums(self.confidences - high)
         high = self.sums(high)
         left = (1 - high) - low
-        return high + low, np.where(left < SMALLEST_MASS, 0.0, left)
+        return high + low, np.where((left < SMALLEST_MASS) | (self.lengths >= m), 0.0, left)
 
-    def _kept(self, left: Floats, m: float) -> Ints:
+    def _kept(self, left: Floats, m: float, tolerance: float) -> Ints:
         kept = self.lengths.copy()
         last = np.zeros(self.n_rows)
         some = self.lengths > 0
         last[some] = self.confidences[self.offsets[1:][some] - 1]
-        broken = (m - self.lengths) * last < left - MASS_TOLERANCE
+        broken = (m - self.lengths) * last < left - tolerance
         for index in self.rectangles(broken):
             t = self.confidences[index]
             j = np.arange(1, t.shape[1] + 1)
-            fits = (m - j) * t + np.cumsum(t, axis=1) >= 1 - MASS_TOLERANCE
+            fits = (m - j) * t + np.cumsum(t, axis=1) >= 1 - tolerance
             kept[self.row_of[index[:, 0]]] = np.logical_and.accumulate(fits, axis=1).sum(axis=1)
         return kept
 

@@ -57,6 +57,9 @@ class TopLists:
     offsets : (N + 1,) where each list begins, and where the last one ends.
     n_classes : m, a Python integer of any size.
     vocabulary : what the codes stand for, or None.
+    tolerance : how far above one the confidences of a list may sum.
+    slack : how far from one the distributions sum that the lists were taken from; the test of
+        validity allows for it.
 
     References
     ----------
@@ -81,17 +84,18 @@ class TopLists:
         *,
         vocabulary: Vocabulary | None = None,
         tolerance: float = TOLERANCE,
+        slack: float = 0.0,
     ) -> None:
         self.n_classes = check_n_classes(n_classes, vocabulary)
         self.vocabulary = vocabulary
-        self.tolerance = tolerance
+        self.tolerance, self.slack = tolerance, slack
         plain = Ragged(classes, confidences, offsets)
         check_confidences(plain, tolerance)
         if vocabulary is None:
             check_positions(plain, self.n_classes)
         self._lists = Ragged.ordered(classes, confidences, offsets)
         self._check_repeats()
-        self._survey = self._lists.survey(self.n_classes)
+        self._survey = self._lists.survey(self.n_classes, slack)
         self._check_totals()
 
     # ---- constructors ----------------------------------------------------------------------
@@ -248,10 +252,16 @@ class TopLists:
             top_of_rows(to_host(batch.p).astype(np.float64, copy=False), k, mass)
             for batch in forecasts.batches(max(1, 2**20 // m))
         ]
-        codes, values, lengths = (np.concatenate(part) for part in zip(*parts, strict=True))
-        vocabulary = None if classes is None else complete_vocabulary(classes, m)
-        tolerance = 1e-6 if normalize or logits else forecasts.tolerance
-        return cls(codes, values, offsets_of(lengths), m, vocabulary=vocabulary, tolerance=tolerance)
+        codes, values, lengths, totals = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return cls(
+            codes,
+            values,
+            offsets_of(lengths),
+            m,
+            vocabulary=None if classes is None else complete_vocabulary(classes, m),
+            tolerance=1e-6 if normalize or logits else forecasts.tolerance,
+            slack=float(abs(totals - 1).max()),
+        )
 
     @classmethod
     def from_logprobs(
@@ -508,9 +518,10 @@ class TopLists:
     def _with(self, lists: Ragged) -> TopLists:
         """Other lists over the same classes, known to be in order and free of repeats."""
         made = object.__new__(TopLists)
-        made.n_classes, made.vocabulary, made.tolerance = self.n_classes, self.vocabulary, self.tolerance
+        made.n_classes, made.vocabulary = self.n_classes, self.vocabulary
+        made.tolerance, made.slack = self.tolerance, self.slack
         made._lists = lists
-        made._survey = lists.survey(self.n_classes)
+        made._survey = lists.survey(self.n_classes, self.slack)
         return made
 
     # ---- checks ----------------------------------------------------------------------------

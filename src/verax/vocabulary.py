@@ -56,11 +56,16 @@ class Vocabulary:
         """The codes of the outcomes `y`; UNLISTED for a class that no list names."""
         if self.complete:
             return positions(y, len(self), self.names)
-        raw, _ = to_array(y, "y")
-        values = to_host(raw)
-        if values.ndim != 1:
-            raise InputError(f"`y` must have one outcome a list; its shape is {values.shape}.", argument="y")
-        given = values.tolist()
+        if isinstance(y, (list, tuple)):
+            # Not as an array: that would make floats of large integers.
+            given = [value.item() if isinstance(value, np.generic) else value for value in y]
+        else:
+            values = to_host(to_array(y, "y")[0])
+            if values.ndim != 1:
+                raise InputError(
+                    f"`y` must have one outcome a list; its shape is {values.shape}.", argument="y"
+                )
+            given = values.tolist()
         self._check_kind(given)
         return np.fromiter((self._codes.get(value, UNLISTED) for value in given), np.int64, len(given))
 

@@ -73,12 +73,12 @@ def _examples_2_and_3() -> list[Finding]:
             "Example 2", "first confidence of the true top-2 lists", 0.5, true.confidences[0], tolerance=1e-15
         ),
         Finding("Example 2", "second confidence", 0.2, true.confidences[1], tolerance=1e-15),
-        Finding("Example 2", "true list ({1, 2}, (.5, .2)) is valid (1: yes)", 1, valid[0]),
-        Finding("Example 2", "true list ({1, 3}, (.5, .2)) is valid", 1, valid[1]),
-        Finding("Example 2", "s = ({1, 4}, (.5, .1)) is valid", 0, valid[2]),
-        Finding("Example 2", "r = ({1, 4}, (.5, .2)) is valid", 1, valid[3]),
+        Finding("Example 2", "true list ({1, 2}, (.5, .2)) is valid (1: yes)", 1.0, valid[0]),
+        Finding("Example 2", "true list ({1, 3}, (.5, .2)) is valid", 1.0, valid[1]),
+        Finding("Example 2", "s = ({1, 4}, (.5, .1)) is valid", 0.0, valid[2]),
+        Finding("Example 2", "r = ({1, 4}, (.5, .2)) is valid", 1.0, valid[3]),
         Finding(
-            "Example 3", "largest distance of padded s from p", 0, abs(s_padded - p).max(), tolerance=1e-15
+            "Example 3", "largest distance of padded s from p", 0.0, abs(s_padded - p).max(), tolerance=1e-15
         ),
         Finding("Example 3", "Brier: s padded as it is, minus the true list", "< 0", unrepaired),
         Finding("Example 3", "Brier: largest valid sublist of s, minus the true list", ">= 0", repaired),
@@ -103,16 +103,16 @@ def _example_4() -> list[Finding]:
         return float(rule.expected(t, p)[0] - rule.expected(true, p)[0])
 
     return [
-        Finding("Example 4", "length of the largest valid sublist", 1, float(sublist.lengths[0])),
+        Finding("Example 4", "length of the largest valid sublist", 1.0, float(sublist.lengths[0])),
         Finding("Example 4", "its confidence", 0.4, sublist.confidences[0], tolerance=1e-15),
         Finding(
             "Example 4",
             "largest distance of it, padded, from p",
-            0,
+            0.0,
             abs(sublist.padded() - p).max(),
             tolerance=1e-15,
         ),
-        Finding("Example 4", "excess over the true list without a fine", 0, excess(0.0), tolerance=1e-15),
+        Finding("Example 4", "excess over the true list without a fine", 0.0, excess(0.0), tolerance=1e-15),
         Finding("Example 4", "excess over the true list with a fine of 1", "> 0", excess(1.0)),
     ]
 
