@@ -40,6 +40,12 @@ def findings() -> list[Finding]:
     return [*_example_1(), *_examples_2_and_3(), *_example_4(), *_table_1()]
 
 
+def _finding(
+    where: str, what: str, printed: float | str, computed: object, erratum: str = "", tolerance: float = 5e-4
+) -> Finding:
+    return Finding(where, what, printed, float(np.asarray(computed)), erratum, tolerance)
+
+
 def _lists(*rows: dict[int, float]) -> vx.TopLists:
     """Lists over the classes 1 to 4 of the paper."""
     return vx.TopLists.from_dicts(rows, n_classes=4, names=[1, 2, 3, 4])
@@ -52,10 +58,10 @@ def _example_1() -> list[Finding]:
         return float(q @ vx.instance_f1(sets, [guess] * 4, labels=[1, 2, 3, 4, 5]))
 
     return [
-        Finding(
+        _finding(
             "Example 1", "expected instance F1 of {1, 2}, the mode", 0.64, expected({1, 2}), tolerance=1e-12
         ),
-        Finding("Example 1", "expected instance F1 of {1}", 2 / 3, expected({1}), tolerance=1e-12),
+        _finding("Example 1", "expected instance F1 of {1}", 2 / 3, expected({1}), tolerance=1e-12),
     ]
 
 
@@ -69,20 +75,20 @@ def _examples_2_and_3() -> list[Finding]:
     repaired = vx.brier.expected(lists[2:3], p[None])[0] - vx.brier.expected(true, p[None])[0]
     majorized = np.sort(t_padded)[1:].sum() - np.sort(s_padded)[1:].sum()
     return [
-        Finding(
+        _finding(
             "Example 2", "first confidence of the true top-2 lists", 0.5, true.confidences[0], tolerance=1e-15
         ),
-        Finding("Example 2", "second confidence", 0.2, true.confidences[1], tolerance=1e-15),
-        Finding("Example 2", "true list ({1, 2}, (.5, .2)) is valid (1: yes)", 1.0, valid[0]),
-        Finding("Example 2", "true list ({1, 3}, (.5, .2)) is valid", 1.0, valid[1]),
-        Finding("Example 2", "s = ({1, 4}, (.5, .1)) is valid", 0.0, valid[2]),
-        Finding("Example 2", "r = ({1, 4}, (.5, .2)) is valid", 1.0, valid[3]),
-        Finding(
+        _finding("Example 2", "second confidence", 0.2, true.confidences[1], tolerance=1e-15),
+        _finding("Example 2", "true list ({1, 2}, (.5, .2)) is valid (1: yes)", 1.0, valid[0]),
+        _finding("Example 2", "true list ({1, 3}, (.5, .2)) is valid", 1.0, valid[1]),
+        _finding("Example 2", "s = ({1, 4}, (.5, .1)) is valid", 0.0, valid[2]),
+        _finding("Example 2", "r = ({1, 4}, (.5, .2)) is valid", 1.0, valid[3]),
+        _finding(
             "Example 3", "largest distance of padded s from p", 0.0, abs(s_padded - p).max(), tolerance=1e-15
         ),
-        Finding("Example 3", "Brier: s padded as it is, minus the true list", "< 0", unrepaired),
-        Finding("Example 3", "Brier: largest valid sublist of s, minus the true list", ">= 0", repaired),
-        Finding(
+        _finding("Example 3", "Brier: s padded as it is, minus the true list", "< 0", unrepaired),
+        _finding("Example 3", "Brier: largest valid sublist of s, minus the true list", ">= 0", repaired),
+        _finding(
             "Lemma 6",
             "three largest of padded t, minus those of padded s",
             ">= 0",
@@ -103,17 +109,17 @@ def _example_4() -> list[Finding]:
         return float(rule.expected(t, p)[0] - rule.expected(true, p)[0])
 
     return [
-        Finding("Example 4", "length of the largest valid sublist", 1.0, float(sublist.lengths[0])),
-        Finding("Example 4", "its confidence", 0.4, sublist.confidences[0], tolerance=1e-15),
-        Finding(
+        _finding("Example 4", "length of the largest valid sublist", 1.0, float(sublist.lengths[0])),
+        _finding("Example 4", "its confidence", 0.4, sublist.confidences[0], tolerance=1e-15),
+        _finding(
             "Example 4",
             "largest distance of it, padded, from p",
             0.0,
             abs(sublist.padded() - p).max(),
             tolerance=1e-15,
         ),
-        Finding("Example 4", "excess over the true list without a fine", 0.0, excess(0.0), tolerance=1e-15),
-        Finding("Example 4", "excess over the true list with a fine of 1", "> 0", excess(1.0)),
+        _finding("Example 4", "excess over the true list without a fine", 0.0, excess(0.0), tolerance=1e-15),
+        _finding("Example 4", "excess over the true list with a fine of 1", "> 0", excess(1.0)),
     ]
 
 
@@ -131,11 +137,11 @@ def _table_1() -> list[Finding]:
         expected = [float(rule.expected(each, q)[0]) for each in predictions]
         for prediction, value, computed in zip(_PREDICTIONS, printed, expected, strict=True):
             what = f"expected {score} of {prediction} under {name}"
-            found.append(Finding("Table 1", what, value, computed, tolerance=5.1e-5))
+            found.append(_finding("Table 1", what, value, computed, tolerance=5.1e-5))
         brackets = zip(_PREDICTIONS, _PERCENT[name, score], expected, strict=False)
         for prediction, percent, computed in brackets:
             if percent is not None:
                 excess = 100 * (computed / expected[-1] - 1)
                 what = f"its excess over the truth in percent, {prediction}, {score}, {name}"
-                found.append(Finding("Table 1", what, percent, excess, tolerance=5.1e-3))
+                found.append(_finding("Table 1", what, percent, excess, tolerance=5.1e-3))
     return found
