@@ -55,6 +55,7 @@ def test_examples_in_the_documentation(page):
 ORDER = """
 errors claims complaints tables arrays clusters outcomes forecasts rowstats _kernels _fusion tally rule rules
 combinators registry _search properties resample decisions scorecard compat cuts figures curves inspection
+pairs inference traits comparison sequences
 demo reproduce reproduce.galdran cli
 """
 

@@ -32,11 +32,13 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 
 if TYPE_CHECKING:
     import verax.compat as compat
+    from verax.comparison import Comparison, compare
     from verax.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.decisions import decide, expected_cost, kappa
     from verax.inspection import worst
     from verax.properties import Certificate, certify
     from verax.scorecard import Scorecard, evaluate
+    from verax.sequences import ConfidenceSequence
 
 __version__ = "0.1.0"
 
@@ -46,6 +48,8 @@ __all__ = [
     "AbsRPS",
     "Brier",
     "Certificate",
+    "Comparison",
+    "ConfidenceSequence",
     "Forecasts",
     "InputError",
     "Log",
@@ -64,6 +68,7 @@ __all__ = [
     "abs_rps",
     "brier",
     "certify",
+    "compare",
     "compat",
     "decide",
     "evaluate",
@@ -87,10 +92,13 @@ __all__ = [
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
+    "Comparison": "verax.comparison",
+    "ConfidenceSequence": "verax.sequences",
     "RetentionCurve": "verax.curves",
     "RetentionCurves": "verax.curves",
     "Scorecard": "verax.scorecard",
     "certify": "verax.properties",
+    "compare": "verax.comparison",
     "decide": "verax.decisions",
     "evaluate": "verax.scorecard",
     "expected_cost": "verax.decisions",

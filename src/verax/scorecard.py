@@ -14,7 +14,7 @@ import numpy as np
 from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, MissingPackageError, VeraxError
 from verax.forecasts import Forecasts
-from verax.registry import RULES, name_of, parse
+from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import percentile_interval, resampled_counts
 from verax.rule import Rule
 from verax.tables import html_table, text_table
@@ -98,12 +98,7 @@ def evaluate(
 def _choose(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
     if rules is None:
         return [rule for rule in RULES.values() if ordered or not rule.ordinal]
-    if isinstance(rules, (str, Rule)):
-        rules = [rules]
-    chosen = [parse(rule) if isinstance(rule, str) else rule for rule in rules]
-    if not chosen:
-        raise VeraxError("`rules` must name at least one rule.")
-    return list(dict.fromkeys(chosen))
+    return as_rules(rules)
 
 
 @dataclass(frozen=True)
