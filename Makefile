@@ -22,6 +22,7 @@ lint: .venv/tools
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/curves.py
+	$(BIN)/python benchmarks/comparison.py
 
 clean: ## remove the environment and all caches
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -56,8 +56,7 @@ def ecg_6(folder: Path) -> None:
         rows.append([f"{name}, with its hit rate as confidence", *scores(y, honest)])
         losses[name] = vx.brier.samples(y, honest)
     best = order[0] if order[0] != "all 14 combined" else order[1]
-    for k in (1, 2, 3, 5):
-        rows.append([f"network {best}, top-{k}", *scores(y, networks[best].truncate(k))])
+    rows += [[f"network {best}, top-{k}", *scores(y, networks[best].truncate(k))] for k in (1, 2, 3, 5)]
     table(["rater", *RULES, "set accuracy", "coverage"], rows)
     print(f"Paired differences in Brier, rater with confidence minus network `{best}` (full distribution):\n")
     network = vx.brier.samples(y, networks[best])
@@ -111,9 +110,7 @@ def ptbxl(folder: Path) -> None:
     # The frequencies come from the same fold, so the weight is if anything too large.
     weight = min(grid, key=lambda w: vx.brier(train["labels"], mixture(train, 50, w)))
     print(f"### 71 statements, 2^71 label sets, {len(y)} records\n")
-    rows = []
-    for k in (1, 2, 5, 10, 50):
-        rows.append([f"xresnet1d101, top-{k}", *scores(y, network(test, k))])
+    rows = [[f"xresnet1d101, top-{k}", *scores(y, network(test, k))] for k in (1, 2, 5, 10, 50)]
     for k in (1, 50):
         rows.append([f"independent priors, top-{k}", *scores(y, prior(test, k))])
         rows.append([f"frequencies of whole sets, top-{k}", *scores(y, frequent(test, k))])
@@ -126,10 +123,9 @@ def ptbxl(folder: Path) -> None:
     likelihood = np.where(y, test["probs_xresnet1d101"], 1 - test["probs_xresnet1d101"].astype(float))
     exact = -np.log(np.maximum(likelihood, 1e-300)).sum(axis=1)
     print(
-        f"Log score of the whole product distribution of the network: {exact.mean():.4f}; of its top-50 list: "
-    )
-    print(
-        f"{vx.log_score(y, full):.4f}. Lists of 50 hold {1 - full.unaccounted.mean():.3f} of the probability on average.\n"
+        f"Log score of the whole product distribution of the network: {exact.mean():.4f}; of its top-50\n"
+        f"list: {vx.log_score(y, full):.4f}. Lists of 50 hold {1 - full.unaccounted.mean():.3f} of the "
+        "probability on average.\n"
     )
     difference_of = [vx.brier.samples(y, each) for each in (mixed, full)]
     print(f"Brier, network and frequencies minus network: {difference(*difference_of)}.")

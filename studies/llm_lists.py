@@ -43,7 +43,8 @@ def main() -> None:
     lists = {k: [vx.TopLists.from_probabilities(each, k) for each in p] for k in range(5)}
     hard = [vx.TopLists.from_decisions(each.argmax(axis=1), n_classes=4) for each in p]
     print(
-        f"### One prompt: {len(y):,} questions in {len(np.unique(subject))} subjects, means over {len(p)} prompts\n"
+        f"### One prompt: {len(y):,} questions in {len(np.unique(subject))} subjects, "
+        f"means over {len(p)} prompts\n"
     )
     head("prediction")
     for name, each in [("hard", hard), *((f"top-{k}" if k < 4 else "full", lists[k]) for k in range(5))]:
@@ -71,9 +72,8 @@ def main() -> None:
     order = np.argsort(means)
     print("| prompt | brier | top-1 | accuracy |\n|---|---:|---:|---:|")
     for i in order:
-        print(
-            f"| {i} | {means[i]:.4f} | {vx.brier(y, lists[1][i]):.4f} | {1 - vx.zero_one(y, lists[4][i]):.4f} |"
-        )
+        accuracy = 1 - vx.zero_one(y, lists[4][i])
+        print(f"| {i} | {means[i]:.4f} | {vx.brier(y, lists[1][i]):.4f} | {accuracy:.4f} |")
     best, last = (vx.brier.samples(y, lists[4][i]) for i in (order[0], order[-1]))
     print(f"\nLast minus first: {paired(last, best, subject)}.")
 

@@ -33,6 +33,7 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 if TYPE_CHECKING:
     import verax.compat as compat
     from verax.comparability import LengthComparison, compare_lengths
+    from verax.comparison import Comparison, compare
     from verax.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.decisions import decide, expected_cost, kappa
     from verax.inspection import worst
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from verax.pooling import combine
     from verax.properties import Certificate, certify
     from verax.scorecard import Scorecard, evaluate
+    from verax.sequences import ConfidenceSequence
     from verax.toplists import TopLists
 
 __version__ = "0.1.0"
@@ -52,6 +54,8 @@ __all__ = [
     "AbsRPS",
     "Brier",
     "Certificate",
+    "Comparison",
+    "ConfidenceSequence",
     "Forecasts",
     "InputError",
     "LengthComparison",
@@ -74,6 +78,7 @@ __all__ = [
     "brier",
     "certify",
     "combine",
+    "compare",
     "compare_lengths",
     "compat",
     "decide",
@@ -101,6 +106,8 @@ __all__ = [
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
+    "Comparison": "verax.comparison",
+    "ConfidenceSequence": "verax.sequences",
     "LengthComparison": "verax.comparability",
     "ListCard": "verax.listcard",
     "RetentionCurve": "verax.curves",
@@ -109,6 +116,7 @@ _LAZY = {
     "TopLists": "verax.toplists",
     "certify": "verax.properties",
     "combine": "verax.pooling",
+    "compare": "verax.comparison",
     "compare_lengths": "verax.comparability",
     "decide": "verax.decisions",
     "evaluate": "verax.scorecard",

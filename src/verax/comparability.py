@@ -17,9 +17,10 @@ from verax.arrays import to_array
 from verax.combinators import Padded, padded
 from verax.errors import InputError
 from verax.listcard import padded_rules
-from verax.registry import name_of, parse
+from verax.registry import as_rules, name_of
 from verax.rowstats import Rows, pair
 from verax.rule import Rule
+from verax.tables import text_table
 from verax.tally import Tally
 from verax.toplists import TopLists
 
@@ -131,9 +132,7 @@ def _lengths(k: Sequence[int] | None, longest: int, *, explicit_full: bool) -> l
 def _choose(rules: Sequence[Rule | str] | None) -> list[Padded]:
     if rules is None:
         return padded_rules()
-    given = [rules] if isinstance(rules, (str, Rule)) else rules
-    chosen = [parse(rule) if isinstance(rule, str) else rule for rule in given]
-    return [rule if isinstance(rule, Padded) else padded(rule) for rule in chosen]
+    return [rule if isinstance(rule, Padded) else padded(rule) for rule in as_rules(rules)]
 
 
 @dataclass(frozen=True)
@@ -233,13 +232,7 @@ class LengthComparison:
         cells = [["prediction", *names]]
         for i, prediction in enumerate(self.predictions):
             cells.append([prediction, *(f"{self.means[name][i]:.4f}" for name in names)])
-        widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
-        lines = [
-            "  ".join(
-                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-            )
-            for row in cells
-        ]
+        lines = text_table(cells, right=range(1, len(names) + 1))
         rule = "-" * len(lines[0])
         m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
         heading = f"what longer lists buy: {self.n_rows:,} rows, {m} classes"

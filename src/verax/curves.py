@@ -16,7 +16,7 @@ from verax.cuts import Area, Cuts, Floats, Measure, Metric, Options, Rows, Sampl
 from verax.decisions import CostsLike, Normalization
 from verax.errors import RuleError
 from verax.forecasts import Forecasts
-from verax.registry import name_of, parse
+from verax.registry import as_rules, name_of, parse
 from verax.resample import percentile_interval
 from verax.rule import Rule
 
@@ -181,7 +181,7 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules = [parse(r) if isinstance(r, str) else r for r in _listed(rule)]
+    rules = as_rules(rule)
     metrics = _listed(metric)
     measured = [m for m in metrics if isinstance(m, Rule)]
     ordinal = any(r.ordinal for r in [*rules, *measured]) or "qwk" in metrics
@@ -241,7 +241,7 @@ def selective(
         elif key == "entropy":
             keys["entropy"] = parse("log").entropy(rows.p)
         else:
-            expects = parse(key) if isinstance(key, str) else key
+            expects = parse(key)
             keys[f"expected {name_of(expects)}"] = expects.entropy(rows.p)
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False)
     return _curves(rows, keys, metrics, (costs, normalize), options, isinstance(by, (Rule, str)))

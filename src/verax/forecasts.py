@@ -69,6 +69,12 @@ class Forecasts:
         logits: bool = False,
         ordered: bool = False,
     ) -> None:
+        if hasattr(p, "with_outcomes"):
+            raise InputError(
+                "`p` must be full distributions here; top lists are for rules, evaluate, compare_lengths and "
+                "top_k_error.",
+                argument="p",
+            )
         raw, columns = to_array(p, "p")
         _check_form_of_p(raw)
         if normalize and logits:

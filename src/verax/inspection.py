@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,9 @@ import numpy as np
 from verax.arrays import to_array, to_host, widen
 from verax.errors import InputError
 from verax.forecasts import Forecasts
-from verax.registry import RULES, name_of, parse
+from verax.registry import RULES, as_rules, name_of, parse
 from verax.rule import Rule, losses_of
+from verax.tables import html_table, text_table
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -86,16 +86,11 @@ class Worst:
         return [header, *body]
 
     def __repr__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
-        return "\n".join([f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}", *lines])
+        title = f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}"
+        return "\n".join([title, *text_table(self._cells())])
 
     def _repr_html_(self) -> str:
-        header, *body = ([html.escape(cell) for cell in row] for row in self._cells())
-        head = "".join(f"<th>{cell}</th>" for cell in header)
-        rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return html_table(self._cells())
 
 
 def worst(
@@ -129,13 +124,12 @@ def worst(
     >>> vx.worst([0, 0], p, rule=vx.brier, n=1)[0].row, vx.worst([0, 0], p, rule=vx.rps, n=1)[0].row
     (0, 1)
     """
-    chosen = parse(rule) if isinstance(rule, str) else rule
+    chosen = parse(rule)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"`n` must be a number of rows, not {n!r}.", argument="n")
     if others is None:
         others = [RULES["brier"], RULES["log_score"], *([RULES["rps"]] if chosen.ordinal else [])]
-    known = [parse(r) if isinstance(r, str) else r for r in others]
-    rules = list(dict.fromkeys([chosen, *known]))
+    rules = as_rules([chosen, *others])
     ordinal = any(r.ordinal for r in rules)
     forecasts = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=ordinal)
     names = _ids(ids, forecasts.n_rows)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.combinators import padded, penalized
-from verax.errors import ParseError
+from verax.errors import ParseError, VeraxError
 from verax.rule import Rule
 from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
@@ -39,7 +39,16 @@ def name_of(rule: Rule) -> str:
     return next((name for name, known in RULES.items() if known == rule), repr(rule))
 
 
-def parse(text: str) -> Rule:
+def as_rules(rules: Rule | str | Sequence[Rule | str]) -> list[Rule]:
+    """One or several rules, given as rules or as texts, each once."""
+    listed = [rules] if isinstance(rules, (Rule, str)) else list(rules)
+    chosen = list(dict.fromkeys(parse(rule) for rule in listed))
+    if not chosen:
+        raise VeraxError("At least one rule is needed.")
+    return chosen
+
+
+def parse(text: Rule | str) -> Rule:
     """The rule that a text names: "rps", "brier(scale='half')", "penalized(rps, penalty='minimal')".
 
     Only names of rules and literal parameters are understood; nothing is evaluated.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +14,11 @@ import numpy as np
 from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, MissingPackageError, VeraxError
 from verax.forecasts import Forecasts
-from verax.registry import RULES, name_of, parse
+from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import percentile_interval, resampled_counts
 from verax.rowstats import pair
 from verax.rule import Rule
+from verax.tables import html_table, text_table
 from verax.tally import Counts, Tally
 
 LOWER, HIGHER = "lower is better", "higher is better"
@@ -104,12 +104,7 @@ def evaluate(
 def _choose(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
     if rules is None:
         return [rule for rule in RULES.values() if ordered or not rule.ordinal]
-    if isinstance(rules, (str, Rule)):
-        rules = [rules]
-    chosen = [parse(rule) if isinstance(rule, str) else rule for rule in rules]
-    if not chosen:
-        raise VeraxError("`rules` must name at least one rule.")
-    return list(dict.fromkeys(chosen))
+    return as_rules(rules)
 
 
 @dataclass(frozen=True)
@@ -396,28 +391,14 @@ class Scorecard:
         return notes
 
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-        align = (str.ljust, str.rjust, str.rjust, str.ljust, str.ljust, str.ljust)
-        lines = [
-            "  ".join(put(text, width) for put, text, width in zip(align, row, widths, strict=True))
-            for row in cells
-        ]
-        rule = "-" * max(len(line.rstrip()) for line in lines)
-        table = [lines[0], rule, *lines[1:], rule]
-        return "\n".join(line.rstrip() for line in [self._heading(), *table, *self._notes()])
+        header, *body = text_table(self._cells(), right=(1, 2))
+        rule = "-" * max(len(line) for line in [header, *body])
+        return "\n".join([self._heading(), header, rule, *body, rule, *self._notes()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        header, *body = self._cells()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        rows = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in body)
-        notes = "<br>".join(html.escape(note) for note in self._notes())
-        return (
-            f"<table><caption>{html.escape(self._heading())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{notes}</p>"
-        )
+        return html_table(self._cells(), caption=self._heading(), notes=self._notes())
 
 
 def _texts(score: Score) -> tuple[str, str]:
