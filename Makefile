@@ -23,6 +23,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/curves.py
 	$(BIN)/python benchmarks/comparison.py
+	$(BIN)/python benchmarks/toplists.py
 
 clean: ## remove the environment and all caches
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

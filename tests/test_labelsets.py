@@ -33,7 +33,7 @@ def brute_force(q):
     }
 
 
-PROBABILITIES = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), st.floats(0, 1))
+PROBABILITIES = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), st.floats(1e-30, 1))
 
 
 @given(st.lists(PROBABILITIES, min_size=1, max_size=7), st.integers(0, 140))

@@ -139,17 +139,18 @@ def most_likely_sets(q: Floats, k: int) -> tuple[list[int], Floats, Ints]:
     odds = np.take_along_axis(odds, order, axis=1)
     packed = np.packbits(q > 0.5, axis=1, bitorder="little")
     numbers: list[int] = []
-    ratios: list[float] = []
+    probabilities: list[float] = []
     lengths = np.zeros(len(q), np.int64)
     bit_of = [1 << place for place in range(q.shape[1])]
     for row in range(len(q)):
         mode = int.from_bytes(packed[row].tobytes(), "little")
         flips = [bit_of[place] for place in order[row].tolist()]
-        found = list(itertools.islice(_best_first(mode, flips, odds[row].tolist()), k))
+        best_ones = itertools.islice(_best_first(mode, flips, odds[row].tolist()), k)
+        found = [(number, p) for number, ratio in best_ones if (p := ratio * float(best[row])) > 0]
         lengths[row] = len(found)
         numbers.extend(number for number, _ in found)
-        ratios.extend(ratio for _, ratio in found)
-    return numbers, np.asarray(ratios) * np.repeat(best, lengths), lengths
+        probabilities.extend(p for _, p in found)
+    return numbers, np.array(probabilities), lengths
 
 
 def _best_first(mode: int, flips: list[int], odds: list[float]) -> Iterator[tuple[int, float]]:
