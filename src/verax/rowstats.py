@@ -189,7 +189,9 @@ class _CompiledReduction:
     def __init__(self, forecasts: Forecasts, block: int, needs: frozenset[str]) -> None:
         module = kernels()
         assert module is not None
-        self._kernel = module.row_stats(ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs)
+        self._kernel = module.row_stats(
+            forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
+        )
         self._buffer = np.empty((len(STATS), block))
         self._decision = np.empty(block, np.int64)
         self._n_classes = forecasts.n_classes
