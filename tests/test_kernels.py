@@ -46,7 +46,7 @@ def test_the_default_call_uses_the_fused_kernel(monkeypatch):
     assert again.to_dict() == expected.to_dict()
 
 
-@pytest.mark.parametrize("k", [2, 3, 5, 40, 1000])
+@pytest.mark.parametrize("k", [2, 3, 5, 8, 9, 40, 1000])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_both_paths_give_the_same_statistics(k, dtype, layout):
@@ -164,7 +164,7 @@ from verax import _fusion, _kernels
 p = np.random.default_rng(0).dirichlet(np.ones(5), 200_000)
 vx.evaluate(np.zeros(200_000, int), p, ordered=True)
 loop = _fusion.fuse(tuple(vx.RULES.values()), 5, False)[0]
-stats = _kernels.row_stats(ordinal=True, ranked_log=True)
+stats = _kernels.row_stats(5, ordinal=True, ranked_log=True)
 print(sum(len(kernel.stats.cache_hits) for kernel in (loop, stats, _kernels.count)))
 """
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0\n"

@@ -16,7 +16,7 @@ from verax.arrays import Array, Namespace, kind_of, to_array, to_host
 from verax.clusters import Groups
 from verax.complaints import Offenders
 from verax.errors import InputError, RuleError
-from verax.ragged import Floats, Ints, Ragged, Survey
+from verax.ragged import Floats, Ints, Ragged, Survey, frozen
 from verax.rowstats import Reduction, RowStats, compute, reduction, validate
 
 _RANKS = frozenset({"above", "tied"})
@@ -67,7 +67,7 @@ class Listed:
     ) -> None:
         self.n_classes = n_classes
         self.xp: Namespace = np
-        self._lists, self._survey, self._y = lists, survey, y
+        self._lists, self._survey, self._y = lists, survey, frozen(np.ascontiguousarray(y))
         if y.size != lists.n_rows:
             raise InputError(
                 f"`y` must have one outcome a list; it has {y.size} and there are {lists.n_rows} lists.",

@@ -70,6 +70,10 @@ class Ragged:
     confidences: Floats
     offsets: Ints
 
+    def __post_init__(self) -> None:
+        for name in ("classes", "confidences", "offsets"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
     @classmethod
     def ordered(cls, classes: Ints, confidences: Floats, offsets: Ints) -> Ragged:
         """The lists with the most confident class first; equals stay in the order given."""
@@ -209,6 +213,13 @@ class Ragged:
             fits = (m - j) * t + np.cumsum(t, axis=1) >= 1 - tolerance
             kept[self.row_of[index[:, 0]]] = np.logical_and.accumulate(fits, axis=1).sum(axis=1)
         return kept
+
+
+def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A view that cannot be written to: one type for the compiler, whatever the caller's array is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def offsets_of(lengths: Ints) -> Ints:

@@ -265,7 +265,9 @@ class _DenseReduction(Reduction):
         super().__init__(forecasts.n_classes, block)
         module = kernels()
         assert module is not None
-        self._kernel = module.row_stats(ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs)
+        self._kernel = module.row_stats(
+            forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
+        )
         self._tolerance = forecasts.tolerance
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
