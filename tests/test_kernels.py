@@ -103,6 +103,49 @@ def test_a_rule_from_outside_runs_on_every_path(rule, fused):
     assert vx.evaluate(y, p, rules=[rule, "brier"]).scores["mine"].proper == "unknown"
 
 
+@dataclass(frozen=True, repr=False)
+class Forgetful(Mine):
+    """A rule that does not say what it uses."""
+
+    name = "forgetful"
+
+    def formula(self, stats):
+        return stats.cdf_l2 * 1.0
+
+
+@pytest.mark.parametrize("n", [50, COMPILED_FROM // 3 + 1])
+def test_a_statistic_that_is_not_named_is_not_there(n):
+    y, p = forecasts(n, 3)
+    with pytest.raises(vx.RuleError, match="a statistic that `needs` does not name"):
+        Forgetful()(y, p)
+
+
+class Plain(vx.Rule):
+    """The least that a rule of one's own can be: no dataclass, no name, no summary."""
+
+    needs = frozenset({"rest_sq"})
+    properties = UNKNOWN
+
+    def formula(self, stats):
+        return stats.rest_sq
+
+    def bounds(self, n_classes):
+        return 0.0, 1.0
+
+
+def test_a_plain_rule():
+    y, p = forecasts(50, 3)
+    rule = Plain()
+    assert repr(rule) == "plain"
+    card = vx.evaluate(y, p, rules=[rule, "brier"])
+    assert card["plain"] == card[rule] == pytest.approx(rule(y, p))
+    assert len(card.to_frame()) == 3
+    with pytest.raises(vx.RuleError, match="is not known to be proper"):
+        vx.penalized(rule)
+    with pytest.raises(vx.VeraxError, match="Two different rules are called 'plain'"):
+        vx.evaluate(y, p, rules=[rule, Plain()])
+
+
 def test_one_loop_serves_every_number_of_classes():
     rules = tuple(vx.RULES.values())
     kernels = {id(_fusion.fuse(rules, k, False)[0]) for k in (2, 3, 10, 1000)}

@@ -55,7 +55,7 @@ ERRORS = {
     "no choices": ([{"choices": []}], "`rows` must hold log-probabilities"),
     "twice": ([[ARRAY[0], ARRAY[0]]], "`rows` must not list a token twice; row 0 lists ' yes' again."),
     "one row": (LISTED, "`rows` must hold one row of log-probabilities after the other, not"),
-    "positive": ([{"a": 0.2}], "`confidences` must lie between 0 and 1; row 0 holds 1.2214."),
+    "positive": ([{"a": 0.2}], "`confidences` must lie between 0 and 1; row 0 holds 1.22140276."),
     "far above": ([{"a": 1e6}], "`confidences` must lie between 0 and 1"),
     "no file": ("nowhere.jsonl", "nowhere.jsonl cannot be read"),
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from verax.claims import Holds, Properties
 from verax.combinators import padded, penalized
 from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
 from verax.forecasts import Forecasts
@@ -57,12 +58,14 @@ __all__ = [
     "Comparison",
     "ConfidenceSequence",
     "Forecasts",
+    "Holds",
     "InputError",
     "LengthComparison",
     "ListCard",
     "Log",
     "MissingPackageError",
     "ParseError",
+    "Properties",
     "RankedLog",
     "RetentionCurve",
     "RetentionCurves",
@@ -142,4 +145,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted([*__all__, "__version__"])

@@ -44,7 +44,8 @@ class Penalized(Rule):
         if not isinstance(inner, Rule):
             raise RuleError(f"penalized() takes a rule, not {inner!r}.")
         if inner.properties.proper != Holds.ALWAYS:
-            extent = "not proper" if inner.properties.proper == Holds.NEVER else "proper for K=2 only"
+            known = {Holds.NEVER: "not proper", Holds.UNKNOWN: "not known to be proper"}
+            extent = known.get(inner.properties.proper, f"proper for {inner.properties.proper}")
             raise RuleError(
                 f"penalized() needs a proper rule and {inner} is {extent}: "
                 "with a penalty, too, it would reward dishonest forecasts."

@@ -80,11 +80,17 @@ class Comparison:
 
     def best(self, rule: str | None = None) -> str:
         """The model with the smallest mean loss under a rule (the first one by default)."""
-        return self.models[rule or next(iter(self.models))][0].name
+        return str(self._of(self.models, rule)[0].name)
+
+    def _of(self, by_rule: dict[str, Any], rule: str | None) -> Any:
+        if rule is not None and rule not in by_rule:
+            raise KeyError(f"{rule!r} is not in this comparison; it has {', '.join(by_rule)}")
+        return by_rule[rule or next(iter(by_rule))]
 
     def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
         """The difference of two models, in the direction asked for."""
-        for d in self.differences[rule or next(iter(self.differences))]:
+        found: list[Difference] = self._of(self.differences, rule)
+        for d in found:
             if (d.a, d.b) == (a, b):
                 return d
             if (d.a, d.b) == (b, a):
@@ -289,6 +295,8 @@ class _Paired:
                     argument="forecasts",
                 )
             first = first or read
+            if read.groups is not None and len(read.groups.labels) < 2:
+                raise InputError("`groups` must name at least two groups.", argument="groups")
             for rule, loss in zip(rules, _losses(str(name), rules, read), strict=True):
                 columns[rule].append(loss)
             traits[str(name)] = Traits.of(read, options["ordered"])
@@ -311,14 +319,21 @@ def _named(name: str, y: object, p: object, options: dict[str, Any]) -> Forecast
     try:
         return Forecasts(y, p, **options)
     except InputError as error:
-        raise InputError(f"{name!r}: {error}", argument=error.argument, rows=error.rows) from None
+        raise _at_fault(name, error) from None
+
+
+def _at_fault(name: str, error: InputError) -> InputError:
+    """The error with the name of the model, where its forecasts are what is wrong."""
+    if error.argument != "p":
+        return error
+    return InputError(f"{name!r}: {error}", argument=error.argument, rows=error.rows)
 
 
 def _losses(name: str, rules: list[Rule], read: Forecasts) -> list[Floats]:
     try:
         return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
     except InputError as error:
-        raise InputError(f"{name!r}: {error}", argument=error.argument, rows=error.rows) from None
+        raise _at_fault(name, error) from None
 
 
 def _reference(
@@ -369,11 +384,15 @@ def _compare_paired(
         )
         skill = _skill(estimate, tally, rows.names, reference, confidence, draws)
         name = name_of(rule)
-        models[name], differences[name] = _results(
-            rows.names, losses.shape[1], estimate.mean, intervals, p_values, skill, 1 - confidence
+        # Where a difference is undefined the mean itself is not: it is infinite.
+        mean = np.where(
+            np.isnan(estimate.mean) & (np.arange(len(estimate.mean)) < losses.shape[1]), np.inf, estimate.mean
         )
-        if np.isnan(estimate.mean[: len(rows.names)]).any():
-            infinite = [n for n, m in zip(rows.names, estimate.mean, strict=False) if math.isnan(m)]
+        models[name], differences[name] = _results(
+            rows.names, losses.shape[1], mean, intervals, p_values, skill, 1 - confidence
+        )
+        if np.isinf(mean[: len(rows.names)]).any():
+            infinite = [n for n, m in zip(rows.names, mean, strict=False) if math.isinf(m)]
             notes.append(f"{name} is infinite for {', '.join(infinite)}, so its differences are undefined.")
     n_groups = None if rows.groups is None else len(rows.groups.labels)
     text = units.describe(method)
@@ -435,7 +454,8 @@ def _results(
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]
     order = np.argsort(mean[: len(names)], kind="stable")
-    letters = _letters([names[i] for i in order], found, level)
+    finite = [names[i] for i in order if math.isfinite(mean[i])]
+    letters = {**dict.fromkeys(names, ""), **_letters(finite, found, level)}
     models = [
         Model(names[i], float(mean[i]), _pair(intervals[i]), rank + 1, letters[names[i]], *skill[i])
         for rank, i in enumerate(order)

@@ -69,9 +69,9 @@ class ListCard(Scorecard):
             longest=max(self.longest, other.longest),
         )
 
-    def __getitem__(self, name: str) -> float:
+    def __getitem__(self, name: str | Rule) -> float:
         """The mean of a metric, of a rule, or of that rule padded."""
-        if name in self.metrics:
+        if isinstance(name, str) and name in self.metrics:
             return self.metrics[name].mean
         wanted = parse(name)
         for score in self.scores.values():

@@ -193,7 +193,7 @@ class _ListReduction(Reduction):
         from verax._listkernels import row_stats
 
         _refuse(needs)
-        super().__init__(rows.n_classes, block)
+        super().__init__(rows.n_classes, block, needs)
         self._kernel = row_stats(ranks=bool(_RANKS & needs))
 
     def __call__(self, batch: ListBatch) -> tuple[RowStats, int]:

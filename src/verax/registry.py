@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 from verax.combinators import padded, penalized
@@ -41,10 +41,14 @@ def name_of(rule: Rule) -> str:
 
 def as_rules(rules: Rule | str | Sequence[Rule | str]) -> list[Rule]:
     """One or several rules, given as rules or as texts, each once."""
-    listed = [rules] if isinstance(rules, (Rule, str)) else list(rules)
+    listed: list[Any] = list(rules) if isinstance(rules, (list, tuple, Set, Iterator)) else [rules]
     chosen = list(dict.fromkeys(parse(rule) for rule in listed))
     if not chosen:
         raise VeraxError("At least one rule is needed.")
+    names = [name_of(rule) for rule in chosen]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise VeraxError(f"Two different rules are called {twice!r}; give one of them another name.")
     return chosen
 
 
@@ -61,6 +65,11 @@ def parse(text: Rule | str) -> Rule:
     """
     if isinstance(text, Rule):
         return text
+    given: Any = text
+    if isinstance(given, type):
+        raise ParseError(
+            f"{given.__name__} is a class of rules; pass a rule of it, such as {given.__name__}()."
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError):
@@ -101,8 +110,21 @@ def _argument(node: ast.expr, text: str) -> Any:
         raise ParseError(f"{text!r}: parameters must be rules or literals.") from None
 
 
+# What other packages call them.
+_ELSEWHERE = {
+    "nll": "log",
+    "log_loss": "log",
+    "logloss": "log",
+    "cross_entropy": "log",
+    "mse": "brier",
+    "accuracy": "zero_one",
+    "error": "zero_one",
+}
+
+
 def _unknown(name: str) -> ParseError:
     known = sorted({*RULES, *_MAKERS})
-    near = difflib.get_close_matches(name, known, n=1)
+    near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else None
+    near = near or difflib.get_close_matches(name.lower(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
     return ParseError(f"There is no rule called {name!r}.{hint}")

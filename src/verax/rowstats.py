@@ -19,6 +19,7 @@ import numpy as np
 
 from verax.arrays import Array, Namespace, device_of, to_index, widen
 from verax.clusters import Groups
+from verax.errors import RuleError
 from verax.forecasts import Batch, Forecasts
 
 # The statistics, in the order of the kernels' rows: those of dense rows, then those of top lists only.
@@ -87,7 +88,13 @@ class RowStats:
     def loss(self, rule: Formula) -> Array:
         """The losses of `rule` on these rows, computed once however many rules build on it."""
         if rule not in self._losses:
-            self._losses[rule] = rule.formula(self)
+            try:
+                self._losses[rule] = rule.formula(self)
+            except (TypeError, AttributeError) as error:
+                raise RuleError(
+                    f"The formula of {rule} failed ({error}). "
+                    "Does it use a statistic that `needs` does not name?"
+                ) from error
         return self._losses[rule]
 
     def forget(self) -> None:
@@ -241,8 +248,9 @@ def n_cores() -> int:
 class Reduction:
     """Blocks of rows through a kernel, into buffers that are used again and again."""
 
-    def __init__(self, n_classes: int, block: int) -> None:
+    def __init__(self, n_classes: int, block: int, needs: frozenset[str]) -> None:
         self._buffer = np.zeros((len(STATS), block))
+        self._needs = needs | {"p_true"}
         self._decision = np.empty(block, np.int64)
         self._n_classes = n_classes
         self._stats: RowStats | None = None
@@ -253,7 +261,9 @@ class Reduction:
 
     def _views(self, n: int) -> RowStats:
         if self._stats is None or len(self._stats.decision) != n:
-            rows: dict[str, Any] = dict(zip(STATS, self._buffer[:, :n], strict=True))
+            # What was not asked for may not have been computed, so nobody gets to see it.
+            named = zip(STATS, self._buffer[:, :n], strict=True)
+            rows: dict[str, Any] = {name: row for name, row in named if name in self._needs}
             decision = self._decision[:n]
             self._stats = RowStats(np, self._n_classes, **rows, decision=decision, buffer=self._buffer)
         self._stats.forget()
@@ -262,7 +272,7 @@ class Reduction:
 
 class _DenseReduction(Reduction):
     def __init__(self, forecasts: Forecasts, block: int, needs: frozenset[str]) -> None:
-        super().__init__(forecasts.n_classes, block)
+        super().__init__(forecasts.n_classes, block, needs)
         module = kernels()
         assert module is not None
         self._kernel = module.row_stats(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from dataclasses import fields
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,15 +21,20 @@ class Rule(ABC):
     """A scoring rule: the loss of forecast p when class y happens.
 
     Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row
-    statistics they name in `needs`, their `properties` and their `bounds`; the rest follows. A
-    formula uses arithmetic and the functions of `stats.xp`, so it runs on any array, differentiates,
-    and compiles.
+    statistics they name in `needs` (see `verax.rowstats.RowStats`), their `properties` and their
+    `bounds`; the rest follows. A formula uses arithmetic and the functions of `stats.xp`, so it runs
+    on any array, differentiates, and compiles. docs/scores.md has an example.
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
-    reference: ClassVar[str]
+    summary: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
     ordinal: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__.lower()
 
     @property
     @abstractmethod
@@ -160,7 +165,8 @@ class Rule(ABC):
 
     def __repr__(self) -> str:
         arguments = []
-        for f in fields(self):  # type: ignore[arg-type]
+        own: Iterable[Any] = fields(self) if is_dataclass(self) else ()
+        for f in own:
             value = getattr(self, f.name)
             if isinstance(value, Rule):
                 arguments.append(repr(value))

@@ -159,19 +159,21 @@ class Scorecard:
 
     def merge(self, other: Scorecard) -> Scorecard:
         """The card of these rows followed by the other card's."""
+        if not isinstance(other, Scorecard):
+            raise VeraxError(f"A card merges with another card, not with a {type(other).__name__}.")
         if self.classes != other.classes or self.ordered != other.ordered:
-            raise VeraxError("Cards over different classes cannot be merged.")
+            raise VeraxError("Cards of different classes, or with and without an order, cannot be merged.")
         return replace(self, tally=self.tally.merge(other.tally))
 
-    def __getitem__(self, name: str) -> float:
-        if name in self.metrics:
-            return self.metrics[name].mean
-        by_rule = {score.rule: score for score in self.scores.values()}
+    def __getitem__(self, name: str | Rule) -> float:
+        lines = {**self.scores, **self.metrics}
+        if isinstance(name, str) and name in lines:
+            return lines[name].mean
         rule = parse(name)
-        if rule not in by_rule:
-            known = ", ".join([*self.scores, *self.metrics])
-            raise KeyError(f"{name!r} is not on this card; it has {known}")
-        return by_rule[rule].mean
+        for score in self.scores.values():
+            if score.rule == rule:
+                return score.mean
+        raise KeyError(f"{name!r} is not on this card; it has {', '.join(lines)}")
 
     @property
     def n_rows(self) -> int:
@@ -245,23 +247,35 @@ class Scorecard:
             return {"accuracy": self._accuracy_without_table()}
         results = {}
         for metric in self.count_metrics:
-            replicates = np.asarray(metric.of(self._count_replicates))
             results[metric.name] = Score(
                 name=metric.name,
                 mean=float(metric.of(self._counts.confusion)),
-                interval=_pair(percentile_interval(replicates, self.resampling.confidence)),
+                interval=self._interval_of_metric(metric),
                 bounds=metric.bounds,
                 orientation=HIGHER if metric.higher_is_better else LOWER,
                 summary=metric.summary,
             )
         return results
 
+    def _interval_of_metric(self, metric: CountMetric) -> tuple[float, float]:
+        if self.weight <= 1:
+            return math.nan, math.nan
+        if metric.name == "accuracy" and self.n_groups is None:
+            return self._wilson()
+        replicates = np.asarray(metric.of(self._count_replicates))
+        return _pair(percentile_interval(replicates, self.resampling.confidence))
+
+    def _wilson(self) -> tuple[float, float]:
+        """Wilson's interval of a share, which three right rows out of three do not make certain."""
+        n, z = self.weight, self._quantile
+        centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(self.accuracy * (1 - self.accuracy) / n + (z / (2 * n)) ** 2)
+        return max(0.0, centre - half), min(1.0, centre + half)
+
     def _accuracy_without_table(self) -> Score:
-        share = self._counts.n_correct / self.weight
-        half = self._quantile * math.sqrt(share * (1 - share) / self.weight)
-        interval = (max(0.0, share - half), min(1.0, share + half))
         metric = count_metric("accuracy")
-        return Score(metric.name, share, interval, metric.bounds, HIGHER, metric.summary)
+        interval = self._wilson() if self.weight > 1 else (math.nan, math.nan)
+        return Score(metric.name, self.accuracy, interval, metric.bounds, HIGHER, metric.summary)
 
     @cached_property
     def _count_replicates(self) -> np.ndarray[Any, Any]:
@@ -337,7 +351,7 @@ class Scorecard:
     def _method(self) -> str:
         if self.n_groups is not None:
             return f"bootstrap of {self.n_groups:,} groups"
-        return "means: normal, from their moments; decisions: bootstrap of the confusion counts"
+        return "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
     def to_frame(self, kind: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """One row a score, as a data frame of the kind named."""
@@ -376,6 +390,10 @@ class Scorecard:
     def _notes(self) -> list[str]:
         better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
         notes = [f"Lower is better, except for {better}."]
+        if self.weight <= 1 and self.n_groups is None:
+            notes.append(
+                f"Weights count as numbers of rows; a total of {self.weight:.3g} leaves no interval."
+            )
         if self.n_groups is not None:
             notes.append(f"Intervals: {self._method()}, {self.resampling.replicates:,} replicates.")
         if self.n_zero_probability:

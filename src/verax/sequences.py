@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, RuleError
+from verax.forecasts import Forecasts
 from verax.registry import name_of, parse
 from verax.rule import Rule
 
@@ -82,6 +83,12 @@ class ConfidenceSequence:
     ) -> tuple[float, float]:
         """Take in more rows, in the order they came, and give the interval after them."""
         options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
+        for p in (a, b):
+            n_classes = Forecasts(y, p, **options, ordered=self.rule.ordinal).n_classes
+            if n_classes != self.n_classes:
+                raise InputError(
+                    f"The bound is for {self.n_classes} classes; these rows have {n_classes}.", argument="a"
+                )
         return self.update_differences(
             np.asarray(self.rule.samples(y, a, **options)) - np.asarray(self.rule.samples(y, b, **options))
         )

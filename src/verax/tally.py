@@ -260,7 +260,7 @@ class _Chunks:
             return np.zeros(len(tally.rules))
         with np.errstate(divide="ignore", invalid="ignore"):
             stats = compute(first, _needs(tally.rules))
-            losses = np.array([float(stats.loss(rule)[0]) for rule in tally.rules])
+            losses = np.array([float(to_host(stats.loss(rule))[0]) for rule in tally.rules])
         return np.where(np.isfinite(losses), losses, 0.0)
 
 
