@@ -30,7 +30,7 @@ def lists_of(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     block = M // K
     classes = rng.integers(0, block, (n, K)) + np.arange(K) * block
-    confidences = rng.dirichlet(np.full(K + 1, 0.3), n)[:, :K]
+    confidences = rng.dirichlet(np.full(K + 1, 0.3), n)[:, :K].copy()
     y = np.where(rng.random(n) < 2 / 3, classes[np.arange(n), rng.integers(0, K, n)], rng.integers(0, M, n))
     return classes, confidences, y
 

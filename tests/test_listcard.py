@@ -144,6 +144,23 @@ def test_lengths_are_compared_on_the_same_outcomes():
     assert str(comparison).startswith("what longer lists buy: 400 rows, 12 classes\nprediction")
 
 
+def test_any_length_up_to_the_number_of_classes():
+    rng = np.random.default_rng(4)
+    p, y = rng.dirichlet(np.ones(300), 10), rng.integers(0, 300, 10)
+    comparison = vx.compare_lengths(y, p, k=[150, 300], rules=["brier"])
+    assert comparison.predictions == ("hard", "top-150", "top-300", "full")
+    assert comparison["brier"][2] == pytest.approx(comparison["brier"][3], rel=1e-12)
+    assert comparison["brier"][1] == pytest.approx(vx.brier(y, vx.TopLists.from_probabilities(p, 150)))
+    only = vx.compare_lengths(y, p, k=[0], rules=["brier"])
+    assert only["brier"][1] == pytest.approx(1 - 1 / 300)
+    assert only["brier"][0] == 2 * np.mean(p.argmax(axis=1) != y)
+    with pytest.raises(vx.InputError, match="`k` must hold lengths from 0 to 300; it holds 301"):
+        vx.compare_lengths(y, p, k=[301])
+    binary = vx.compare_lengths([0, 1], [0.2, 0.7], rules=["brier"])
+    assert binary.predictions == ("hard", "top-1", "full")
+    assert binary["brier"][1] == pytest.approx(binary["brier"][2])
+
+
 def test_words_when_longer_lists_do_harm():
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.full(6, 0.3), 500)
@@ -161,7 +178,7 @@ def test_given_lists_stand_for_the_full_distribution():
     assert comparison["brier"][3] == comparison["brier"][-1]
     with pytest.raises(vx.InputError, match="`k` must hold lengths from 0 to 4; it holds 9"):
         vx.compare_lengths(y, lists, k=[9])
-    with pytest.raises(vx.InputError, match="do not apply to top lists"):
+    with pytest.raises(vx.InputError, match="`logits` does not apply to top lists"):
         vx.compare_lengths(y, lists, logits=True)
     with pytest.raises(KeyError, match="'rps' was not compared"):
         comparison["rps"]

@@ -381,6 +381,38 @@ def test_names():
         some.padded()
 
 
+def test_tensors_and_frames():
+    import pandas as pd
+    import torch
+
+    p = np.random.default_rng(9).dirichlet(np.ones(3), 5)
+    y = [0, 1, 2, 2, 1]
+    expected = vx.brier(y, vx.TopLists.from_probabilities(p, 2))
+    frame = pd.DataFrame(p, columns=["cat", "dog", "emu"])
+    assert vx.brier(torch.tensor(y), vx.TopLists.from_probabilities(torch.tensor(p), 2)) == expected
+    from_frame = vx.TopLists.from_probabilities(frame, 2)
+    assert vx.brier(pd.Series(y), from_frame) == expected
+    assert vx.brier(frame.columns[y], from_frame) == expected
+    turned = vx.TopLists.from_probabilities(frame[["emu", "cat", "dog"]], 2, classes=["cat", "dog", "emu"])
+    assert vx.brier(y, turned) == expected
+    one_hot = np.eye(3)[y]
+    assert vx.brier(one_hot, from_frame) == expected
+    lists = vx.TopLists.from_arrays(torch.tensor([[2, 0]]), torch.tensor([[0.5, 0.25]]), n_classes=9)
+    assert lists.to_dicts() == [{2: 0.5, 0: 0.25}]
+    labels = vx.TopLists.from_label_probabilities(frame, 1)
+    assert set(labels.to_dicts()[0].popitem()[0]) <= {"cat", "dog", "emu"}
+    with pytest.raises(TypeError, match="what it says"):
+        lists[0]
+
+
+def test_functions_of_full_distributions_refuse_lists():
+    lists = one([0], [0.5], 3)
+    with pytest.raises(vx.InputError, match="must be full distributions here"):
+        vx.retention([0], lists, rule="brier")
+    with pytest.raises(vx.InputError, match="must be full distributions here"):
+        vx.compare([0], {"a": lists, "b": lists}, rule="brier")
+
+
 def test_float32_probabilities():
     p = np.random.default_rng(5).dirichlet(np.ones(50), 200).astype(np.float32)
     lists = vx.TopLists.from_probabilities(p, 10)

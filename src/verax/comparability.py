@@ -68,26 +68,17 @@ def compare_lengths(
     brier: the probability of the first class takes the loss from 1.333 to 0.77. The other classes take it to
     0.5318: lists of 2 have 100 % of that and are within 1 % of the full distribution.
     """
-    lists, full = _all_lists(p, classes, normalize, logits)
-    options: dict[str, Any] = {"weights": weights}
-    longest = int(lists.lengths.max()) if len(lists) else 0
-    lengths = _lengths(k, longest, explicit_full=full is None)
+    read: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
+    lists, lengths = _lists(p, k, read)
     chosen = _choose(rules)
     first = lists.truncate(1)
-    hard = TopLists(
-        first.classes,
-        np.ones(first.classes.size),
-        first.offsets,
-        lists.n_classes,
-        vocabulary=lists.vocabulary,
-    )
-    names = ["hard", *(f"top-{length}" for length in lengths), "full" if full is not None else "as given"]
-    rows: list[Rows] = [hard.with_outcomes(y, **options)]
-    rows += [lists.truncate(length).with_outcomes(y, **options) for length in lengths]
-    if full is None:
-        rows.append(lists.with_outcomes(y, **options))
-    else:
-        rows.append(pair(y, full, classes=classes, weights=weights, normalize=normalize, logits=logits))
+    certain = np.ones(first.classes.size)
+    hard = TopLists(first.classes, certain, first.offsets, lists.n_classes, vocabulary=lists.vocabulary)
+    shorter = [hard, *(lists.truncate(length) for length in lengths)]
+    rows: list[Rows] = [each.with_outcomes(y, weights=weights) for each in shorter]
+    rows.append(pair(y, p, weights=weights, **read))
+    last = "as given" if isinstance(p, TopLists) else "full"
+    names = ["hard", *(f"top-{length}" for length in lengths), last]
     tallies = [Tally(chosen, lists.n_classes, counts=False).update(each) for each in rows]
     means = np.array([tally.moments.mean for tally in tallies])
     infinite = np.array([tally.moments.infinite.high for tally in tallies])
@@ -103,28 +94,25 @@ def compare_lengths(
     )
 
 
-def _all_lists(
-    p: object, classes: Sequence[Hashable] | None, normalize: bool, logits: bool
-) -> tuple[TopLists, object | None]:
+def _lists(p: object, k: Sequence[int] | None, read: dict[str, Any]) -> tuple[TopLists, list[int]]:
+    """Lists to be cut, and the lengths to cut them to."""
     if isinstance(p, TopLists):
-        if classes is not None or normalize or logits:
-            raise InputError(
-                "`classes`, `normalize` and `logits` do not apply to top lists.", argument="classes"
-            )
-        return p, None
+        longest = int(p.lengths.max(initial=0))
+        return p, _lengths(k, longest)
     raw, _ = to_array(p, "p")
-    k = min(int(raw.shape[1]) if raw.ndim == 2 else 2, max(_LENGTHS))
-    return TopLists.from_probabilities(p, k, classes=classes, normalize=normalize, logits=logits), p
+    m = int(raw.shape[1]) if raw.ndim == 2 else 2
+    lengths = _lengths(k, m)
+    # The hard prediction takes one class, whatever the lengths.
+    return TopLists.from_probabilities(p, max(1, *lengths), **read), lengths
 
 
-def _lengths(k: Sequence[int] | None, longest: int, *, explicit_full: bool) -> list[int]:
+def _lengths(k: Sequence[int] | None, longest: int) -> list[int]:
     if k is None:
-        return [length for length in _LENGTHS if length < longest or (length == 1 == longest)]
+        return [length for length in _LENGTHS if length < max(longest, 2)]
     lengths = sorted({int(length) for length in k})
-    limit = longest if explicit_full else max(longest, max(_LENGTHS))
-    if not lengths or lengths[0] < 0 or lengths[-1] > limit:
+    if not lengths or lengths[0] < 0 or lengths[-1] > longest:
         raise InputError(
-            f"`k` must hold lengths from 0 to {limit}; it holds {', '.join(map(str, k))}.", argument="k"
+            f"`k` must hold lengths from 0 to {longest}; it holds {', '.join(map(str, k))}.", argument="k"
         )
     return lengths
 

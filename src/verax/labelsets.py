@@ -19,8 +19,6 @@ from verax.errors import InputError
 from verax.ragged import Floats, Ints
 from verax.vocabulary import UNLISTED, Vocabulary
 
-Bits = np.ndarray[Any, np.dtype[np.bool_]]
-
 
 class LabelSets(Vocabulary):
     """A vocabulary of label sets, by their numbers; people see the labels.

@@ -103,16 +103,6 @@ def complete_vocabulary(names: Sequence[Hashable], n_classes: int) -> Vocabulary
     return Vocabulary(checked, complete=True)
 
 
-def check_labels(labels: Sequence[Hashable] | None, n_labels: int) -> Sequence[Hashable] | int:
-    """The labels, one a column; only their number where they have no names."""
-    if labels is not None and len(labels) != n_labels:
-        raise InputError(
-            f"`labels` must name the {n_labels} columns of `q` in order; it names {len(labels)}.",
-            argument="labels",
-        )
-    return n_labels if labels is None else labels
-
-
 def encode(keys: list[Any], n_classes: int, vocabulary: Vocabulary | None) -> tuple[Vocabulary | None, Ints]:
     """Codes for classes of any kind: positions where they are small integers, else a vocabulary's."""
     if vocabulary is not None:
@@ -211,3 +201,63 @@ def _complain(lists: Ragged, wrong: Any, values: Any, bad: Offenders) -> None:
     shown[rows] = values[wrong][first]
     bad.add(mask, shown, 0)
     raise bad.error()
+
+
+def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
+    """Refuse lists that have a class twice."""
+    twice, which = lists.repeated()
+    if not twice.any():
+        return
+    names = np.zeros(lists.n_rows, np.object_)
+    for row in np.flatnonzero(twice).tolist():
+        code = int(which[row])
+        names[row] = code if vocabulary is None else vocabulary.name(code)
+    bad = Offenders("classes", "`classes` must not list a class twice", verbs=("lists again", "list again"))
+    bad.add(twice, names, 0)
+    raise bad.error()
+
+
+def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float) -> None:
+    """Refuse lists that have more than all probability, or all classes and less."""
+    more = Offenders(
+        "confidences",
+        f"`confidences` of a list must not sum to more than 1 (within {tolerance:g})",
+        verbs=("sums to", "sum to"),
+    )
+    more.add(total > 1 + tolerance, total, 0)
+    less = Offenders(
+        "confidences",
+        f"`confidences` of a list of all {n_classes} classes must sum to 1",
+        verbs=("sums to", "sum to"),
+    )
+    less.add((lengths >= float(n_classes)) & (total < 1 - tolerance), total, 0)
+    for bad in (more, less):
+        if bad.count:
+            raise bad.error()
+
+
+def read_label_probabilities(
+    q: object, labels: Sequence[Hashable] | None
+) -> tuple[Floats, Sequence[Hashable] | int]:
+    """(N, L) probabilities of labels, and the labels; only their number where they have no names."""
+    raw, columns = to_array(q, "q")
+    values = to_host(raw)
+    if values.ndim != 2 or values.shape[1] < 1 or kind_of(values) not in ("real", "integer", "bool"):
+        raise InputError(
+            f"`q` must be (N, L) probabilities of labels; its shape is {values.shape} "
+            f"and its type {values.dtype}.",
+            argument="q",
+        )
+    values = values.astype(np.float64, copy=False)
+    outside = ~((values >= 0) & (values <= 1))
+    bad = Offenders("q", "`q` must hold probabilities between 0 and 1")
+    bad.add(np.asarray(outside.any(axis=1)), values[np.arange(len(values)), outside.argmax(axis=1)], 0)
+    if bad.count:
+        raise bad.error()
+    names = columns if labels is None else labels
+    if names is not None and len(names) != values.shape[1]:
+        raise InputError(
+            f"`labels` must name the {values.shape[1]} columns of `q` in order; it names {len(names)}.",
+            argument="labels",
+        )
+    return values, values.shape[1] if names is None else names

@@ -83,16 +83,17 @@ class Ragged:
         falling[starts[(starts > 0) & (starts < confidences.size)] - 1] = True
         if falling.all():
             return lists
-        classes, confidences = classes.copy(), confidences.copy()
+        out = np.empty_like(classes), np.empty_like(confidences)
         module = lists.compiled
         if module is not None:
-            lists.in_threads(lambda a, b: module.order(classes, confidences, offsets[a : b + 1]))
+            plain = (lists.classes, lists.confidences)
+            lists.in_threads(lambda a, b: module.order(*plain, lists.offsets[a : b + 1], *out))
         else:
             for index in lists.rectangles():
                 rank = np.argsort(-confidences[index], axis=1, kind="stable")
                 moved = np.take_along_axis(index, rank, axis=1)
-                classes[index], confidences[index] = lists.classes[moved], lists.confidences[moved]
-        return cls(classes, confidences, offsets)
+                out[0][index], out[1][index] = classes[moved], confidences[moved]
+        return cls(*out, offsets)
 
     @property
     def n_rows(self) -> int:

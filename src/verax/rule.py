@@ -82,7 +82,7 @@ class Rule(ABC):
         Parameters
         ----------
         y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-        p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+        p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; or `TopLists`.
         classes : names of the columns of `p`, in order; for ordered classes lowest first.
         weights : (N,) non-negative weights.
         normalize : divide every row of `p` by its sum first.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import kind_of, sum_tolerance, to_array, to_host
-from verax.complaints import Offenders, show
+from verax.complaints import show
 from verax.errors import InputError, RuleError
 from verax.forecasts import Forecasts
 from verax.labelsets import LabelSets, most_likely_sets
@@ -17,13 +17,15 @@ from verax.listed import NO_ORDER, Listed
 from verax.listforms import (
     TOLERANCE,
     check_confidences,
-    check_labels,
     check_n_classes,
     check_positions,
+    check_repeats,
     check_same_lists,
+    check_totals,
     complete_vocabulary,
     encode,
     flatten,
+    read_label_probabilities,
     to_floats,
     top_of_rows,
 )
@@ -94,9 +96,9 @@ class TopLists:
         if vocabulary is None:
             check_positions(plain, self.n_classes)
         self._lists = Ragged.ordered(classes, confidences, offsets)
-        self._check_repeats()
+        check_repeats(self._lists, vocabulary)
         self._survey = self._lists.survey(self.n_classes, slack)
-        self._check_totals()
+        check_totals(self._survey.total, self.lengths, self.n_classes, tolerance)
 
     # ---- constructors ----------------------------------------------------------------------
 
@@ -236,10 +238,11 @@ class TopLists:
         >>> vx.TopLists.from_probabilities([[0.1, 0.6, 0.3]], mass=0.5).to_dicts()
         [{1: 0.6}]
         """
-        raw, _ = to_array(p, "p")
+        raw, columns = to_array(p, "p")
         n = int(raw.shape[0]) if raw.ndim else 0
         options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
-        forecasts = Forecasts(np.zeros(n, np.int64), raw, **options)
+        forecasts = Forecasts(np.zeros(n, np.int64), p, **options)
+        names = columns if classes is None else classes
         forecasts.check()
         m = forecasts.n_classes
         if (k is None) == (mass is None):
@@ -258,7 +261,7 @@ class TopLists:
             values,
             offsets_of(lengths),
             m,
-            vocabulary=None if classes is None else complete_vocabulary(classes, m),
+            vocabulary=None if names is None else complete_vocabulary(names, m),
             tolerance=1e-6 if normalize or logits else forecasts.tolerance,
             slack=float(abs(totals - 1).max()),
         )
@@ -318,22 +321,9 @@ class TopLists:
         >>> round(vx.log_score([{"a"}], lists), 4)
         1.2448
         """
-        raw, columns = to_array(q, "q")
-        values = to_host(raw).astype(np.float64, copy=False)
-        if values.ndim != 2 or values.shape[1] < 1 or kind_of(raw) not in ("real", "integer", "bool"):
-            raise InputError(
-                f"`q` must be (N, L) probabilities of labels; its shape is {values.shape} "
-                f"and its type {raw.dtype}.",
-                argument="q",
-            )
+        values, names = read_label_probabilities(q, labels)
         if k < 0:
             raise InputError(f"`k` must not be negative; it is {k}.", argument="k")
-        outside = ~((values >= 0) & (values <= 1))
-        bad = Offenders("q", "`q` must hold probabilities between 0 and 1")
-        bad.add(np.asarray(outside.any(axis=1)), values[np.arange(len(values)), outside.argmax(axis=1)], 0)
-        if bad.count:
-            raise bad.error()
-        names = check_labels(columns if labels is None else labels, values.shape[1])
         numbers, confidences, lengths = most_likely_sets(values, k)
         known = LabelSets(dict.fromkeys(numbers), names)
         codes = known.outcomes(numbers)
@@ -447,6 +437,8 @@ class TopLists:
 
     def __getitem__(self, rows: slice | Sequence[int] | np.ndarray[Any, Any]) -> TopLists:
         """Some of the lists: a slice, row numbers or a mask."""
+        if isinstance(rows, (int, np.integer)):
+            raise TypeError("lists[[i]] is the list of row i, lists.to_dicts()[i] what it says")
         return self._with(self._lists.take(np.arange(self.n_rows)[rows]))
 
     def __iter__(self) -> Iterator[dict[Hashable, float]]:
@@ -523,41 +515,3 @@ class TopLists:
         made._lists = lists
         made._survey = lists.survey(self.n_classes, self.slack)
         return made
-
-    # ---- checks ----------------------------------------------------------------------------
-
-    def _name(self, code: int) -> Hashable:
-        return code if self.vocabulary is None else self.vocabulary.name(code)
-
-    def _check_repeats(self) -> None:
-        twice, which = self._lists.repeated()
-        if twice.any():
-            bad = Offenders(
-                "classes", "`classes` must not list a class twice", verbs=("lists again", "list again")
-            )
-            names = np.zeros(self.n_rows, np.object_)
-            for row in np.flatnonzero(twice).tolist():
-                names[row] = self._name(int(which[row]))
-            bad.add(twice, names, 0)
-            raise bad.error()
-
-    def _check_totals(self) -> None:
-        total = self._survey.total
-        bad = Offenders(
-            "confidences",
-            f"`confidences` of a list must not sum to more than 1 (within {self.tolerance:g})",
-            verbs=("sums to", "sum to"),
-        )
-        bad.add(total > 1 + self.tolerance, total, 0)
-        if bad.count:
-            raise bad.error()
-        full = self.lengths >= self.n_classes
-        if full.any():
-            short = Offenders(
-                "confidences",
-                f"`confidences` of a list of all {self.n_classes} classes must sum to 1",
-                verbs=("sums to", "sum to"),
-            )
-            short.add(full & (total < 1 - self.tolerance), total, 0)
-            if short.count:
-                raise short.error()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
 
-from verax.arrays import to_array, to_host
+from verax.arrays import kind_of, to_array, to_host
 from verax.complaints import join, show
 from verax.errors import InputError
 from verax.outcomes import Outcomes
@@ -88,7 +88,7 @@ def _kinds(types: Collection[type]) -> str:
 def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = None) -> Ints:
     """Class positions of the outcomes `y`, given as positions, as labels or as one-hot rows."""
     raw, _ = to_array(y, "y")
-    if names is None and getattr(raw, "dtype", None) is not None and raw.dtype.kind in "UOST":
+    if names is None and kind_of(raw) in ("text", "object"):
         first = show(raw.reshape(-1)[0]) if raw.size else "nothing"
         raise InputError(
             f"`y` holds labels ({first} in row 0), but the lists hold class positions. "
