@@ -401,3 +401,23 @@ def test_out():
     assert len(found["differences"]["rps"]) == 3
     assert found["traits"]["m2"]["error_distance"] >= 1
     assert comparison._repr_html_().count("<table>") == 5
+
+
+def test_top_lists_beside_full_distributions():
+    y, p = models(n=200, k=4)
+    lists = vx.TopLists.from_probabilities(p["m0"], k=2)
+    comparison = vx.compare(
+        y, {"full": p["m0"], "top 2": lists, "m1": p["m1"]}, rule=[vx.padded(vx.brier), "log"]
+    )
+    rule = "padded(brier)"
+    assert comparison.difference("full", "m1", rule).difference == pytest.approx(
+        vx.brier(y, p["m0"]) - vx.brier(y, p["m1"])
+    )
+    d = vx.brier.samples(y, p["m0"]) - vx.padded(vx.brier).samples(y, lists)
+    found = comparison.difference("full", "top 2", rule)
+    assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-6)
+    assert set(comparison.traits) == {"full", "m1"}
+    with pytest.raises(vx.VeraxError, match="the reference must be one of the models"):
+        vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="brier", reference="uniform")
+    with pytest.raises(vx.VeraxError):
+        vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="rps")

@@ -410,7 +410,7 @@ def test_functions_of_full_distributions_refuse_lists():
     with pytest.raises(vx.InputError, match="must be full distributions here"):
         vx.retention([0], lists, rule="brier")
     with pytest.raises(vx.InputError, match="must be full distributions here"):
-        vx.compare([0], {"a": lists, "b": lists}, rule="brier")
+        vx.worst([0], lists, rule="brier")
 
 
 def test_float32_probabilities():

@@ -17,6 +17,7 @@ from verax.inference import Estimate, Method, Units, bootstrap_means, bootstrap_
 from verax.pairs import PairedTally, all_pairs
 from verax.registry import as_rules, name_of
 from verax.resample import percentile_interval
+from verax.rowstats import Rows, pair
 from verax.rule import Rule, losses_of
 from verax.tables import html_table, text_table
 from verax.traits import Traits, disagreements
@@ -78,6 +79,11 @@ class Comparison:
     reference: str | None
     notes: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return sorted({m.name for models in self.models.values() for m in models})
+
     def best(self, rule: str | None = None) -> str:
         """The model with the smallest mean loss under a rule (the first one by default)."""
         return str(self._of(self.models, rule)[0].name)
@@ -96,7 +102,7 @@ class Comparison:
             if (d.a, d.b) == (b, a):
                 low, high = d.interval
                 return Difference(a, b, -d.difference, (-high, -low), d.p_value, d.p_adjusted)
-        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.traits)}")
+        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
 
     @property
     def disagreements(self) -> list[str]:
@@ -145,7 +151,7 @@ class Comparison:
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
-        return f"verax comparison: {len(self.traits)} models, {self.n_rows:,} rows{groups}; {self.method}"
+        return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
 
     def __repr__(self) -> str:
         lines = [self._heading()]
@@ -199,7 +205,8 @@ def compare(
     ----------
     y : outcomes as for `evaluate`; or a mapping from names to outcomes where every model has rows of
         its own, which are then compared as independent samples.
-    forecasts : the forecasts of each model, by name, row for row the same cases.
+    forecasts : the forecasts of each model, by name, row for row the same cases: full distributions or
+        `TopLists`, also side by side (pass `padded` rules to fine invalid lists).
     rule : one rule or several.
     classes, ordered, weights, normalize, logits : as for `evaluate`.
     groups : labels of rows that belong together; the groups are then the independent units.
@@ -285,7 +292,7 @@ class _Paired:
         names = [str(name) for name in forecasts]
         columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
         traits = {}
-        first: Forecasts | None = None
+        first: Rows | None = None
         for name, p in forecasts.items():
             read = _named(str(name), y, p, {**options, "weights": weights, "groups": groups})
             if first is not None and read.n_classes != first.n_classes:
@@ -299,11 +306,14 @@ class _Paired:
                 raise InputError("`groups` must name at least two groups.", argument="groups")
             for rule, loss in zip(rules, _losses(str(name), rules, read), strict=True):
                 columns[rule].append(loss)
-            traits[str(name)] = Traits.of(read, options["ordered"])
+            if isinstance(read, Forecasts):
+                traits[str(name)] = Traits.of(read, options["ordered"])
         assert first is not None
         batch = first.batch(0, first.n_rows)
         w = None if batch.weights is None else to_host(batch.weights)
         if reference is not None and reference not in names:
+            if len(traits) < len(names):
+                raise VeraxError("For top lists the reference must be one of the models.")
             p = _reference(reference, to_host(batch.y), first.n_classes, first.groups, names, seed)
             for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
                 columns[rule].append(to_host(loss))
@@ -315,9 +325,9 @@ class _Paired:
         return len(next(iter(self.losses.values())))
 
 
-def _named(name: str, y: object, p: object, options: dict[str, Any]) -> Forecasts:
+def _named(name: str, y: object, p: object, options: dict[str, Any]) -> Rows:
     try:
-        return Forecasts(y, p, **options)
+        return pair(y, p, **options)
     except InputError as error:
         raise _at_fault(name, error) from None
 
@@ -329,7 +339,7 @@ def _at_fault(name: str, error: InputError) -> InputError:
     return InputError(f"{name!r}: {error}", argument=error.argument, rows=error.rows)
 
 
-def _losses(name: str, rules: list[Rule], read: Forecasts) -> list[Floats]:
+def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
     try:
         return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
     except InputError as error:
@@ -501,7 +511,7 @@ def _compare_unpaired(
     names = [str(name) for name in forecasts]
     read = {str(name): _named(str(name), y[name], p, options) for name, p in forecasts.items()}
     losses = {name: _losses(name, rules, f) for name, f in read.items()}
-    traits = {name: Traits.of(f, options["ordered"]) for name, f in read.items()}
+    traits = {n: Traits.of(f, options["ordered"]) for n, f in read.items() if isinstance(f, Forecasts)}
     models, differences = {}, {}
     pairs = all_pairs(len(names))
     for i, rule in enumerate(rules):

@@ -73,8 +73,8 @@ class Forecasts:
     ) -> None:
         if hasattr(p, "with_outcomes"):
             raise InputError(
-                "`p` must be full distributions here; top lists are for rules, evaluate, compare_lengths and "
-                "top_k_error.",
+                "`p` must be full distributions here; top lists are for rules, evaluate, compare, "
+                "compare_lengths and top_k_error.",
                 argument="p",
             )
         raw, columns = to_array(p, "p")

@@ -70,13 +70,15 @@ def disagreements(
     traits: dict[str, Traits],
     level: float,
 ) -> list[str]:
-    """A sentence for each pair of models that the rules order differently."""
+    """A sentence for each pair of models with known traits that the rules order differently."""
     by_pair: dict[tuple[str, str], dict[str, Any]] = {}
     for rule, found in differences.items():
         for d in found:
             by_pair.setdefault((d.a, d.b), {})[rule] = d
     sentences = []
     for (a, b), rules in by_pair.items():
+        if a not in traits or b not in traits:
+            continue
         for_a = [r for r, d in rules.items() if d.p_adjusted <= level and d.difference < 0]
         for_b = [r for r, d in rules.items() if d.p_adjusted <= level and d.difference > 0]
         undecided = [r for r in rules if r not in for_a and r not in for_b]
