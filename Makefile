@@ -22,6 +22,8 @@ lint: .venv/tools
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/curves.py
+	$(BIN)/python benchmarks/comparison.py
+	$(BIN)/python benchmarks/toplists.py
 	$(BIN)/python benchmarks/decomposition.py
 
 clean: ## remove the environment and all caches

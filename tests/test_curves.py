@@ -31,7 +31,7 @@ def test_vectors(entry):
         "rule": params["score"],
         "metric": {"ecmax": "ec"}.get(name, name),
         "costs": costs or "quadratic",
-        "normalize": "max" if name == "ecmax" else None,
+        "cost_scale": "max" if name == "ecmax" else None,
         "removed": [number(r) for r in params["removed"]],
         "undefined": params["undefined"],
         "weights": params["weights"],
@@ -211,6 +211,9 @@ def test_undefined_values(undefined, expected):
         ({"area": "sum"}, "`area` must be"),
         ({"undefined": "two"}, "`undefined` must be"),
         ({"bootstrap": -1}, "`bootstrap` must be"),
+        ({"bootstrap": 1}, "0 or at least 2"),
+        ({"removed": 0.2}, "at least two increasing shares"),
+        ({"rule": vx.RPS}, "RPS is a class of rules"),
         ({"bootstrap": 2.5}, "`bootstrap` must be"),
         ({"confidence": 2}, "`confidence` must lie"),
         ({"metric": "auc"}, "no metric called 'auc'"),
@@ -224,6 +227,20 @@ def test_refusals(options, message):
     y, p = forecasts(30, 3)
     with pytest.raises(vx.VeraxError, match=message):
         vx.retention(y, p, **{"rule": vx.rps, **options})
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_a_few_rows(n):
+    y, p = forecasts(5, 3, ties=False)
+    assert len(vx.retention(y[:n], p[:n], rule="rps", metric="accuracy").values) == 21
+
+
+def test_logits_and_rows_to_rescale():
+    y, p = forecasts(40, 3, ties=False)
+    plain = vx.retention(y, p, rule="rps").values
+    assert vx.retention(y, np.log(p), rule="rps", logits=True).values == pytest.approx(plain)
+    assert vx.retention(y, 3 * p, rule="rps", normalize=True).values == pytest.approx(plain)
+    assert vx.decide(3 * p, normalize=True).tolist() == vx.decide(p).tolist()
 
 
 def test_difference_needs_replicates():
@@ -248,7 +265,7 @@ def test_figures(rules, tmp_path):
     mpl.use("Agg")
     y, p = forecasts(200, 4, ties=False)
     ax = vx.retention(y, p, rule=rules, bootstrap=50).plot()
-    assert len(ax.lines) == len(rules)
+    assert len(ax.lines) == (1 if len(rules) == 1 else 3 * len(rules))
     assert len(ax.collections) == len(rules)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels[-1].startswith(rules[-1])
@@ -257,3 +274,9 @@ def test_figures(rules, tmp_path):
     single = vx.retention(y, p, rule="rps").plot()
     assert single.get_xlabel() == "worst rows removed (%)"
     mpl.pyplot.close(single.figure)
+    both = vx.retention(y, p, rule=rules, metric=["qwk", "ec"])
+    panels = both.plot()
+    assert [panel.get_ylabel().split()[0] for panel in panels] == ["qwk", "ec"]
+    with pytest.raises(vx.RuleError, match="Several metrics need several axes"):
+        both.plot(panels[0])
+    mpl.pyplot.close(panels[0].figure)

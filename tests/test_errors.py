@@ -44,7 +44,7 @@ CASES = {
         "p",
         (0, 1, 2),
         "`p` rows must sum to 1 within 1e-06; rows 0, 1 and 2 sum to 2, 2 and 2 (4 rows in all). "
-        "Pass normalize=True to rescale.",
+        "Pass normalize=True to rescale, or logits=True if these are logits.",
     ),
     "one-dimensional": (
         Y,
@@ -208,6 +208,82 @@ CASES = {
         "`p` must have one row an outcome; it has 3 rows and `y` has 4. "
         "`p` seems to be transposed: pass p.T.",
     ),
+    "transposed square": (
+        [0, 1, 2],
+        GOOD[:3].T,
+        {},
+        "p",
+        (0, 1, 2),
+        "`p` rows must sum to 1 within 1e-06; rows 0, 1 and 2 sum to 0.8, 1.3 and 0.9. "
+        "Its columns do: if it is transposed, pass p.T.",
+    ),
+    "too few outcomes": (
+        Y[:3],
+        GOOD,
+        {},
+        "p",
+        (),
+        "`p` must have one row an outcome; it has 4 rows and `y` has 3.",
+    ),
+    "one column of outcomes": (
+        Y[:, None],
+        GOOD,
+        {},
+        "y",
+        (),
+        "`y` has one column; pass it as a 1-D array, y[:, 0].",
+    ),
+    "swapped": (GOOD, Y, {}, "y", (), "`y` and `p` seem to be swapped: the outcomes come first."),
+    "nothing": (None, GOOD, {}, "y", (), "`y` must be an array, a list or a column, not a NoneType."),
+    "generator": (
+        Y,
+        (row for row in GOOD),
+        {},
+        "p",
+        (),
+        "`p` must be an array, a list or a column, not a generator.",
+    ),
+    "a set of classes": (
+        Y,
+        GOOD,
+        {"classes": {"a", "b", "c"}},
+        "classes",
+        (),
+        "`classes` must be a list of names in the order of the columns of `p`, not a set.",
+    ),
+    "a number of classes": (
+        Y,
+        GOOD,
+        {"classes": 3},
+        "classes",
+        (),
+        "`classes` must be a list of names in the order of the columns of `p`, not a int.",
+    ),
+    "digits": (
+        Y,
+        GOOD,
+        {"classes": ["0", "1", "2"]},
+        "classes",
+        (),
+        "`y` holds integers and `classes` the texts 0, 1, 2, ...: labels or positions? "
+        "Pass classes=[0, 1, 2, ...] as numbers if `y` holds labels.",
+    ),
+    "none among integers": (
+        [0, 1, None, 0],
+        GOOD,
+        {},
+        "y",
+        (2,),
+        "`y` must have an outcome in every row; row 2 holds None.",
+    ),
+    "masked": (
+        np.ma.array(Y, mask=[0, 0, 1, 0]),
+        GOOD,
+        {},
+        "y",
+        (2,),
+        "`y` must not have masked values; row 2 has one.",
+    ),
     "ragged": (
         [0, 1],
         [[0.5, 0.5], [1.0]],
@@ -240,7 +316,7 @@ CASES = {
         "p",
         (1,),
         "`p` must hold probabilities of class 1 between 0 and 1; row 1 holds 1.4. "
-        "If these are logits, pass logits=True.",
+        "Divide percentages by 100; for logits pass logits=True.",
     ),
     "nothing to normalize": (
         [0],
@@ -392,3 +468,49 @@ def test_errors_survive_pickling():
 
 def test_errors_are_value_errors():
     assert issubclass(vx.VeraxError, ValueError)
+
+
+def test_frames_that_would_be_read_wrongly():
+    import pandas as pd
+
+    names = ["none", "mild", "severe"]
+    labels = pd.Series(["none", "mild", "severe", "none"])
+    frame = pd.DataFrame(GOOD, columns=names)
+    right = vx.brier(Y, GOOD)
+    # get_dummies puts its columns in alphabetical order; their names say which is which.
+    assert vx.brier(pd.get_dummies(labels), frame) == right
+    assert vx.rps(pd.get_dummies(labels), GOOD, classes=names) == vx.rps(Y, GOOD)
+    with pytest.raises(vx.InputError, match="the columns of `p` have no names"):
+        vx.brier(pd.get_dummies(labels), GOOD)
+    with pytest.raises(vx.InputError, match="must have a column for each class"):
+        vx.brier(pd.get_dummies(labels), GOOD, classes=["a", "b", "c"])
+    # Whole numbers as column names are labels.
+    assert vx.rps(Y + 1, pd.DataFrame(GOOD, columns=[1, 2, 3])) == vx.rps(Y, GOOD)
+    assert vx.brier(Y, pd.DataFrame(GOOD[:, [2, 0, 1]], columns=[2, 0, 1])) == pytest.approx(right)
+    with pytest.raises(vx.InputError, match="which is no order"):
+        vx.rps(Y, pd.DataFrame(GOOD, columns=[2, 0, 1]))
+    # The same rows in another order.
+    shuffled = pd.Series(Y).iloc[[1, 0, 3, 2]]
+    for options in ({"y": shuffled}, {"weights": shuffled + 1}, {"groups": shuffled}):
+        with pytest.raises(vx.InputError, match="same index in a different order"):
+            vx.evaluate(**{"y": Y, "p": pd.DataFrame(GOOD), **options})
+    assert vx.brier(pd.Series(Y, index=[9, 8, 7, 6]), frame) == right
+    with pytest.raises(vx.InputError, match="two columns of one name"):
+        vx.brier(Y, pd.DataFrame(GOOD, columns=["a", "a", "b"]))
+
+
+def test_an_ordered_categorical_brings_its_order():
+    import pandas as pd
+
+    names = ["none", "mild", "severe"]
+    y = pd.Series(pd.Categorical([names[i] for i in Y], categories=names, ordered=True))
+    assert vx.rps(y, GOOD) == vx.rps(Y, GOOD)
+    with pytest.raises(vx.InputError, match="lowest first"):
+        vx.rps(y.astype(str), GOOD)
+
+
+def test_matrices_and_integers_in_object_arrays():
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.asmatrix(GOOD)
+    assert vx.brier(Y, matrix) == vx.brier(Y, GOOD)
+    assert vx.brier(Y.astype(object), GOOD) == vx.brier(Y, GOOD)

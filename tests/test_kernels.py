@@ -13,7 +13,7 @@ import verax as vx
 from cases import forecasts
 from verax import _fusion, _kernels, rowstats
 from verax.claims import Holds, Properties
-from verax.rowstats import COMPILED_FROM, STATS, compute, scan
+from verax.rowstats import COMPILED_FROM, DENSE_STATS, STATS, compute, scan
 from verax.tally import Tally
 
 UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)
@@ -41,12 +41,12 @@ def test_the_default_call_uses_the_fused_kernel(monkeypatch):
     y, p = forecasts(COMPILED_FROM // 4, 4, ties=False)
     expected = vx.evaluate(y, p, ordered=True)
     monkeypatch.setattr("verax.tally._block_sums", lambda *_: pytest.fail("the losses were not fused"))
-    monkeypatch.setattr("verax.rowstats._validate", lambda *_: pytest.fail("the rows were not compiled"))
+    monkeypatch.setattr("verax.rowstats.validate", lambda *_: pytest.fail("the rows were not compiled"))
     again = vx.evaluate(y, p, ordered=True)
     assert again.to_dict() == expected.to_dict()
 
 
-@pytest.mark.parametrize("k", [2, 3, 5, 40, 1000])
+@pytest.mark.parametrize("k", [2, 3, 5, 8, 9, 40, 1000])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_both_paths_give_the_same_statistics(k, dtype, layout):
@@ -58,12 +58,12 @@ def test_both_paths_give_the_same_statistics(k, dtype, layout):
     class Keep:
         def visit(self, stats, batch, chunk):
             assert stats.buffer is not None
-            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*STATS, "decision")}
+            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*DENSE_STATS, "decision")}
 
-    scan(forecast, STATS, Keep)
+    scan(forecast, DENSE_STATS, Keep)
     for start in (0, max(seen)):
         n = len(seen[start]["p_true"])
-        plain = compute(forecast.batch(start, start + n), {*STATS, "decision"})
+        plain = compute(forecast.batch(start, start + n), {*DENSE_STATS, "decision"})
         for name, values in seen[start].items():
             np.testing.assert_allclose(values, getattr(plain, name), rtol=2e-13, err_msg=name)
 
@@ -101,6 +101,49 @@ def test_a_rule_from_outside_runs_on_every_path(rule, fused):
     assert rule(y, p) == pytest.approx(losses.mean(), rel=1e-12)
     assert rule.samples(y[:50], p[:50]) == pytest.approx(losses[:50], rel=1e-14)
     assert vx.evaluate(y, p, rules=[rule, "brier"]).scores["mine"].proper == "unknown"
+
+
+@dataclass(frozen=True, repr=False)
+class Forgetful(Mine):
+    """A rule that does not say what it uses."""
+
+    name = "forgetful"
+
+    def formula(self, stats):
+        return stats.cdf_l2 * 1.0
+
+
+@pytest.mark.parametrize("n", [50, COMPILED_FROM // 3 + 1])
+def test_a_statistic_that_is_not_named_is_not_there(n):
+    y, p = forecasts(n, 3)
+    with pytest.raises(vx.RuleError, match="a statistic that `needs` does not name"):
+        Forgetful()(y, p)
+
+
+class Plain(vx.Rule):
+    """The least that a rule of one's own can be: no dataclass, no name, no summary."""
+
+    needs = frozenset({"rest_sq"})
+    properties = UNKNOWN
+
+    def formula(self, stats):
+        return stats.rest_sq
+
+    def bounds(self, n_classes):
+        return 0.0, 1.0
+
+
+def test_a_plain_rule():
+    y, p = forecasts(50, 3)
+    rule = Plain()
+    assert repr(rule) == "plain"
+    card = vx.evaluate(y, p, rules=[rule, "brier"])
+    assert card["plain"] == card[rule] == pytest.approx(rule(y, p))
+    assert len(card.to_frame()) == 3
+    with pytest.raises(vx.RuleError, match="is not known to be proper"):
+        vx.penalized(rule)
+    with pytest.raises(vx.VeraxError, match="Two different rules are called 'plain'"):
+        vx.evaluate(y, p, rules=[rule, Plain()])
 
 
 def test_one_loop_serves_every_number_of_classes():
@@ -164,7 +207,7 @@ from verax import _fusion, _kernels
 p = np.random.default_rng(0).dirichlet(np.ones(5), 200_000)
 vx.evaluate(np.zeros(200_000, int), p, ordered=True)
 loop = _fusion.fuse(tuple(vx.RULES.values()), 5, False)[0]
-stats = _kernels.row_stats(ordinal=True, ranked_log=True)
+stats = _kernels.row_stats(5, ordinal=True, ranked_log=True)
 print(sum(len(kernel.stats.cache_hits) for kernel in (loop, stats, _kernels.count)))
 """
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0\n"

@@ -52,7 +52,7 @@ def test_rows_that_sum_to_1_00002():
     z = load("label-errors", "imdb.npz")
     p, y = z["probs"], z["labels"]
     check(vx.evaluate(y, p, ordered=True), accuracy=0.8958, log=0.3006, brier=0.1590, rps=0.0795)
-    with pytest.raises(vx.InputError, match=r"sum to 1\.00002"):
+    with pytest.raises(vx.InputError, match=r"sum to 1\.0000"):
         vx.evaluate(y, p.astype(np.float64))
 
 
@@ -68,3 +68,34 @@ def test_bookmakers():
     p = 1 / frame[["B365H", "B365D", "B365A"]].to_numpy(float)
     card = vx.evaluate(frame["FTR"], p, normalize=True, ordered=True, classes=["H", "D", "A"])
     check(card, accuracy=0.4949, log=1.0137, brier=0.6075, rps=0.2069)
+
+
+def test_label_sets_of_electrocardiograms():
+    z = load("multilabel-ecg-6", "ecg6.npz")
+    lists = vx.TopLists.from_label_probabilities(z["probs"][0].astype(float), 64)
+    card = vx.evaluate(z["labels"], lists)
+    assert card.accuracy == pytest.approx(0.9347, abs=0.6e-4)
+    # Every set is listed, so the log score is the sum of the six labels' (0.02706 a label in the README).
+    q = np.clip(z["probs"][0].astype(float), 0, 1)
+    exact = -np.log(np.where(z["labels"], q, 1 - q)).sum(axis=1).mean()
+    assert card["log"] == pytest.approx(exact, rel=1e-9)
+    assert card["log"] == pytest.approx(6 * 0.02706, abs=1e-4)
+    rater = [[set(np.flatnonzero(row))] for row in z["rater_cardiologist2"]]
+    assert vx.brier(z["labels"], vx.TopLists.from_label_sets(rater, labels=6)) == pytest.approx(
+        2 * (1 - 0.9807), abs=1.2e-4
+    )
+
+
+def test_label_sets_out_of_2_to_the_71():
+    z = load("multilabel-ptbxl-71", "ptbxl_test.npz")
+    lists = vx.TopLists.from_label_probabilities(z["probs_xresnet1d101"].astype(float), 50)
+    card = vx.evaluate(z["labels"], lists)
+    assert card.n_classes == 2**71
+    assert card.accuracy == pytest.approx(0.3736, abs=0.6e-4)
+
+
+def test_cifar_100_as_lists():
+    z = load("cifar100", "cifar100_resnet-20.npz")
+    comparison = vx.compare_lengths(z["labels"], z["logits"], logits=True, k=range(1, 100), rules=["brier"])
+    assert comparison["brier"][-1] == pytest.approx(0.4453, abs=0.6e-4)
+    assert comparison.length_within("brier") == 3

@@ -43,7 +43,7 @@ def test_the_rules_that_fit():
     chosen = vx.evaluate(y, p, rules=["rps", vx.Brier("half"), "rps", "penalized(spherical)"])
     assert list(chosen.scores) == ["rps", "brier(scale='half')", "penalized(spherical)"]
     assert list(vx.evaluate(y, p, rules="rps").scores) == ["rps"]
-    with pytest.raises(vx.VeraxError, match="at least one rule"):
+    with pytest.raises(vx.VeraxError, match="At least one rule"):
         vx.evaluate(y, p, rules=[])
     with pytest.raises(KeyError, match="it has rps, accuracy"):
         vx.evaluate(y, p, rules=["rps"])["brier"]
@@ -99,7 +99,7 @@ def test_the_table():
         "brier     0.3533  0.0106 to 0.6961  0 to 2   strictly  squared error over the classes\n"
         "rps       0.0522  0.0184 to 0.0860  0 to 1   strictly  squared error of the cumulative forecast\n"
         "sa_rps    0.0389  0.0068 to 0.0710  0 to 1   no        squared expected distance from the outcome\n"
-        "accuracy  0.6667  0.0000 to 1.0000  0 to 1             share of right decisions\n"
+        "accuracy  0.6667  0.2077 to 0.9385  0 to 1             share of right decisions\n"
         "qwk       0.8571  0.0000 to 1.0000  -1 to 1            quadratic kappa\n"
         "ec        0.3333  0.0000 to 1.0000  0 to 9             expected cost, quadratic costs\n"
         f"{line}\n"

@@ -154,7 +154,7 @@ def test_threads_do_not_change_the_numbers(monkeypatch):
     w = np.random.default_rng(0).exponential(size=len(y))
     results = []
     for n_threads in (1, 2, 5):
-        monkeypatch.setattr(rowstats, "_n_cores", lambda n=n_threads: n)
+        monkeypatch.setattr(rowstats, "n_cores", lambda n=n_threads: n)
         results.append(tally(y, p, w, rules=[vx.brier, vx.pll, vx.rps]))
     for other in results[1:]:
         assert other.moments.mean.tolist() == results[0].moments.mean.tolist()

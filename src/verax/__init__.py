@@ -10,7 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from verax.combinators import penalized
+from verax.claims import Holds, Properties
+from verax.combinators import padded, penalized
 from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
 from verax.forecasts import Forecasts
 from verax.registry import (
@@ -33,13 +34,21 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 if TYPE_CHECKING:
     import verax.compat as compat
     from verax.binning import ece
+    from verax.comparability import LengthComparison, compare_lengths
+    from verax.comparison import Comparison, compare
     from verax.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.decisions import decide, expected_cost, kappa
     from verax.decomposition import Components, Decomposition, decompose
     from verax.diagrams import Reliability, ReliabilityCurve, reliability
     from verax.inspection import worst
+    from verax.labelsets import instance_f1
+    from verax.listcard import ListCard
+    from verax.measures import top_k_error
+    from verax.pooling import combine
     from verax.properties import Certificate, certify
     from verax.scorecard import Scorecard, evaluate
+    from verax.sequences import ConfidenceSequence
+    from verax.toplists import TopLists
 
 __version__ = "0.1.0"
 
@@ -49,13 +58,19 @@ __all__ = [
     "AbsRPS",
     "Brier",
     "Certificate",
+    "Comparison",
     "Components",
+    "ConfidenceSequence",
     "Decomposition",
     "Forecasts",
+    "Holds",
     "InputError",
+    "LengthComparison",
+    "ListCard",
     "Log",
     "MissingPackageError",
     "ParseError",
+    "Properties",
     "RankedLog",
     "Reliability",
     "ReliabilityCurve",
@@ -66,19 +81,25 @@ __all__ = [
     "SaRPS",
     "Scorecard",
     "Spherical",
+    "TopLists",
     "VeraxError",
     "ZeroOne",
     "abs_rps",
     "brier",
     "certify",
+    "combine",
+    "compare",
+    "compare_lengths",
     "compat",
     "decide",
     "decompose",
     "ece",
     "evaluate",
     "expected_cost",
+    "instance_f1",
     "kappa",
     "log_score",
+    "padded",
     "parse",
     "pbs",
     "penalized",
@@ -90,6 +111,7 @@ __all__ = [
     "sa_rps",
     "selective",
     "spherical",
+    "top_k_error",
     "worst",
     "zero_one",
 ]
@@ -97,6 +119,10 @@ __all__ = [
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
+    "Comparison": "verax.comparison",
+    "ConfidenceSequence": "verax.sequences",
+    "LengthComparison": "verax.comparability",
+    "ListCard": "verax.listcard",
     "Components": "verax.decomposition",
     "Decomposition": "verax.decomposition",
     "Reliability": "verax.diagrams",
@@ -104,16 +130,22 @@ _LAZY = {
     "RetentionCurve": "verax.curves",
     "RetentionCurves": "verax.curves",
     "Scorecard": "verax.scorecard",
+    "TopLists": "verax.toplists",
     "certify": "verax.properties",
+    "combine": "verax.pooling",
+    "compare": "verax.comparison",
+    "compare_lengths": "verax.comparability",
     "decide": "verax.decisions",
     "decompose": "verax.decomposition",
     "ece": "verax.binning",
     "evaluate": "verax.scorecard",
     "expected_cost": "verax.decisions",
+    "instance_f1": "verax.labelsets",
     "kappa": "verax.decisions",
     "reliability": "verax.diagrams",
     "retention": "verax.curves",
     "selective": "verax.curves",
+    "top_k_error": "verax.measures",
     "worst": "verax.inspection",
 }
 
@@ -130,4 +162,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted([*__all__, "__version__"])

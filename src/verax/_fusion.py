@@ -18,6 +18,7 @@ import numba
 import numpy as np
 
 from verax._kernels import OPTIONS, Kernel
+from verax.errors import RuleError
 from verax.rowstats import STATS, Formula, RowStats
 
 _FUNCTIONS = {
@@ -122,11 +123,12 @@ def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Ke
     would cost a third of the time, so it is left to the caller, who meets it rarely.
     """
     trace = _Trace()
-    symbols: dict[str, Any] = {name: _Symbol(trace, name) for name in STATS}
+    needs = {"p_true", *(name for rule in rules for name in rule.needs)}
+    symbols: dict[str, Any] = {name: _Symbol(trace, name) for name in STATS if name in needs}
     stats = RowStats(trace, n_classes, **symbols)
     try:
         losses = [trace.operand(stats.loss(rule)).name for rule in rules]
-    except (TypeError, AttributeError):
+    except (RuleError, TypeError):
         return None
     return _compile(_source(trace, losses, weighted)), np.array(trace.constants)
 

@@ -16,26 +16,90 @@ import numpy as np
 
 Kernel = Callable[..., Any]
 
-OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
+# Fused multiply-add is the one liberty that compiled arithmetic takes: it rounds less, not more.
+OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+
+# Up to this many classes a kernel is compiled for that number, so that its loops are unrolled.
+SHORT_ROWS = 8
 
 
 @cache
-def row_stats(*, ordinal: bool, ranked_log: bool) -> Kernel:
+def row_stats(n_classes: int, *, ordinal: bool, ranked_log: bool) -> Kernel:
     """A kernel (p, y, tolerance, out, decision) -> number of invalid rows.
 
     `out` has one row a statistic, in the order of `rowstats.STATS`; what is not asked for stays as
-    it was. The loops below and above the outcome are separate so that no cumulative error is ever
-    found by subtracting from one, and because a comparison with y in the loop costs more.
+    it was. Cumulative errors are sums from the nearer end, never one minus a sum.
     """
+    if n_classes <= SHORT_ROWS:
+        return _short_rows(n_classes, ordinal, ranked_log)
+    return _long_rows(ordinal, ranked_log)
+
+
+def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool) -> Kernel:
+    """For few classes: no branch depends on the data, for a wrong guess costs as much as the row."""
+    last = n_classes - 1
 
     @numba.njit(**OPTIONS)
-    def kernel(
-        p: np.ndarray[Any, Any],
-        y: np.ndarray[Any, Any],
-        tolerance: float,
-        out: np.ndarray[Any, Any],
-        decision: np.ndarray[Any, Any],
-    ) -> int:
+    def kernel(p: Any, y: Any, tolerance: float, out: Any, decision: Any) -> int:
+        n_bad = 0
+        for i in range(p.shape[0]):
+            outcome = y[i]
+            if outcome < 0 or outcome > last:
+                n_bad += 1
+                continue
+            row = p[i]
+            p_true = np.float64(row[outcome])
+            lowest = np.float64(row[0])
+            highest = lowest
+            rest_sq = 0.0
+            total = 0.0
+            for j in range(n_classes):
+                v = np.float64(row[j])
+                lowest = v if v < lowest else lowest
+                highest = v if v > highest else highest
+                rest = 0.0 if j == outcome else v
+                rest_sq += rest * rest
+                total += v
+            if not (lowest >= 0.0 and abs(total - 1.0) <= tolerance):
+                n_bad += 1
+            n_modes = 0
+            first = 0
+            for j in range(last, -1, -1):
+                is_mode = np.float64(row[j]) == highest
+                n_modes += is_mode
+                first = j if is_mode else first
+            if ordinal:
+                cdf_l1 = 0.0
+                cdf_l2 = 0.0
+                below = 0.0
+                above = 0.0
+                for j in range(last):
+                    below += np.float64(row[j])
+                    above += np.float64(row[last - j])
+                    b = below if j < outcome else 0.0
+                    a = above if last - j > outcome else 0.0
+                    cdf_l1 += b + a
+                    cdf_l2 += b * b + a * a
+                out[2, i] = cdf_l2
+                out[3, i] = cdf_l1
+            if ranked_log:
+                out[4, i] = _log_of_thresholds(row, outcome)
+            out[0, i] = p_true
+            out[1, i] = rest_sq
+            out[5, i] = (1.0 if p_true == highest else 0.0) / n_modes
+            out[6, i] = 1.0 if first == outcome else 0.0
+            decision[i] = first
+        return n_bad
+
+    return kernel  # type: ignore[no-any-return]
+
+
+def _long_rows(ordinal: bool, ranked_log: bool) -> Kernel:
+    """For many classes: separate loops below and above the outcome, and extremes that vectorise."""
+
+    @numba.njit(**OPTIONS)
+    def kernel(p: Any, y: Any, tolerance: float, out: Any, decision: Any) -> int:
         n, n_classes = p.shape
         n_bad = 0
         for i in range(n):
@@ -45,16 +109,12 @@ def row_stats(*, ordinal: bool, ranked_log: bool) -> Kernel:
                 continue
             row = p[i]
             p_true = np.float64(row[outcome])
-            lowest = p_true
-            highest = p_true
             rest_sq = 0.0
             cdf_l1 = 0.0
             cdf_l2 = 0.0
             below = 0.0
             for j in range(outcome):
                 v = np.float64(row[j])
-                lowest = v if v < lowest else lowest
-                highest = v if v > highest else highest
                 rest_sq += v * v
                 below += v
                 if ordinal:
@@ -63,45 +123,63 @@ def row_stats(*, ordinal: bool, ranked_log: bool) -> Kernel:
             above = 0.0
             for j in range(n_classes - 1, outcome, -1):
                 v = np.float64(row[j])
-                lowest = v if v < lowest else lowest
-                highest = v if v > highest else highest
                 rest_sq += v * v
                 above += v
                 if ordinal:
                     cdf_l1 += above
                     cdf_l2 += above * above
+            lowest, highest = _extremes(row)
+            # A missing value shows in the sum, which says what the extremes need not.
             if not (lowest >= 0.0 and abs(below + p_true + above - 1.0) <= tolerance):
                 n_bad += 1
-            n_modes = 0
+                continue
             first = 0
-            for j in range(n_classes - 1, -1, -1):
-                is_mode = np.float64(row[j]) == highest
-                n_modes += is_mode
-                first = j if is_mode else first
-            out[0, i] = p_true
-            out[1, i] = rest_sq
+            while row[first] != highest:
+                first += 1
+            n_modes = 0
+            for j in range(n_classes):
+                n_modes += row[j] == highest
             if ordinal:
                 out[2, i] = cdf_l2
                 out[3, i] = cdf_l1
             if ranked_log:
-                cdf_log = 0.0
-                tail = 0.0
-                for j in range(n_classes - 1):
-                    tail += np.float64(row[j])
-                    if j >= outcome:
-                        cdf_log -= math.log(tail)
-                tail = 0.0
-                for j in range(n_classes - 1, 0, -1):
-                    tail += np.float64(row[j])
-                    if j <= outcome:
-                        cdf_log -= math.log(tail)
-                out[4, i] = cdf_log
-            out[5, i] = (1.0 if p_true == highest else 0.0) / n_modes
+                out[4, i] = _log_of_thresholds(row, outcome)
+            out[0, i] = p_true
+            out[1, i] = rest_sq
+            out[5, i] = (1.0 if row[outcome] == highest else 0.0) / n_modes
             out[6, i] = 1.0 if first == outcome else 0.0
             decision[i] = first
         return n_bad
 
     return kernel  # type: ignore[no-any-return]
+
+
+@numba.njit(**{**OPTIONS, "fastmath": {"nnan", "nsz", "reassoc"}})
+def _extremes(row: Any) -> tuple[float, float]:
+    """The smallest and the largest value of a row without missing ones."""
+    lowest = row[0]
+    highest = row[0]
+    for j in range(row.size):
+        lowest = min(lowest, row[j])
+        highest = max(highest, row[j])
+    return lowest, highest
+
+
+@numba.njit(**OPTIONS)
+def _log_of_thresholds(row: Any, outcome: int) -> float:
+    """Minus the log probability of the outcome's side of every threshold, summed."""
+    total = 0.0
+    tail = 0.0
+    for j in range(row.size - 1):
+        tail += np.float64(row[j])
+        if j >= outcome:
+            total -= math.log(tail)
+    tail = 0.0
+    for j in range(row.size - 1, 0, -1):
+        tail += np.float64(row[j])
+        if j <= outcome:
+            total -= math.log(tail)
+    return total
 
 
 @numba.njit(**OPTIONS)

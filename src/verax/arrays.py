@@ -6,6 +6,7 @@ and columns (pandas, polars, pyarrow) become NumPy arrays, and their column name
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,26 @@ _ARRAY_PACKAGES = frozenset({"torch", "cupy"})
 _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})
 
 
-def to_array(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:
+def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     """Bring `x` to an array, without a copy where possible, with its column names if it has any."""
     package = type(x).__module__.partition(".")[0]
-    if isinstance(x, np.ndarray) or hasattr(x, "__array_namespace__"):
-        return x, None
-    if package in _ARRAY_PACKAGES and hasattr(x, "ndim"):
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        row = int(np.argwhere(np.ma.getmaskarray(x))[0][0])
+        raise InputError(
+            f"`{argument}` must not have masked values; row {row} has one.", argument=argument, rows=(row,)
+        )
+    if isinstance(x, np.ndarray):
+        return np.asarray(x), None
+    if hasattr(x, "__array_namespace__") or (package in _ARRAY_PACKAGES and hasattr(x, "ndim")):
         return x, None
     if package in _FRAME_PACKAGES:
         return _from_frame(x, argument)
+    if x is None or isinstance(x, (str, bytes, Mapping, Set)) or hasattr(x, "__next__"):
+        raise InputError(
+            f"`{argument}` must be an array, a list or a column, not a {type(x).__name__}.", argument=argument
+        )
+    if hasattr(x, "toarray"):
+        raise InputError(f"`{argument}` is sparse; pass its toarray().", argument=argument)
     try:
         return np.asarray(x), None
     except ValueError:
@@ -38,17 +50,33 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:
         ) from None
 
 
-def _from_frame(x: object, argument: str) -> tuple[Array, tuple[str, ...] | None]:
+def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     import narwhals as nw
 
-    native: Any = nw.from_native(x, pass_through=True, allow_series=True)
+    try:
+        native: Any = nw.from_native(x, pass_through=True, allow_series=True)
+    except nw.exceptions.DuplicateError:
+        raise InputError(f"`{argument}` must not have two columns of one name.", argument=argument) from None
     if isinstance(native, nw.LazyFrame):
         raise InputError(f"`{argument}` is a lazy frame; collect() it first.", argument=argument)
     if isinstance(native, nw.DataFrame):
-        return native.to_numpy(), tuple(str(column) for column in native.columns)
+        return native.to_numpy(), tuple(native.columns)
     if isinstance(native, nw.Series):
         return native.to_numpy(), None
     return np.asarray(x), None
+
+
+def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
+    """Refuse two pandas objects whose rows carry the same labels in a different order."""
+    first, second = getattr(x, "index", None), getattr(y, "index", None)
+    if not (hasattr(first, "equals") and hasattr(second, "equals")) or first is None or second is None:
+        return
+    if len(first) == len(second) and not first.equals(second) and first.isin(second).all():
+        raise InputError(
+            f"`{names[0]}` and `{names[1]}` have the same index in a different order, and rows are matched "
+            f"by position. Put them in one order, such as {names[0]}.loc[{names[1]}.index].",
+            argument=names[0],
+        )
 
 
 def namespace_of(x: Array) -> Namespace:

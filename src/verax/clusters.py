@@ -93,11 +93,9 @@ class Clusters:
             weight, totals = self.weight + other.weight, self.totals + other.totals
             return Clusters(self.labels, weight, totals, self.cells + other.cells)
         both = np.concatenate([self.labels, other.labels])
-        labels, code = np.unique(both, return_inverse=True)
-        totals = np.zeros((len(labels), self.totals.shape[1]))
-        np.add.at(totals, code, np.concatenate([self.totals, other.totals]))
-        weight = np.zeros(len(labels))
-        np.add.at(weight, code, np.concatenate([self.weight, other.weight]))
+        labels, weight = sums_by_label(both, np.concatenate([self.weight, other.weight]))
+        _, totals = sums_by_label(both, np.concatenate([self.totals, other.totals]))
+        code = np.searchsorted(labels, both)
         gather = csr_array((np.ones(len(both)), (code, np.arange(len(both)))), shape=(len(labels), len(both)))
         return Clusters(labels, weight, totals, gather @ vstack([self.cells, other.cells], format="csr"))
 
@@ -112,6 +110,14 @@ class Clusters:
             with np.errstate(invalid="ignore", divide="ignore"):
                 means = _product(draws, self.totals) / (draws @ self.weight)[:, None]
             yield means, draws @ self.cells
+
+
+def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndarray[Any, Any], Floats]:
+    """The different labels in order, and the sum of the rows of `values` that have each."""
+    different, code = np.unique(labels, return_inverse=True)
+    sums = np.zeros((len(different), *values.shape[1:]))
+    np.add.at(sums, code, values)
+    return different, sums
 
 
 def _product(draws: Floats, totals: Floats) -> Floats:

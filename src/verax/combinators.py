@@ -44,7 +44,8 @@ class Penalized(Rule):
         if not isinstance(inner, Rule):
             raise RuleError(f"penalized() takes a rule, not {inner!r}.")
         if inner.properties.proper != Holds.ALWAYS:
-            extent = "not proper" if inner.properties.proper == Holds.NEVER else "proper for K=2 only"
+            known = {Holds.NEVER: "not proper", Holds.UNKNOWN: "not known to be proper"}
+            extent = known.get(inner.properties.proper, f"proper for {inner.properties.proper}")
             raise RuleError(
                 f"penalized() needs a proper rule and {inner} is {extent}: "
                 "with a penalty, too, it would reward dishonest forecasts."
@@ -118,6 +119,118 @@ class Penalized(Rule):
     def _separates(self, n_classes: int) -> bool:
         # Neither limit is attained, so equality is enough; 1e-12 is for rounding alone.
         return self.rule.sup_correct(n_classes) <= self.inf_wrong(n_classes) + 1e-12
+
+
+@dataclass(frozen=True, repr=False)
+class Padded(Rule):
+    """A symmetric proper rule that reads top lists, with a fine for invalid ones.
+
+    Made by `padded`, which says what the parameters mean. `properties` are those on full
+    distributions: these are lists of all classes, never invalid, and there the rule is the inner rule.
+    """
+
+    rule: Rule
+    invalid_penalty: float = 1.0
+
+    name = "padded"
+
+    def __post_init__(self) -> None:
+        self._check_inner()
+        if not (math.isfinite(self.invalid_penalty) and self.invalid_penalty >= 0):
+            raise RuleError(
+                f"`invalid_penalty` must be a finite number from 0 on, not {self.invalid_penalty!r}."
+            )
+
+    def _check_inner(self) -> None:
+        inner = self.rule
+        if not isinstance(inner, Rule):
+            raise RuleError(f"padded() takes a rule, not {inner!r}.")
+        if isinstance(inner, Padded):
+            raise RuleError(f"padded() of {inner} adds nothing: it reads top lists already.")
+        if inner.properties.proper != Holds.ALWAYS:
+            raise RuleError(
+                f"padded() needs a proper rule and {inner} is not, or not for every number of classes: "
+                "a list that is not true could have the smallest expected loss."
+            )
+        if inner.properties.symmetric != Holds.ALWAYS:
+            raise RuleError(f"padded() needs a symmetric rule and {inner} is not: {_why_asymmetric(inner)}")
+
+    @property
+    def summary(self) -> str:  # type: ignore[override]
+        return self.rule.summary
+
+    @property
+    def reference(self) -> str:  # type: ignore[override]
+        return "https://jmlr.org/papers/v24/23-0106.html"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.rule.needs | {"invalid"}
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.loss(self.rule) + self.invalid_penalty * stats.invalid
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        low, high = self.rule.bounds(n_classes)
+        return low, high + self.invalid_penalty
+
+    @property
+    def properties(self) -> Properties:
+        return self.rule.properties
+
+    @property
+    def consistent(self) -> Holds:
+        """Whether no list of k classes has a smaller expected loss than a true one (Resin, theorem 10)."""
+        return self.rule.properties.proper
+
+    @property
+    def strictly_consistent(self) -> Holds:
+        """Whether every list of k classes that is not true has a larger one: not without a fine."""
+        return self.rule.properties.strictly_proper if self.invalid_penalty > 0 else Holds.NEVER
+
+
+def _why_asymmetric(rule: Rule) -> str:
+    if rule.ordinal:
+        return (
+            "a list does not say where among the ordered classes its unlisted probability lies. "
+            "With m=3 and truth (0, 1/2, 1/2) the true top-1 list would expect an RPS of 5/32, and the "
+            "overstated list ({3}, 2/3) only 11/72."
+        )
+    if "hit_lowest" in rule.needs:
+        return (
+            "ties that go to the lowest index judge a list by the numbering of its unlisted classes. "
+            "Use ties='fractional'."
+        )
+    return "what it makes of a list would depend on the numbering of the unlisted classes."
+
+
+def padded(rule: Rule, invalid_penalty: float = 1.0) -> Padded:
+    """A symmetric proper rule for top lists: strictly consistent for the k most likely classes.
+
+    A list is scored as the distribution that shares what it leaves evenly among the unlisted
+    classes. No list of k classes has a smaller expected loss than the true one, and a longer true list
+    never has a larger one, so hard predictions, lists of any length and full distributions can be
+    compared by the same number. Calling the rule itself on lists does the same without the fine.
+
+    Parameters
+    ----------
+    rule : a symmetric proper rule, such as brier, log_score, spherical, pbs. Ordinal rules and ties
+        that go to the lowest index are refused.
+    invalid_penalty : what an invalid list costs above its largest valid sublist. Any positive number
+        keeps the rule strictly consistent; without one, invalid lists can do as well as true ones.
+
+    References
+    ----------
+    Resin (2023), https://jmlr.org/papers/v24/23-0106.html
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.5, 1: 0.2}, {0: 0.5, 3: 0.1}], n_classes=4)
+    >>> vx.padded(vx.brier).samples([0, 0], lists).round(4).tolist()
+    [0.335, 1.3333]
+    """
+    return Padded(rule, invalid_penalty)
 
 
 def _largest(holds: Callable[[int], bool], limit: int = 2**24) -> float:

@@ -23,7 +23,7 @@ class Offenders:
     remedy: str = ""
     count: int = 0
     rows: list[int] = field(default_factory=list)
-    values: list[object] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
 
     def add(
         self, mask: np.ndarray[Any, Any], values: Sequence[Any] | np.ndarray[Any, Any], start: int
@@ -63,5 +63,5 @@ def show(value: object, limit: int = 60) -> str:
         return f"[{inner}{', ...' if value.size > 8 else ''}]"
     if isinstance(value, np.generic):
         value = value.item()
-    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    text = f"{value:.9g}" if isinstance(value, float) else repr(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

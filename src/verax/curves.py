@@ -16,7 +16,7 @@ from verax.cuts import Area, Cuts, Floats, Measure, Metric, Options, Rows, Sampl
 from verax.decisions import CostsLike, Normalization
 from verax.errors import RuleError
 from verax.forecasts import Forecasts
-from verax.registry import name_of, parse
+from verax.registry import as_rules, name_of, parse
 from verax.resample import percentile_interval
 from verax.rule import Rule
 
@@ -105,6 +105,9 @@ class RetentionCurves(Mapping[Any, RetentionCurve]):
 
     def difference(self, a: Any, b: Any) -> tuple[float, tuple[float, float]]:
         """Area of curve `a` minus that of `b`, with an interval from the same replicates for both."""
+        for key in (a, b):
+            if key not in self:
+                raise KeyError(f"there is no curve {key!r}; there are {', '.join(map(repr, self))}")
         first, second = self[a], self[b]
         if not len(first.areas):
             raise RuleError("A difference needs replicates: pass bootstrap=200 or more.")
@@ -137,11 +140,13 @@ def retention(
     removed: Sequence[float | Fraction] | None = None,
     area: Area = "mean",
     costs: CostsLike = "quadratic",
-    normalize: Normalization = None,
+    cost_scale: Normalization = None,
     decision_costs: CostsLike | None = None,
     undefined: Undefined = "nan",
     classes: Sequence[Hashable] | None = None,
     weights: object | None = None,
+    normalize: bool = False,
+    logits: bool = False,
     bootstrap: int = 0,
     groups: object | None = None,
     seed: int = 0,
@@ -155,13 +160,13 @@ def retention(
 
     Parameters
     ----------
-    y, p, classes : outcomes and forecasts as for `evaluate`.
+    y, p, classes, normalize, logits : outcomes and forecasts as for `evaluate`.
     rule : what ranks the rows, one rule or several.
     metric : "qwk", "linear_kappa", "ec", "accuracy", "macro_f1", a rule (its mean loss), or a function
         f(y, p) of the rows kept; or several of these.
     removed : increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
     area : "mean", the mean height of the curve; "steps", the trapezoid sum with unit spacing.
-    costs, normalize : of the metric "ec", as in `expected_cost`.
+    costs, cost_scale : of the metric "ec": the costs, and what they are divided by: "max", "naive", None.
     decision_costs : decide by smallest expected cost instead of by the most likely class.
     undefined : what an undefined value (kappa of a single class) counts as; "omit" leaves it out of
         the area.
@@ -181,15 +186,24 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules = [parse(r) if isinstance(r, str) else r for r in _listed(rule)]
+    rules = as_rules(rule)
     metrics = _listed(metric)
     measured = [m for m in metrics if isinstance(m, Rule)]
     ordinal = any(r.ordinal for r in [*rules, *measured]) or "qwk" in metrics
-    forecasts = Forecasts(y, p, classes=classes, weights=weights, groups=groups, ordered=ordinal)
+    forecasts = Forecasts(
+        y,
+        p,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        normalize=normalize,
+        logits=logits,
+        ordered=ordinal,
+    )
     rows = Rows.of(forecasts, list(dict.fromkeys([*rules, *measured])), decision_costs)
     keys = {name_of(r): rows.losses[r] for r in rules}
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True)
-    return _curves(rows, keys, metrics, (costs, normalize), options, isinstance(rule, (Rule, str)))
+    return _curves(rows, keys, metrics, (costs, cost_scale), options, isinstance(rule, (Rule, str)))
 
 
 def selective(
@@ -201,11 +215,13 @@ def selective(
     removed: Sequence[float | Fraction] | None = None,
     area: Area = "mean",
     costs: CostsLike = "quadratic",
-    normalize: Normalization = None,
+    cost_scale: Normalization = None,
     decision_costs: CostsLike | None = None,
     undefined: Undefined = "nan",
     classes: Sequence[Hashable] | None = None,
     weights: object | None = None,
+    normalize: bool = False,
+    logits: bool = False,
     bootstrap: int = 0,
     groups: object | None = None,
     seed: int = 0,
@@ -232,7 +248,16 @@ def selective(
     metrics = _listed(metric)
     measured = [m for m in metrics if isinstance(m, Rule)]
     ordinal = any(r.ordinal for r in measured) or "qwk" in metrics
-    forecasts = Forecasts(y, p, classes=classes, weights=weights, groups=groups, ordered=ordinal)
+    forecasts = Forecasts(
+        y,
+        p,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        normalize=normalize,
+        logits=logits,
+        ordered=ordinal,
+    )
     rows = Rows.of(forecasts, measured, decision_costs)
     keys = {}
     for key in _listed(by):
@@ -241,10 +266,10 @@ def selective(
         elif key == "entropy":
             keys["entropy"] = parse("log").entropy(rows.p)
         else:
-            expects = parse(key) if isinstance(key, str) else key
+            expects = parse(key)
             keys[f"expected {name_of(expects)}"] = expects.entropy(rows.p)
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False)
-    return _curves(rows, keys, metrics, (costs, normalize), options, isinstance(by, (Rule, str)))
+    return _curves(rows, keys, metrics, (costs, cost_scale), options, isinstance(by, (Rule, str)))
 
 
 def _listed(value: Any) -> list[Any]:

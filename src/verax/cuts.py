@@ -6,7 +6,7 @@ cut may split a row's copies, so nothing is sorted again and the result is that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -99,9 +99,9 @@ class Options:
             raise RuleError(f"`area` must be 'mean' or 'steps', not {area!r}.")
         if undefined not in ("nan", "one", "zero", "omit"):
             raise RuleError(f"`undefined` must be 'nan', 'one', 'zero' or 'omit', not {undefined!r}.")
-        if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
+        if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0 or bootstrap == 1:
             raise InputError(
-                f"`bootstrap` must be a number of replicates, not {bootstrap!r}.", argument="bootstrap"
+                f"`bootstrap` must be 0 or at least 2 replicates, not {bootstrap!r}.", argument="bootstrap"
             )
         if not 0 < confidence < 1:
             raise InputError(
@@ -140,7 +140,8 @@ class Options:
 def _shares(removed: Sequence[float | Fraction] | None) -> tuple[Fraction, ...]:
     if removed is None:
         return DEFAULT_REMOVED
-    shares = tuple(Fraction(r).limit_denominator(10**6) for r in removed)
+    listed = removed if isinstance(removed, Iterable) else [removed]
+    shares = tuple(Fraction(r).limit_denominator(10**6) for r in listed)
     increasing = all(a < b for a, b in pairwise(shares))
     if len(shares) < 2 or not increasing or shares[0] < 0 or shares[-1] >= 1:
         raise InputError(
@@ -192,7 +193,7 @@ class Cuts:
         # Each removed row counts from the first cut that removes it on.
         first_cut = np.repeat(np.arange(n_cuts), np.diff(self.whole, prepend=0)) * n_cells
         last = self.whole[-1]
-        new = np.bincount(first_cut + cells[:last], self.tail_weights[:last], n_cuts * n_cells)
+        new = np.bincount(first_cut + cells[:last], self.tail_weights[:last], n_cuts * n_cells).astype(float)
         removed = np.cumsum(new.reshape(n_cuts, n_cells), axis=0)
         removed[np.arange(n_cuts), cells[self.whole]] += self.part
         kept = self.sample.counts - removed

@@ -55,7 +55,9 @@ def cost_matrix(costs: CostsLike, n_classes: int) -> Floats:
 # ---- decisions ---------------------------------------------------------------------------------
 
 
-def decide(p: object, *, costs: CostsLike | None = None) -> Array:
+def decide(
+    p: object, *, costs: CostsLike | None = None, normalize: bool = False, logits: bool = False
+) -> Array:
     """The decision for each forecast: the class with the smallest expected cost.
 
     Without `costs` that is the most likely class. Where several are best, the lowest index. For
@@ -65,6 +67,7 @@ def decide(p: object, *, costs: CostsLike | None = None) -> Array:
     ----------
     p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
     costs : "quadratic", "linear", "zero_one", or a (K, K) matrix, outcome by row.
+    normalize, logits : as for `evaluate`.
 
     Examples
     --------
@@ -74,7 +77,8 @@ def decide(p: object, *, costs: CostsLike | None = None) -> Array:
     (0, 1)
     """
     raw, _ = to_array(p, "p")
-    forecasts = Forecasts(np.zeros(int(raw.shape[0]) if raw.ndim else 0, np.int64), raw)
+    nobody = np.zeros(int(raw.shape[0]) if raw.ndim else 0, np.int64)
+    forecasts = Forecasts(nobody, raw, normalize=normalize, logits=logits)
     forecasts.check()
     return cheapest(widen(forecasts.batch(0, forecasts.n_rows).p), costs)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from verax.errors import RuleError
+
 if TYPE_CHECKING:
     from verax.curves import RetentionCurve
 
@@ -13,34 +15,52 @@ STYLES = ("-", "--", "-.", ":")
 
 
 def draw_retention(curves: list[RetentionCurve], ax: Any = None) -> Any:
-    """Curves of one or several orders, with bands where there was a bootstrap."""
+    """Curves of one or several orders, with bands where there was a bootstrap; a panel for each metric."""
     import matplotlib.pyplot as plt
 
+    metrics = list(dict.fromkeys(curve.metric for curve in curves))
     if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
-    several = len({curve.metric for curve in curves}) > 1
+        _, panels = plt.subplots(
+            1, len(metrics), figsize=(1.2 + 5.2 * len(metrics), 4.4), layout="constrained", squeeze=False
+        )
+        axes = list(panels[0])
+    elif len(metrics) == 1:
+        axes = [ax]
+    else:
+        raise RuleError("Several metrics need several axes: leave out `ax`, or plot one metric at a time.")
+    for panel, metric in zip(axes, metrics, strict=True):
+        _draw_panel(panel, [curve for curve in curves if curve.metric == metric])
+    return axes[0] if len(axes) == 1 else axes
+
+
+def _draw_panel(ax: Any, curves: list[RetentionCurve]) -> None:
+    # Many bands on top of each other turn to mud, so they fade as they grow in number.
+    alpha = 0.2 / len(curves) ** 0.75
     for i, curve in enumerate(curves):
         colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
         x = 100 * curve.removed
-        name = f"{curve.order}, {curve.metric}" if several else curve.order
-        ax.plot(
-            x, curve.values, color=colour, linestyle=style, linewidth=1.8, label=f"{name}  {_area(curve)}"
-        )
+        label = f"{curve.order}  {_area(curve)}"
+        ax.plot(x, curve.values, color=colour, linestyle=style, linewidth=1.8, label=label)
         if curve.band is not None:
-            ax.fill_between(x, *curve.band, color=colour, alpha=0.13, linewidth=0)
+            ax.fill_between(x, *curve.band, color=colour, alpha=alpha, linewidth=0)
+            for edge in curve.band if len(curves) > 1 else ():
+                ax.plot(x, edge, color=colour, linestyle=style, linewidth=0.5, alpha=0.5)
     first = curves[0]
     direction = "higher is better" if first.higher_is_better else "lower is better"
-    metric = "metric" if several else f"{first.metric} of the rows kept ({direction})"
     worst = "worst rows" if first.sees_outcome else "least certain rows"
-    ax.set(xlabel=f"{worst} removed (%)", ylabel=metric, xlim=(x[0], x[-1]))
+    ylabel = f"{first.metric} of the rows kept ({direction})"
+    ax.set(
+        xlabel=f"{worst} removed (%)", ylabel=ylabel, xlim=(100 * first.removed[0], 100 * first.removed[-1])
+    )
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     kind = "mean height" if first.area_kind == "mean" else "area in steps"
-    interval = "" if first.band is None else f", {100 * first.confidence:g}% interval"
-    ax.legend(title=f"ordered by: {kind}{interval}", frameon=False, loc="best", alignment="left")
-    return ax
+    interval = "" if first.band is None else f" and its {100 * first.confidence:g}% interval"
+    ax.legend(
+        title=f"rows ranked by; {kind}{interval}", frameon=False, loc="best", alignment="left", fontsize=9
+    )
 
 
 def _area(curve: RetentionCurve) -> str:

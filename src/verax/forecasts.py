@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from verax.arrays import (
     kind_of,
     move_like,
     namespace_of,
+    same_rows,
     sum_tolerance,
     to_array,
     to_host,
@@ -69,13 +71,21 @@ class Forecasts:
         logits: bool = False,
         ordered: bool = False,
     ) -> None:
+        if hasattr(p, "with_outcomes"):
+            raise InputError(
+                "`p` must be full distributions here; top lists are for rules, evaluate, compare, "
+                "compare_lengths and top_k_error.",
+                argument="p",
+            )
         raw, columns = to_array(p, "p")
         _check_form_of_p(raw)
+        for other, name in ((y, "y"), (weights, "weights"), (groups, "groups")):
+            same_rows(other, p, (name, "p"))
         if normalize and logits:
             raise InputError("Pass either normalize=True or logits=True, not both.", argument="normalize")
         self._binary_column = raw.ndim == 1
         self.n_classes = 2 if self._binary_column else int(raw.shape[1])
-        names = check_classes(classes, self.n_classes)
+        names = check_classes(_ordered_categories(y) if classes is None else classes, self.n_classes)
         self._p = raw if names is None or columns is None else _align_columns(raw, columns, names)
         self._normalize = normalize
         self._logits = logits
@@ -93,6 +103,11 @@ class Forecasts:
     def n_rows(self) -> int:
         return int(self._p.shape[0])
 
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return self.n_classes
+
     def _check_lengths(self) -> None:
         n, n_outcomes = self.n_rows, self.outcomes.n_rows
         if n == n_outcomes:
@@ -100,7 +115,7 @@ class Forecasts:
                 raise InputError("`p` has no rows; there is nothing to score.", argument="p")
             return
         hint = ""
-        if self._p.ndim == 2 and self._p.shape[1] == n_outcomes:
+        if _is_transposed(self._p) and self._p.shape[1] == n_outcomes:
             hint = " `p` seems to be transposed: pass p.T."
         elif self._p.ndim == 1 and n_outcomes == 1:
             hint = " For a single forecast pass `p` as [p]."
@@ -159,13 +174,15 @@ class Forecasts:
             verbs=("sums to", "sum to"),
             remedy="Pass normalize=True to rescale.",
         )
+        if _is_transposed(self._p):
+            total.remedy = "Its columns do: if it is transposed, pass p.T."
         if self._logits:
             finite.requirement = "`p` must hold logits that are finite or -inf, and at least one finite a row"
         elif self._binary_column:
             sign = Offenders(
                 "p",
                 "`p` must hold probabilities of class 1 between 0 and 1",
-                remedy="If these are logits, pass logits=True.",
+                remedy="Divide percentages by 100; for logits pass logits=True.",
             )
         elif self._normalize:
             total.requirement, total.remedy = "`p` rows must have a positive sum", ""
@@ -183,6 +200,8 @@ class Forecasts:
                 w = to_host(batch.weights)
                 weight.add(~(np.isfinite(w) & (w >= 0)), w, batch.start)
                 heaviest = max(heaviest, float(w.max()))
+        if any(abs(value - 1) > 0.5 for value in total.values) and total.remedy.endswith("to rescale."):
+            total.remedy = "Pass normalize=True to rescale, or logits=True if these are logits."
         for offenders in (finite, sign, total, weight):
             if offenders.count:
                 raise offenders.error()
@@ -234,8 +253,23 @@ def _check_form_of_p(p: Array) -> None:
         )
 
 
-def _align_columns(p: Array, columns: tuple[str, ...], names: tuple[Hashable, ...]) -> Array:
+def _is_transposed(p: Array) -> bool:
+    """Whether the columns of `p` sum to one and its rows do not."""
+    if p.ndim != 2 or p.shape[0] * p.shape[1] > 2**20:
+        return False
+    host = to_host(widen(p))
+    return bool(np.allclose(host.sum(axis=0), 1)) and not np.allclose(host.sum(axis=1), 1)
+
+
+def _ordered_categories(y: object) -> list[Hashable] | None:
+    """The order that an ordered pandas categorical brings with it."""
+    dtype: Any = getattr(y, "dtype", None)
+    return list(dtype.categories) if getattr(dtype, "ordered", None) is True else None
+
+
+def _align_columns(p: Array, columns: tuple[Any, ...], names: tuple[Hashable, ...]) -> Array:
     """The columns of a frame in the order of `classes`, when the frame names the same classes."""
+    columns = tuple(str(column) for column in columns)
     wanted = [str(name) for name in names]
     shared = set(columns) & set(wanted)
     if not shared or list(columns) == wanted:

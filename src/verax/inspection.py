@@ -11,7 +11,7 @@ import numpy as np
 from verax.arrays import to_array, to_host, widen
 from verax.errors import InputError
 from verax.forecasts import Forecasts
-from verax.registry import RULES, name_of, parse
+from verax.registry import RULES, as_rules, name_of, parse
 from verax.rule import Rule, losses_of
 from verax.tables import html_table, text_table
 
@@ -124,13 +124,12 @@ def worst(
     >>> vx.worst([0, 0], p, rule=vx.brier, n=1)[0].row, vx.worst([0, 0], p, rule=vx.rps, n=1)[0].row
     (0, 1)
     """
-    chosen = parse(rule) if isinstance(rule, str) else rule
+    chosen = parse(rule)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"`n` must be a number of rows, not {n!r}.", argument="n")
     if others is None:
         others = [RULES["brier"], RULES["log_score"], *([RULES["rps"]] if chosen.ordinal else [])]
-    known = [parse(r) if isinstance(r, str) else r for r in others]
-    rules = list(dict.fromkeys([chosen, *known]))
+    rules = as_rules([chosen, *others])
     ordinal = any(r.ordinal for r in rules)
     forecasts = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=ordinal)
     names = _ids(ids, forecasts.n_rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,12 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
     """`classes` as a tuple of `n_classes` different names, or None."""
     if classes is None:
         return None
+    if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
+        raise InputError(
+            "`classes` must be a list of names in the order of the columns of `p`, "
+            f"not a {type(classes).__name__}.",
+            argument="classes",
+        )
     values, _ = to_array(classes, "classes")
     names = tuple(to_host(values).tolist())
     if len(names) != n_classes:
@@ -47,14 +53,16 @@ class Outcomes:
         *,
         n_classes: int,
         classes: tuple[Hashable, ...] | None,
-        columns: tuple[str, ...] | None,
+        columns: tuple[Any, ...] | None,
         ordered: bool,
         like: Array,
     ) -> None:
-        self.raw, _ = to_array(y, "y")
+        self.raw, own_columns = to_array(y, "y")
         self.n_classes = n_classes
         self._like = like
         self._binary_column = like.ndim == 1
+        if classes is None and kind_of(self.raw) == "object" and self.raw.ndim == 1:
+            self.raw = _plain_integers(self.raw)
         kind = kind_of(self.raw)
         if kind == "complex" or kind == "other":
             raise InputError(
@@ -67,11 +75,14 @@ class Outcomes:
             )
         if self.raw.ndim == 2:
             self._check_one_hot_shape(kind)
+            self.raw = _align_one_hot(self.raw, own_columns, classes or columns)
         elif self.raw.ndim > 2:
             raise InputError(f"`y` must be 1-D, or 2-D one-hot; its shape is {self._shape}.", argument="y")
         textual = kind == "text" or kind == "object"
-        if textual and classes is None:
-            classes = self._names_for_text(columns, ordered)
+        if classes is None and self.raw.ndim == 1:
+            classes = self._names_for_text(columns, ordered) if textual else _numbered(columns, ordered)
+        elif classes is not None and kind == "integer" and all(str(c).isdecimal() for c in classes):
+            _refuse_digits_as_text(classes)
         lookup = classes is not None and (textual or any(_is_number(c) for c in classes))
         self.classes = classes
         self._table = _LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
@@ -86,6 +97,10 @@ class Outcomes:
         return self._shape[0]
 
     def _check_one_hot_shape(self, kind: str) -> None:
+        if self._shape[1] == 1:
+            raise InputError("`y` has one column; pass it as a 1-D array, y[:, 0].", argument="y")
+        if self._binary_column and kind == "real":
+            raise InputError("`y` and `p` seem to be swapped: the outcomes come first.", argument="y")
         if self._shape[1] != self.n_classes or kind in ("text", "object"):
             raise InputError(
                 f"`y` is 2-D, so its rows must be one-hot over the {self.n_classes} classes; "
@@ -93,7 +108,7 @@ class Outcomes:
                 argument="y",
             )
 
-    def _names_for_text(self, columns: tuple[str, ...] | None, ordered: bool) -> tuple[str, ...]:
+    def _names_for_text(self, columns: tuple[Any, ...] | None, ordered: bool) -> tuple[Any, ...]:
         first = show(self.raw[0]) if self.n_rows else "nothing"
         found = f"`y` holds labels ({first} in row 0)"
         if ordered:
@@ -149,6 +164,68 @@ class Outcomes:
         if y.size and y.min() == 1 and y.max() == self.n_classes:
             return "The labels seem to count from 1: pass y - 1, or classes=range(1, K + 1)."
         return "Pass classes=[...] if these are labels."
+
+
+def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Python integers in an object array as what they are; a missing value among them is named."""
+    values = y.tolist()
+    if not any(isinstance(v, int) for v in values):
+        return y
+    for row, v in enumerate(values):
+        if v is None or v != v:
+            raise InputError(
+                f"`y` must have an outcome in every row; row {row} holds {v}.", argument="y", rows=(row,)
+            )
+    whole = all(isinstance(v, int) and abs(v) < 2**62 for v in values)
+    return np.array(values, dtype=np.int64) if whole else y
+
+
+def _numbered(columns: tuple[Any, ...] | None, ordered: bool) -> tuple[int, ...] | None:
+    """The names of columns that are whole numbers other than 0, 1, ..., which outcomes then refer to."""
+    if columns is None or not all(isinstance(c, (int, np.integer)) for c in columns):
+        return None
+    names = tuple(int(c) for c in columns)
+    if names == tuple(range(len(names))):
+        return None
+    if ordered and list(names) != sorted(names):
+        raise InputError(
+            f"The columns of `p` are called {', '.join(map(str, names))}, which is no order. "
+            "Pass classes=[...], lowest first.",
+            argument="classes",
+        )
+    return names
+
+
+def _align_one_hot(y: Array, own: tuple[Any, ...] | None, names: Sequence[Any] | None) -> Array:
+    """The columns of a one-hot frame in the order of the classes that they name."""
+    if own is None or [str(c) for c in own] == [str(i) for i in range(len(own))]:
+        return y
+    if names is None:
+        raise InputError(
+            f"`y` is a frame with columns {', '.join(map(str, own[:4]))}, ..., "
+            "but the columns of `p` have no names. "
+            "Pass classes=[...] in the order of the columns of `p`.",
+            argument="classes",
+        )
+    wanted = [str(name) for name in names]
+    given = [str(name) for name in own]
+    if sorted(wanted) != sorted(given):
+        raise InputError(
+            f"`y` must have a column for each class ({', '.join(wanted[:6])}); its columns are "
+            f"{', '.join(given[:6])}.",
+            argument="y",
+        )
+    return y[:, [given.index(name) for name in wanted]]
+
+
+def _refuse_digits_as_text(classes: tuple[Hashable, ...]) -> None:
+    if all(isinstance(c, str) for c in classes):
+        numbers = ", ".join(str(c) for c in classes[:4])
+        raise InputError(
+            f"`y` holds integers and `classes` the texts {numbers}, ...: labels or positions? "
+            f"Pass classes=[{numbers}, ...] as numbers if `y` holds labels.",
+            argument="classes",
+        )
 
 
 def _is_number(value: object) -> bool:

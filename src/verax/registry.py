@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
-from verax.combinators import penalized
-from verax.errors import ParseError
+from verax.combinators import padded, penalized
+from verax.errors import ParseError, VeraxError
 from verax.rule import Rule
 from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
@@ -31,7 +31,7 @@ RULES: dict[str, Rule] = {name: rule for name, rule in list(globals().items()) i
 
 # What a text may call to make a rule with parameters of its own.
 _MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
-_MAKERS["penalized"] = penalized
+_MAKERS |= {"penalized": penalized, "padded": padded}
 
 
 def name_of(rule: Rule) -> str:
@@ -39,7 +39,20 @@ def name_of(rule: Rule) -> str:
     return next((name for name, known in RULES.items() if known == rule), repr(rule))
 
 
-def parse(text: str) -> Rule:
+def as_rules(rules: Rule | str | Sequence[Rule | str]) -> list[Rule]:
+    """One or several rules, given as rules or as texts, each once."""
+    listed: list[Any] = list(rules) if isinstance(rules, (list, tuple, Set, Iterator)) else [rules]
+    chosen = list(dict.fromkeys(parse(rule) for rule in listed))
+    if not chosen:
+        raise VeraxError("At least one rule is needed.")
+    names = [name_of(rule) for rule in chosen]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise VeraxError(f"Two different rules are called {twice!r}; give one of them another name.")
+    return chosen
+
+
+def parse(text: Rule | str) -> Rule:
     """The rule that a text names: "rps", "brier(scale='half')", "penalized(rps, penalty='minimal')".
 
     Only names of rules and literal parameters are understood; nothing is evaluated.
@@ -52,6 +65,11 @@ def parse(text: str) -> Rule:
     """
     if isinstance(text, Rule):
         return text
+    given: Any = text
+    if isinstance(given, type):
+        raise ParseError(
+            f"{given.__name__} is a class of rules; pass a rule of it, such as {given.__name__}()."
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError):
@@ -92,8 +110,21 @@ def _argument(node: ast.expr, text: str) -> Any:
         raise ParseError(f"{text!r}: parameters must be rules or literals.") from None
 
 
+# What other packages call them.
+_ELSEWHERE = {
+    "nll": "log",
+    "log_loss": "log",
+    "logloss": "log",
+    "cross_entropy": "log",
+    "mse": "brier",
+    "accuracy": "zero_one",
+    "error": "zero_one",
+}
+
+
 def _unknown(name: str) -> ParseError:
     known = sorted({*RULES, *_MAKERS})
-    near = difflib.get_close_matches(name, known, n=1)
+    near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else None
+    near = near or difflib.get_close_matches(name.lower(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
     return ParseError(f"There is no rule called {name!r}.{hint}")

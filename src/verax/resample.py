@@ -48,3 +48,16 @@ def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: 
     for _ in range(n_replicates):
         drawn = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)
         yield drawn if groups is None else drawn[groups.codes]
+
+
+def block_multiplicities(n_rows: int, block: int, n_replicates: int, seed: int) -> Iterator[Any]:
+    """How often each row is drawn when blocks of neighbours are, around the end to the beginning.
+
+    The circular block bootstrap of Politis and Romano (1992), for rows in order of time.
+    """
+    rng = np.random.default_rng(seed)
+    n_blocks = -(-n_rows // block)
+    for _ in range(n_replicates):
+        starts = rng.integers(0, n_rows, n_blocks)
+        rows = (starts[:, None] + np.arange(block)).ravel()[:n_rows] % n_rows
+        yield np.bincount(rows, minlength=n_rows)

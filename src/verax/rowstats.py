@@ -1,26 +1,30 @@
 """The one pass: each forecast row reduced to a few numbers, from which every rule is a formula.
 
 Large NumPy inputs go through the compiled kernel, in parallel; everything else through array-API
-calls, where it lives. Both validate on the way and fill the same `RowStats`.
+calls, where it lives. Both validate on the way and fill the same `RowStats`. The pass reads any
+`Rows`; what depends on their kind (`validate`, `compute`, `reduction`) goes by type.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, singledispatch
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from verax.arrays import Array, Namespace, device_of, to_index, widen
+from verax.clusters import Groups
+from verax.errors import RuleError
 from verax.forecasts import Batch, Forecasts
 
-# The statistics, in the order of the kernel's rows.
-STATS = ("p_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest")
+# The statistics, in the order of the kernels' rows: those of dense rows, then those of top lists only.
+DENSE_STATS = ("p_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest", "invalid")
+STATS = (*DENSE_STATS, "listed", "length", "unaccounted", "above", "tied")
 
 # From this many probabilities on, compiling once pays; below, the first call must not wait for it.
 COMPILED_FROM = 2**19
@@ -55,6 +59,11 @@ class RowStats:
     hit : 1/t if the outcome is among the t most likely classes, else 0.
     hit_lowest : 1 if the outcome is the most likely class with the lowest index, else 0.
     decision : that class.
+    invalid : 1 if the row is a top list that no distribution has, else 0; dense rows have 0.
+    listed, length, unaccounted : of top lists only: whether the outcome is listed, how many classes
+        are, and the probability that is left for all others.
+    above, tied : of top lists only: how many listed classes have more confidence than the listed
+        outcome, and how many, itself included, have the same.
     """
 
     xp: Namespace
@@ -67,13 +76,25 @@ class RowStats:
     hit: Array = None
     hit_lowest: Array = None
     decision: Array = None
+    invalid: Array = None
+    listed: Array = None
+    length: Array = None
+    unaccounted: Array = None
+    above: Array = None
+    tied: Array = None
     buffer: np.ndarray[Any, Any] | None = None
     _losses: dict[Formula, Array] = field(default_factory=dict)
 
     def loss(self, rule: Formula) -> Array:
         """The losses of `rule` on these rows, computed once however many rules build on it."""
         if rule not in self._losses:
-            self._losses[rule] = rule.formula(self)
+            try:
+                self._losses[rule] = rule.formula(self)
+            except (TypeError, AttributeError) as error:
+                raise RuleError(
+                    f"The formula of {rule} failed ({error}). "
+                    "Does it use a statistic that `needs` does not name?"
+                ) from error
         return self._losses[rule]
 
     def forget(self) -> None:
@@ -81,16 +102,56 @@ class RowStats:
         self._losses.clear()
 
 
+class RowBatch(Protocol):
+    """Consecutive rows of one kind or another: what can be read without knowing which."""
+
+    @property
+    def y(self) -> Array: ...
+    @property
+    def weights(self) -> Array | None: ...
+    @property
+    def groups(self) -> Array | None: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def xp(self) -> Namespace: ...
+
+
+class Rows(Protocol):
+    """Rows that can be scored. `Forecasts` are dense ones; top lists make theirs in `listed`."""
+
+    n_classes: int
+    weights: Array | None
+    groups: Groups | None
+    xp: Namespace
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    def batch(self, start: int, stop: int) -> RowBatch: ...
+    def batches(self, rows: int) -> Iterator[RowBatch]: ...
+    def check(self) -> None: ...
+
+
+def pair(y: object, p: object, **options: Any) -> Rows:
+    """Outcomes and forecasts as rows. A `p` that knows how to meet its outcomes does it itself."""
+    meet = getattr(p, "with_outcomes", None)
+    return Forecasts(y, p, **options) if meet is None else meet(y, **options)
+
+
 class Visitor(Protocol):
     """Takes the statistics of one block of rows after the other; every thread has its own."""
 
-    def visit(self, stats: RowStats, batch: Batch, chunk: int) -> None: ...
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None: ...
 
 
 V = TypeVar("V", bound=Visitor)
 
 
-def scan(forecasts: Forecasts, needs: Collection[str], make: Callable[[], V]) -> list[V]:
+def scan(forecasts: Rows, needs: Collection[str], make: Callable[[], V]) -> list[V]:
     """Show every row to the visitors that `make` makes, and return them in a fixed order.
 
     Raises the error that names them if any rows are invalid. How the rows are cut into blocks and
@@ -113,8 +174,8 @@ class Plan:
     n_chunks: int
 
     @classmethod
-    def of(cls, forecasts: Forecasts) -> Plan:
-        n, k = forecasts.n_rows, forecasts.n_classes
+    def of(cls, forecasts: Rows) -> Plan:
+        n, k = forecasts.n_rows, forecasts.width
         on_numpy = forecasts.xp is np
         compiled = on_numpy and n * k >= COMPILED_FROM and kernels() is not None
         if compiled:
@@ -134,10 +195,10 @@ def kernels() -> ModuleType | None:
     return _kernels
 
 
-def _scan_arrays(forecasts: Forecasts, plan: Plan, needs: frozenset[str], visitor: V) -> V:
+def _scan_arrays(forecasts: Rows, plan: Plan, needs: frozenset[str], visitor: V) -> V:
     positive = forecasts.weights is None
     for chunk, batch in enumerate(forecasts.batches(plan.block)):
-        valid, some_weight = _validate(batch)
+        valid, some_weight = validate(batch)
         if not valid:
             forecasts.check()
         positive = positive or some_weight
@@ -147,13 +208,13 @@ def _scan_arrays(forecasts: Forecasts, plan: Plan, needs: frozenset[str], visito
     return visitor
 
 
-def _scan_compiled(forecasts: Forecasts, plan: Plan, needs: frozenset[str], make: Callable[[], V]) -> list[V]:
-    n_threads = min(_n_cores(), plan.n_chunks)
+def _scan_compiled(forecasts: Rows, plan: Plan, needs: frozenset[str], make: Callable[[], V]) -> list[V]:
+    n_threads = min(n_cores(), plan.n_chunks)
     chunk_rows = plan.block * _CHUNK_BLOCKS
 
     def work(thread: int) -> tuple[V, bool, bool]:
         visitor = make()
-        reduce = _CompiledReduction(forecasts, plan.block, needs)
+        reduce = reduction(forecasts, plan.block, needs)
         valid, positive = True, forecasts.weights is None
         for chunk in range(thread, plan.n_chunks, n_threads):
             end = min((chunk + 1) * chunk_rows, forecasts.n_rows)
@@ -176,25 +237,48 @@ def _scan_compiled(forecasts: Forecasts, plan: Plan, needs: frozenset[str], make
     return [visitor for visitor, _, _ in done]
 
 
-def _n_cores() -> int:
+def n_cores() -> int:
+    """How many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
 
 
-class _CompiledReduction:
-    """Blocks of rows through the kernel, into buffers that are used again and again."""
+class Reduction:
+    """Blocks of rows through a kernel, into buffers that are used again and again."""
 
+    def __init__(self, n_classes: int, block: int, needs: frozenset[str]) -> None:
+        self._buffer = np.zeros((len(STATS), block))
+        self._needs = needs | {"p_true"}
+        self._decision = np.empty(block, np.int64)
+        self._n_classes = n_classes
+        self._stats: RowStats | None = None
+
+    def __call__(self, batch: Any) -> tuple[RowStats, int]:
+        """The statistics of a block, and how many of its rows are invalid."""
+        raise NotImplementedError
+
+    def _views(self, n: int) -> RowStats:
+        if self._stats is None or len(self._stats.decision) != n:
+            # What was not asked for may not have been computed, so nobody gets to see it.
+            named = zip(STATS, self._buffer[:, :n], strict=True)
+            rows: dict[str, Any] = {name: row for name, row in named if name in self._needs}
+            decision = self._decision[:n]
+            self._stats = RowStats(np, self._n_classes, **rows, decision=decision, buffer=self._buffer)
+        self._stats.forget()
+        return self._stats
+
+
+class _DenseReduction(Reduction):
     def __init__(self, forecasts: Forecasts, block: int, needs: frozenset[str]) -> None:
+        super().__init__(forecasts.n_classes, block, needs)
         module = kernels()
         assert module is not None
-        self._kernel = module.row_stats(ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs)
-        self._buffer = np.empty((len(STATS), block))
-        self._decision = np.empty(block, np.int64)
-        self._n_classes = forecasts.n_classes
+        self._kernel = module.row_stats(
+            forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
+        )
         self._tolerance = forecasts.tolerance
-        self._stats: RowStats | None = None
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
         p, y = np.ascontiguousarray(batch.p), np.ascontiguousarray(batch.y)
@@ -203,19 +287,18 @@ class _CompiledReduction:
         n_bad = self._kernel(p, y, self._tolerance, self._buffer, self._decision)
         return self._views(len(y)), n_bad
 
-    def _views(self, n: int) -> RowStats:
-        if self._stats is None or len(self._stats.decision) != n:
-            rows: dict[str, Any] = dict(zip(STATS, self._buffer[:, :n], strict=True))
-            decision = self._decision[:n]
-            self._stats = RowStats(np, self._n_classes, **rows, decision=decision, buffer=self._buffer)
-        self._stats.forget()
-        return self._stats
+
+@singledispatch
+def reduction(rows: Any, block: int, needs: frozenset[str]) -> Reduction:
+    """The compiled reduction that fits these rows."""
+    return _DenseReduction(rows, block, needs)
 
 
 # ---- the same numbers by array-API calls -----------------------------------------------------
 
 
-def _validate(batch: Batch) -> tuple[bool, bool]:
+@singledispatch
+def validate(batch: Any) -> tuple[bool, bool]:
     """Whether all rows of a batch are valid, and whether any has weight: one look at the device."""
     xp, p, y = batch.xp, batch.p, batch.y
     bad = xp.min(p, axis=1) < 0
@@ -228,7 +311,8 @@ def _validate(batch: Batch) -> tuple[bool, bool]:
     return not bool(flags[0]), bool(flags[1])
 
 
-def compute(batch: Batch, needs: Collection[str]) -> RowStats:
+@singledispatch
+def compute(batch: Any, needs: Collection[str]) -> RowStats:
     """The statistics `needs` (and `p_true`) of a batch of valid rows."""
     xp, p = batch.xp, widen(batch.p)
     columns = to_index(xp.arange(batch.n_classes, device=device_of(p)))[None, :]
@@ -239,6 +323,8 @@ def compute(batch: Batch, needs: Collection[str]) -> RowStats:
         stats.rest_sq = xp.sum(rest * rest, axis=1)
     if _MODE & set(needs):
         _add_modes(stats, p, columns, batch.y)
+    if "invalid" in needs:
+        stats.invalid = xp.zeros_like(stats.p_true)
     if _CDF & set(needs):
         _add_cumulative(stats, p, columns[:, :-1] >= y, needs)
     return stats

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from dataclasses import fields
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from verax.arrays import Array, namespace_of, to_array
 from verax.claims import Properties
 from verax.errors import InputError, RuleError
-from verax.forecasts import Batch, Forecasts
-from verax.rowstats import RowStats, compute, scan
+from verax.forecasts import Forecasts
+from verax.rowstats import RowBatch, Rows, RowStats, compute, pair, scan
 from verax.tally import Tally
 
 
@@ -21,15 +21,20 @@ class Rule(ABC):
     """A scoring rule: the loss of forecast p when class y happens.
 
     Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row
-    statistics they name in `needs`, their `properties` and their `bounds`; the rest follows. A
-    formula uses arithmetic and the functions of `stats.xp`, so it runs on any array, differentiates,
-    and compiles.
+    statistics they name in `needs` (see `verax.rowstats.RowStats`), their `properties` and their
+    `bounds`; the rest follows. A formula uses arithmetic and the functions of `stats.xp`, so it runs
+    on any array, differentiates, and compiles. docs/scores.md has an example.
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
-    reference: ClassVar[str]
+    summary: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
     ordinal: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__.lower()
 
     @property
     @abstractmethod
@@ -77,7 +82,7 @@ class Rule(ABC):
         Parameters
         ----------
         y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-        p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+        p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; or `TopLists`.
         classes : names of the columns of `p`, in order; for ordered classes lowest first.
         weights : (N,) non-negative weights.
         normalize : divide every row of `p` by its sum first.
@@ -106,8 +111,8 @@ class Rule(ABC):
         weights: object | None,
         normalize: bool,
         logits: bool,
-    ) -> Forecasts:
-        return Forecasts(
+    ) -> Rows:
+        return pair(
             y, p, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=self.ordinal
         )
 
@@ -120,11 +125,15 @@ class Rule(ABC):
         >>> vx.rps.by_outcome([0.25, 0.5, 0.25]).tolist()
         [0.3125, 0.0625, 0.3125]
         """
-        rows, single = _distributions(p, "p")
-        xp, k = namespace_of(rows), int(rows.shape[1])
+        with_class = getattr(p, "with_class", None)
+        if with_class is not None:
+            k, xp, single = int(p.n_classes), np, False  # type: ignore[attr-defined]
+        else:
+            rows, single = _distributions(p, "p")
+            xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
         columns = []
         for outcome in range(k):
-            forecasts = Forecasts(xp.full((int(rows.shape[0]),), outcome), rows)
+            forecasts = with_class(outcome) if with_class else Forecasts(xp.full((n,), outcome), rows)
             columns.append(_loss_of(self, compute(forecasts.batch(0, forecasts.n_rows), self.needs)))
         losses = xp.stack(columns, axis=1)
         return losses[0, :] if single else losses
@@ -156,7 +165,8 @@ class Rule(ABC):
 
     def __repr__(self) -> str:
         arguments = []
-        for f in fields(self):  # type: ignore[arg-type]
+        own: Iterable[Any] = fields(self) if is_dataclass(self) else ()
+        for f in own:
             value = getattr(self, f.name)
             if isinstance(value, Rule):
                 arguments.append(repr(value))
@@ -165,7 +175,7 @@ class Rule(ABC):
         return f"{self.name}({', '.join(arguments)})" if arguments else self.name
 
 
-def losses_of(rules: Sequence[Rule], forecasts: Forecasts) -> list[Array]:
+def losses_of(rules: Sequence[Rule], forecasts: Rows) -> list[Array]:
     """The losses of every row by each of several rules, from one pass over valid rows."""
     parts: dict[int, list[Array]] = {}
     needs = {name for rule in rules for name in rule.needs}
@@ -182,7 +192,7 @@ class _Losses:
     def __init__(self, rules: Sequence[Rule], parts: dict[int, list[Array]]) -> None:
         self._rules, self._parts = rules, parts
 
-    def visit(self, stats: RowStats, batch: Batch, chunk: int) -> None:
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         self._parts[batch.start] = [_loss_of(rule, stats) for rule in self._rules]
 
 

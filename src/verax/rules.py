@@ -105,8 +105,11 @@ class Log(Rule):
     needs = frozenset[str]()
 
     def __post_init__(self) -> None:
-        if not (self.base > 1 and math.isfinite(self.base)):
-            raise RuleError(f"`base` must be a finite number above 1, not {self.base!r}.")
+        if not (isinstance(self.base, (int, float)) and self.base > 1 and math.isfinite(self.base)):
+            raise RuleError(
+                f"`base` must be a finite number above 1, not {self.base!r:.60}. "
+                "To score, call log_score(y, p)."
+            )
         if self.clip is not None and not 0 < self.clip < 0.5:
             raise RuleError(f"`clip` must lie between 0 and 0.5, not {self.clip!r}.")
 

@@ -14,8 +14,9 @@ import numpy as np
 from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, MissingPackageError, VeraxError
 from verax.forecasts import Forecasts
-from verax.registry import RULES, name_of, parse
+from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import percentile_interval, resampled_counts
+from verax.rowstats import pair
 from verax.rule import Rule
 from verax.tables import html_table, text_table
 from verax.tally import Counts, Tally
@@ -44,7 +45,8 @@ def evaluate(
     Parameters
     ----------
     y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; or `TopLists`,
+        for which the card also says how much the lists cover (`ListCard`).
     classes : names of the columns of `p`, in order; for ordered classes lowest first.
     ordered : the classes have an order, so ordinal rules, quadratic kappa and expected cost fit too.
     costs : what decisions cost: "quadratic" (the default if `ordered`), "linear", "zero_one", or a
@@ -71,7 +73,7 @@ def evaluate(
             f"`bootstrap` must be at least 2 replicates, not {bootstrap!r}.", argument="bootstrap"
         )
     chosen = _choose(rules, ordered)
-    forecasts = Forecasts(
+    forecasts = pair(
         y,
         p,
         classes=classes,
@@ -83,6 +85,11 @@ def evaluate(
     )
     if forecasts.groups is not None and len(forecasts.groups.labels) < 2:
         raise InputError("`groups` must name at least two groups to resample.", argument="groups")
+    plan = Resampling(confidence, bootstrap, seed)
+    if not isinstance(forecasts, Forecasts):
+        from verax.listcard import score_lists
+
+        return score_lists(forecasts, p, None if rules is None else chosen, costs, plan)
     metrics = [count_metric("accuracy")]
     if ordered:
         metrics.append(count_metric("qwk"))
@@ -91,19 +98,13 @@ def evaluate(
         highest = cost_matrix(costs, forecasts.n_classes).max()
         metrics.append(replace(count_metric("ec", costs=costs), bounds=(0.0, float(highest))))
     tally = Tally(chosen, forecasts.n_classes).update(forecasts)
-    plan = Resampling(confidence, bootstrap, seed)
     return Scorecard(tally, forecasts.classes, ordered, tuple(metrics), plan)
 
 
 def _choose(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
     if rules is None:
         return [rule for rule in RULES.values() if ordered or not rule.ordinal]
-    if isinstance(rules, (str, Rule)):
-        rules = [rules]
-    chosen = [parse(rule) if isinstance(rule, str) else rule for rule in rules]
-    if not chosen:
-        raise VeraxError("`rules` must name at least one rule.")
-    return list(dict.fromkeys(chosen))
+    return as_rules(rules)
 
 
 @dataclass(frozen=True)
@@ -158,19 +159,21 @@ class Scorecard:
 
     def merge(self, other: Scorecard) -> Scorecard:
         """The card of these rows followed by the other card's."""
+        if not isinstance(other, Scorecard):
+            raise VeraxError(f"A card merges with another card, not with a {type(other).__name__}.")
         if self.classes != other.classes or self.ordered != other.ordered:
-            raise VeraxError("Cards over different classes cannot be merged.")
+            raise VeraxError("Cards of different classes, or with and without an order, cannot be merged.")
         return replace(self, tally=self.tally.merge(other.tally))
 
-    def __getitem__(self, name: str) -> float:
-        if name in self.metrics:
-            return self.metrics[name].mean
-        by_rule = {score.rule: score for score in self.scores.values()}
+    def __getitem__(self, name: str | Rule) -> float:
+        lines = {**self.scores, **self.metrics}
+        if isinstance(name, str) and name in lines:
+            return lines[name].mean
         rule = parse(name)
-        if rule not in by_rule:
-            known = ", ".join([*self.scores, *self.metrics])
-            raise KeyError(f"{name!r} is not on this card; it has {known}")
-        return by_rule[rule].mean
+        for score in self.scores.values():
+            if score.rule == rule:
+                return score.mean
+        raise KeyError(f"{name!r} is not on this card; it has {', '.join(lines)}")
 
     @property
     def n_rows(self) -> int:
@@ -199,12 +202,13 @@ class Scorecard:
         columns = (moments.mean, moments.std, moments.finite_mean, moments.infinite.high)
         results = {}
         for i, rule in enumerate(self.tally.rules):
-            assert isinstance(rule, Rule)
+            if not isinstance(rule, Rule):
+                continue
             mean, std, finite, infinite = (float(column[i]) for column in columns)
             results[name_of(rule)] = Score(
                 name=name_of(rule),
                 mean=mean,
-                interval=self._interval_of_mean(i, rule),
+                interval=self._interval_of_mean(i, rule.bounds(self.n_classes)),
                 bounds=rule.bounds(self.n_classes),
                 orientation=LOWER,
                 summary=rule.summary,
@@ -222,14 +226,14 @@ class Scorecard:
             return "strictly"
         return {True: "yes", False: "no", None: "unknown"}[claims["proper"]]
 
-    def _interval_of_mean(self, i: int, rule: Rule) -> tuple[float, float]:
+    def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> tuple[float, float]:
         if self.tally.clusters is not None:
             return _pair(percentile_interval(self._cluster_replicates[0][:, i], self.resampling.confidence))
         moments, n = self.tally.moments, self.weight
         if moments.infinite.high[i] > 0 or n <= 1:
             return math.nan, math.nan
         half = self._quantile * math.sqrt(moments.m2[i] / n / (n - 1))
-        low, high = rule.bounds(self.n_classes)
+        low, high = bounds
         return max(low, float(moments.mean[i]) - half), min(high, float(moments.mean[i]) + half)
 
     @property
@@ -243,23 +247,35 @@ class Scorecard:
             return {"accuracy": self._accuracy_without_table()}
         results = {}
         for metric in self.count_metrics:
-            replicates = np.asarray(metric.of(self._count_replicates))
             results[metric.name] = Score(
                 name=metric.name,
                 mean=float(metric.of(self._counts.confusion)),
-                interval=_pair(percentile_interval(replicates, self.resampling.confidence)),
+                interval=self._interval_of_metric(metric),
                 bounds=metric.bounds,
                 orientation=HIGHER if metric.higher_is_better else LOWER,
                 summary=metric.summary,
             )
         return results
 
+    def _interval_of_metric(self, metric: CountMetric) -> tuple[float, float]:
+        if self.weight <= 1:
+            return math.nan, math.nan
+        if metric.name == "accuracy" and self.n_groups is None:
+            return self._wilson()
+        replicates = np.asarray(metric.of(self._count_replicates))
+        return _pair(percentile_interval(replicates, self.resampling.confidence))
+
+    def _wilson(self) -> tuple[float, float]:
+        """Wilson's interval of a share, which three right rows out of three do not make certain."""
+        n, z = self.weight, self._quantile
+        centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(self.accuracy * (1 - self.accuracy) / n + (z / (2 * n)) ** 2)
+        return max(0.0, centre - half), min(1.0, centre + half)
+
     def _accuracy_without_table(self) -> Score:
-        share = self._counts.n_correct / self.weight
-        half = self._quantile * math.sqrt(share * (1 - share) / self.weight)
-        interval = (max(0.0, share - half), min(1.0, share + half))
         metric = count_metric("accuracy")
-        return Score(metric.name, share, interval, metric.bounds, HIGHER, metric.summary)
+        interval = self._wilson() if self.weight > 1 else (math.nan, math.nan)
+        return Score(metric.name, self.accuracy, interval, metric.bounds, HIGHER, metric.summary)
 
     @cached_property
     def _count_replicates(self) -> np.ndarray[Any, Any]:
@@ -335,7 +351,7 @@ class Scorecard:
     def _method(self) -> str:
         if self.n_groups is not None:
             return f"bootstrap of {self.n_groups:,} groups"
-        return "means: normal, from their moments; decisions: bootstrap of the confusion counts"
+        return "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
     def to_frame(self, kind: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """One row a score, as a data frame of the kind named."""
@@ -374,6 +390,10 @@ class Scorecard:
     def _notes(self) -> list[str]:
         better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
         notes = [f"Lower is better, except for {better}."]
+        if self.weight <= 1 and self.n_groups is None:
+            notes.append(
+                f"Weights count as numbers of rows; a total of {self.weight:.3g} leaves no interval."
+            )
         if self.n_groups is not None:
             notes.append(f"Intervals: {self._method()}, {self.resampling.replicates:,} replicates.")
         if self.n_zero_probability:

@@ -15,8 +15,7 @@ import numpy as np
 from verax.arrays import Array, to_host
 from verax.clusters import Clusters, Groups
 from verax.errors import VeraxError
-from verax.forecasts import Batch, Forecasts
-from verax.rowstats import Formula, Plan, RowStats, compute, kernels, scan
+from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, compute, kernels, scan, validate
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -125,7 +124,10 @@ class Counts:
     zero_rows: list[int] = field(default_factory=list)
 
     @classmethod
-    def zeros(cls, n_classes: int) -> Counts:
+    def zeros(cls, n_classes: int, *, decisions: bool = True) -> Counts:
+        """Nothing counted yet; without `decisions` only the outcomes given probability zero will be."""
+        if not decisions:
+            return cls(n_classes)
         square = (n_classes, n_classes)
         confusion = np.zeros(square) if n_classes <= CONFUSION_UP_TO else None
         return cls(n_classes, confusion, np.zeros(n_classes))
@@ -182,21 +184,24 @@ class Tally:
     0.4
     """
 
-    def __init__(self, rules: Sequence[Formula], n_classes: int, *, counts: bool = True) -> None:
+    def __init__(
+        self, rules: Sequence[Formula], n_classes: int, *, counts: bool = True, decisions: bool = True
+    ) -> None:
         self.rules = tuple(rules)
         self.n_classes = n_classes
+        self.decisions = decisions
         self.n_rows = 0
         self.weight = Sum.zeros(1)
         self.moments = Moments.zeros(len(self.rules))
-        self.counts = Counts.zeros(n_classes) if counts else None
+        self.counts = Counts.zeros(n_classes, decisions=decisions) if counts else None
         self.clusters: Clusters | None = None
 
-    def update(self, forecasts: Forecasts) -> Tally:
+    def update(self, forecasts: Rows) -> Tally:
         """Take in all rows of `forecasts`; returns the tally itself."""
         self._check_same(forecasts.n_classes)
         if self.n_rows and (forecasts.groups is None) != (self.clusters is None):
             raise VeraxError("Either all rows of a tally belong to groups or none do.")
-        decided = self.counts is not None or forecasts.groups is not None
+        decided = self.decisions and (self.counts is not None or forecasts.groups is not None)
         needs = _needs(self.rules) | ({"decision"} if decided else set())
         chunks = _Chunks(self, forecasts)
         visitors = scan(forecasts, needs, lambda: _Visitor(self, chunks, forecasts.groups))
@@ -217,7 +222,7 @@ class Tally:
         self._check_same(other.n_classes)
         if self.n_rows and other.n_rows and (self.clusters is None) != (other.clusters is None):
             raise VeraxError("Either all rows of a tally belong to groups or none do.")
-        merged = Tally(self.rules, self.n_classes, counts=False)
+        merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         merged.n_rows = self.n_rows + other.n_rows
         merged.weight = self.weight + other.weight
         merged.moments = self.moments + other.moments
@@ -237,7 +242,7 @@ class _Chunks:
     The first row's losses serve as the shift: near enough to the mean that squares do not cancel.
     """
 
-    def __init__(self, tally: Tally, forecasts: Forecasts) -> None:
+    def __init__(self, tally: Tally, forecasts: Rows) -> None:
         plan = Plan.of(forecasts)
         self.sums = np.zeros((plan.n_chunks, len(tally.rules), 3))
         self.weight = np.zeros(plan.n_chunks)
@@ -249,13 +254,13 @@ class _Chunks:
         self.shift = self._first_losses(tally, forecasts.batch(0, 1))
 
     @staticmethod
-    def _first_losses(tally: Tally, first: Batch) -> Floats:
-        if not 0 <= int(first.y[0]) < tally.n_classes:
-            return np.zeros(len(tally.rules))
+    def _first_losses(tally: Tally, first: RowBatch) -> Floats:
         # The row may be invalid: the pass that follows finds out.
-        with np.errstate(all="ignore"):
+        if not validate(first)[0]:
+            return np.zeros(len(tally.rules))
+        with np.errstate(divide="ignore", invalid="ignore"):
             stats = compute(first, _needs(tally.rules))
-            losses = np.array([float(stats.loss(rule)[0]) for rule in tally.rules])
+            losses = np.array([float(to_host(stats.loss(rule))[0]) for rule in tally.rules])
         return np.where(np.isfinite(losses), losses, 0.0)
 
 
@@ -266,11 +271,14 @@ class _Visitor:
         self._rules = tally.rules
         self._chunks = chunks
         self._block = np.zeros((len(tally.rules), 3))
-        self.counts = Counts.zeros(tally.n_classes) if tally.counts is not None else None
+        self._decisions = tally.decisions
+        self.counts = None
+        if tally.counts is not None:
+            self.counts = Counts.zeros(tally.n_classes, decisions=tally.decisions)
         self.clusters: Clusters | None = None
         self._groups = groups
 
-    def visit(self, stats: RowStats, batch: Batch, chunk: int) -> None:
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         self._chunks.sums[chunk] += self._sums(stats, batch)
         n = int(batch.y.shape[0])
         self._chunks.weight[chunk] += n if batch.weights is None else float(batch.xp.sum(batch.weights))
@@ -279,7 +287,7 @@ class _Visitor:
         if self._groups is not None:
             self.clusters = _both(self.clusters, self._cluster(self._groups, stats, batch))
 
-    def _sums(self, stats: RowStats, batch: Batch) -> Floats:
+    def _sums(self, stats: RowStats, batch: RowBatch) -> Floats:
         chunks, block = self._chunks, self._block
         if stats.buffer is not None and chunks.fused is not None:
             kernel, constants = chunks.fused
@@ -289,27 +297,31 @@ class _Visitor:
                 return block
         return _block_sums(self._rules, stats, batch, chunks.shift)
 
-    def _cluster(self, groups: Groups, stats: RowStats, batch: Batch) -> Clusters:
-        k = stats.n_classes
+    def _cluster(self, groups: Groups, stats: RowStats, batch: RowBatch) -> Clusters:
         y = to_host(batch.y)
-        cells = y * k + to_host(stats.decision)
+        k = stats.n_classes if self._decisions else 1
+        cells = y * k + to_host(stats.decision) if self._decisions else np.zeros(len(y), np.int64)
         weights = np.ones(len(y)) if batch.weights is None else to_host(batch.weights)
         losses = [to_host(loss) for loss in _losses(self._rules, stats)]
         return Clusters.of(groups.labels, batch.groups, weights, losses, cells, k * k)
 
-    def _count(self, counts: Counts, stats: RowStats, batch: Batch) -> None:
+    def _count(self, counts: Counts, stats: RowStats, batch: RowBatch) -> None:
+        if not self._decisions or not self._count_decisions(counts, stats, batch):
+            zero = stats.p_true == 0
+            zero = zero if batch.weights is None else zero & (batch.weights > 0)
+            if bool(batch.xp.any(zero)):
+                counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
+
+    def _count_decisions(self, counts: Counts, stats: RowStats, batch: RowBatch) -> bool:
+        """Count outcomes against decisions; True where no outcome is known to have had probability zero."""
         y, decision = to_host(batch.y), to_host(stats.decision)
         weights = None if batch.weights is None else to_host(batch.weights)
         module = kernels() if stats.buffer is not None else None
         if module is not None and counts.confusion is not None:
             w = _NO_WEIGHTS if weights is None else weights
-            if module.count(y, decision, stats.p_true, w, counts.confusion) == 0:
-                return
-        else:
-            counts.add(y, decision, weights)
-        zero = stats.p_true == 0 if batch.weights is None else (stats.p_true == 0) & (batch.weights > 0)
-        if bool(batch.xp.any(zero)):
-            counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
+            return bool(module.count(y, decision, stats.p_true, w, counts.confusion) == 0)
+        counts.add(y, decision, weights)
+        return False
 
 
 _NO_WEIGHTS = np.zeros(0)
@@ -328,7 +340,7 @@ def _losses(rules: Sequence[Formula], stats: RowStats) -> list[Array]:
         return [stats.loss(rule) for rule in rules]
 
 
-def _block_sums(rules: Sequence[Formula], stats: RowStats, batch: Batch, shift: Floats) -> Floats:
+def _block_sums(rules: Sequence[Formula], stats: RowStats, batch: RowBatch, shift: Floats) -> Floats:
     """The sums of one block, (R, 3), brought home from the device in one piece."""
     xp = stats.xp
     sums = []

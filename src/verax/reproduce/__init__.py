@@ -13,6 +13,7 @@ from verax.errors import VeraxError
 
 PAPERS = {
     "galdran": "Galdran (2023), Performance metrics for probabilistic ordinal classifiers",
+    "resin": "Resin (2023), From classification accuracy to proper scoring rules",
 }
 
 
@@ -35,7 +36,8 @@ class Finding:
         """Whether printed and computed agree to the digits printed; None where nothing is."""
         if not isinstance(self.printed, (int, float)):
             return None
-        return abs(self.printed - self.computed) <= self.tolerance
+        # Two infinities agree, though their difference is not a number.
+        return self.printed == self.computed or abs(self.printed - self.computed) <= self.tolerance
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as plain Python values."""

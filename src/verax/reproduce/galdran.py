@@ -86,6 +86,8 @@ def findings() -> list[Finding]:
 
 def read_predictions(path: Path) -> tuple[Any, Any]:
     """Outcomes and probabilities from an .npz file with the arrays `labels` and `probs`."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.", argument="predictions")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["labels"], arrays["probs"]

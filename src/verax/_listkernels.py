@@ -1,0 +1,186 @@
+"""What `ragged` and `listed` do to lists, compiled. No rule is known here either."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+
+from verax._kernels import OPTIONS, Kernel
+from verax.ragged import _GRID, SMALLEST_MASS
+
+# Up to this length comparing all pairs is quicker than sorting.
+_PAIRS_UP_TO = 32
+# A table that a first-level cache holds, and an odd multiplier that scatters numbers over it.
+_SLOTS = 2**11
+_SCATTER = 0x9E3779B97F4A7C1 | 1
+
+
+@numba.njit(**OPTIONS)
+def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_confidences: Any) -> None:
+    """Write every list with the most confident class first; equals keep their order.
+
+    Short lists are ranked by counting who goes before whom: more comparisons than sorting, but no
+    branch that depends on the data.
+    """
+    for i in range(offsets.size - 1):
+        a, b = offsets[i], offsets[i + 1]
+        if b - a > _PAIRS_UP_TO:
+            rank = np.argsort(-confidences[a:b], kind="mergesort")
+            new_confidences[a:b] = confidences[a:b][rank]
+            new_classes[a:b] = classes[a:b][rank]
+            continue
+        row = confidences[a:b]
+        for j in range(row.size):
+            own = row[j]
+            place = a
+            for k in range(j):
+                place += row[k] >= own
+            for k in range(j + 1, row.size):
+                place += row[k] > own
+            new_confidences[place] = own
+            new_classes[place] = classes[a + j]
+
+
+@numba.njit(**OPTIONS)
+def repeated(classes: Any, offsets: Any, twice: Any, which: Any) -> None:
+    """Mark the lists that have a class twice, and say which class.
+
+    Every class leaves the number of its list in a slot of a small table. Only where it finds that number
+    there already, which chance brings about in few lists, is the list sorted.
+    """
+    slots = np.full(_SLOTS, -1, np.int64)
+    for i in range(offsets.size - 1):
+        row = classes[offsets[i] : offsets[i + 1]]
+        n_met = 0
+        for j in range(row.size):
+            slot = (row[j] * _SCATTER >> 40) & (_SLOTS - 1)
+            n_met += slots[slot] == i
+            slots[slot] = i
+        if n_met == 0:
+            continue
+        codes = np.sort(row)
+        for j in range(1, codes.size):
+            if codes[j] == codes[j - 1]:
+                twice[i] = True
+                which[i] = codes[j]
+                break
+
+
+@numba.njit(**OPTIONS)
+def survey(
+    confidences: Any,
+    offsets: Any,
+    m: float,
+    tolerance: float,
+    total: Any,
+    left: Any,
+    kept: Any,
+    left_kept: Any,
+) -> None:
+    """The mass of every list and its largest valid sublist, as `Ragged.survey` has them."""
+    for i in range(offsets.size - 1):
+        a, b = offsets[i], offsets[i + 1]
+        k = b - a
+        high = 0.0
+        low = 0.0
+        for j in range(a, b):
+            h = np.rint(confidences[j] * _GRID) / _GRID
+            high += h
+            low += confidences[j] - h
+        rest = (1.0 - high) - low
+        rest = 0.0 if rest < SMALLEST_MASS or k >= m else rest
+        total[i] = high + low
+        left[i] = rest
+        if k > 0 and (m - k) * confidences[b - 1] < rest - tolerance:
+            n = 0
+            run = 0.0
+            while n < k:
+                t = confidences[a + n]
+                run += t
+                if (m - (n + 1)) * t + run < 1.0 - tolerance:
+                    break
+                n += 1
+            k = n
+            high = 0.0
+            low = 0.0
+            for j in range(a, a + k):
+                h = np.rint(confidences[j] * _GRID) / _GRID
+                high += h
+                low += confidences[j] - h
+            rest = (1.0 - high) - low
+            rest = 0.0 if rest < SMALLEST_MASS else rest
+        kept[i] = k
+        left_kept[i] = rest
+
+
+@cache
+def row_stats(*, ranks: bool) -> Kernel:
+    """A kernel for `listed`: from lists, their survey and the outcomes to statistics.
+
+    `out` has one row a statistic, in the order of `rowstats.STATS`.
+    """
+
+    @numba.njit(**OPTIONS)
+    def kernel(
+        classes: np.ndarray[Any, Any],
+        confidences: np.ndarray[Any, Any],
+        offsets: np.ndarray[Any, Any],
+        left: np.ndarray[Any, Any],
+        kept: np.ndarray[Any, Any],
+        left_kept: np.ndarray[Any, Any],
+        y: np.ndarray[Any, Any],
+        m: float,
+        tolerance: float,
+        out: np.ndarray[Any, Any],
+    ) -> None:
+        for i in range(y.size):
+            a, b = offsets[i], offsets[i + 1]
+            outcome = y[i]
+            place = -1
+            for j in range(a, b):
+                place = j if classes[j] == outcome else place
+            end = a + kept[i]
+            unlisted = m - kept[i]
+            proxy = left_kept[i] / unlisted if unlisted > 0 else 0.0
+            others = unlisted
+            p_true = proxy
+            rest_sq = 0.0
+            if a <= place < end:
+                p_true = confidences[place]
+                for j in range(a, place):
+                    rest_sq += confidences[j] * confidences[j]
+                for j in range(place + 1, end):
+                    rest_sq += confidences[j] * confidences[j]
+            else:
+                others -= 1.0
+                for j in range(a, end):
+                    rest_sq += confidences[j] * confidences[j]
+            out[0, i] = p_true
+            out[1, i] = rest_sq + (others * proxy) * proxy
+            hit = 0.0
+            if end == a or m * confidences[a] <= 1.0 + tolerance:
+                hit = 1.0 / m
+            elif a <= place < end and p_true == confidences[a]:
+                n_modes = 0
+                for j in range(a, end):
+                    n_modes += confidences[j] == p_true
+                hit = 1.0 / n_modes
+            out[5, i] = hit
+            out[7, i] = kept[i] < b - a
+            out[8, i] = place >= a
+            out[9, i] = b - a
+            out[10, i] = left[i]
+            if ranks:
+                above = 0
+                tied = 0
+                if place >= a:
+                    for j in range(a, b):
+                        above += confidences[j] > confidences[place]
+                        tied += confidences[j] == confidences[place]
+                out[11, i] = above
+                out[12, i] = tied
+
+    return kernel  # type: ignore[no-any-return]

@@ -1,0 +1,537 @@
+"""Is the difference real? Models compared on the same rows, rule by rule, pair by pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.arrays import to_host
+from verax.clusters import Groups
+from verax.errors import InputError, RuleError, VeraxError
+from verax.forecasts import Forecasts
+from verax.inference import Estimate, Method, Units, bootstrap_means, bootstrap_p, holm, permutation_p
+from verax.pairs import PairedTally, all_pairs
+from verax.registry import as_rules, name_of
+from verax.resample import percentile_interval
+from verax.rowstats import Rows, pair
+from verax.rule import Rule, losses_of
+from verax.tables import html_table, text_table
+from verax.traits import Traits, disagreements
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+FREQUENCIES, UNIFORM = "frequencies", "uniform"
+
+
+# ---- results -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model under one rule.
+
+    Attributes
+    ----------
+    mean, interval : the mean loss.
+    rank : 1 for the smallest mean.
+    letters : models that share a letter cannot be told apart.
+    skill, skill_interval : one minus the mean over that of the reference; NaN without one.
+    """
+
+    name: str
+    mean: float
+    interval: tuple[float, float]
+    rank: int
+    letters: str
+    skill: float
+    skill_interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean loss of model `a` minus that of model `b` under one rule: negative if `a` is better.
+
+    `p_value` is two-sided, `p_adjusted` Holm's over all pairs of the comparison under this rule.
+    """
+
+    a: str
+    b: str
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Models compared under one or several rules; `models` and `differences` are by rule name."""
+
+    models: dict[str, list[Model]]
+    differences: dict[str, list[Difference]]
+    traits: dict[str, Traits]
+    n_rows: int
+    n_groups: int | None
+    method: str
+    confidence: float
+    reference: str | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return sorted({m.name for models in self.models.values() for m in models})
+
+    def best(self, rule: str | None = None) -> str:
+        """The model with the smallest mean loss under a rule (the first one by default)."""
+        return str(self._of(self.models, rule)[0].name)
+
+    def _of(self, by_rule: dict[str, Any], rule: str | None) -> Any:
+        if rule is not None and rule not in by_rule:
+            raise KeyError(f"{rule!r} is not in this comparison; it has {', '.join(by_rule)}")
+        return by_rule[rule or next(iter(by_rule))]
+
+    def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
+        """The difference of two models, in the direction asked for."""
+        found: list[Difference] = self._of(self.differences, rule)
+        for d in found:
+            if (d.a, d.b) == (a, b):
+                return d
+            if (d.a, d.b) == (b, a):
+                low, high = d.interval
+                return Difference(a, b, -d.difference, (-high, -low), d.p_value, d.p_adjusted)
+        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
+
+    @property
+    def disagreements(self) -> list[str]:
+        """Where the rules order two models differently, and why, in words."""
+        return disagreements(self.differences, self.traits, 1 - self.confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "n_rows": self.n_rows,
+            "n_groups": self.n_groups,
+            "method": self.method,
+            "confidence": self.confidence,
+            "reference": self.reference,
+            "models": {rule: [vars(m) for m in models] for rule, models in self.models.items()},
+            "differences": {rule: [vars(d) for d in found] for rule, found in self.differences.items()},
+            "traits": {name: vars(t) for name, t in self.traits.items()},
+            "disagreements": self.disagreements,
+            "notes": list(self.notes),
+        }
+
+    def _ranking(self, rule: str) -> list[list[str]]:
+        header = [
+            "rank",
+            "model",
+            "mean",
+            f"{100 * self.confidence:g}% interval",
+            "same letter: no difference seen",
+        ]
+        skilled = self.reference is not None
+        header += [f"skill against {self.reference}"] if skilled else []
+        rows = []
+        for m in self.models[rule]:
+            row = [str(m.rank), m.name, f"{m.mean:.5f}", _span(m.interval), m.letters]
+            row += [f"{m.skill:+.4f} ({_span(m.skill_interval, 4)})"] if skilled else []
+            rows.append(row)
+        return [header, *rows]
+
+    def _pairs(self, rule: str) -> list[list[str]]:
+        header = ["a - b", "difference", f"{100 * self.confidence:g}% interval", "p", "p (Holm)"]
+        rows = [
+            [f"{d.a} - {d.b}", f"{d.difference:+.6f}", _span(d.interval, 6), _p(d.p_value), _p(d.p_adjusted)]
+            for d in self.differences[rule]
+        ]
+        return [header, *rows]
+
+    def _heading(self) -> str:
+        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
+
+    def __repr__(self) -> str:
+        lines = [self._heading()]
+        for rule in self.models:
+            lines += ["", f"{rule} (lower is better)", *text_table(self._ranking(rule), right=(0, 2))]
+            lines += ["", *text_table(self._pairs(rule), right=(1, 3, 4))]
+        lines += [""] if self.disagreements or self.notes else []
+        return "\n".join([*lines, *self.disagreements, *self.notes])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{self._heading()}</p>"]
+        for rule in self.models:
+            parts.append(html_table(self._ranking(rule), caption=f"{rule} (lower is better)"))
+            parts.append(html_table(self._pairs(rule)))
+        return "".join(parts) + html_table([["notes"], *([t] for t in [*self.disagreements, *self.notes])])
+
+
+def _span(interval: tuple[float, float], digits: int = 5) -> str:
+    return "" if math.isnan(interval[0]) else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
+
+
+def _p(value: float) -> str:
+    return "" if math.isnan(value) else "<0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+# ---- the question ------------------------------------------------------------------------------
+
+
+def compare(
+    y: object,
+    forecasts: Mapping[str, object],
+    *,
+    rule: Rule | str | Sequence[Rule | str],
+    classes: Sequence[Hashable] | None = None,
+    ordered: bool = False,
+    weights: object | None = None,
+    groups: object | None = None,
+    time_ordered: bool = False,
+    lags: int | None = None,
+    method: Method = "moments",
+    reference: str | None = None,
+    normalize: bool = False,
+    logits: bool = False,
+    confidence: float = 0.95,
+    bootstrap: int = 2000,
+    seed: int = 0,
+) -> Comparison:
+    """Mean losses of several models, and which of their differences are real.
+
+    Parameters
+    ----------
+    y : outcomes as for `evaluate`; or a mapping from names to outcomes where every model has rows of
+        its own, which are then compared as independent samples.
+    forecasts : the forecasts of each model, by name, row for row the same cases: full distributions or
+        `TopLists`, also side by side (pass `padded` rules to fine invalid lists).
+    rule : one rule or several.
+    classes, ordered, weights, normalize, logits : as for `evaluate`.
+    groups : labels of rows that belong together; the groups are then the independent units.
+    time_ordered : the rows are in order of time and neighbours may depend on each other. Standard
+        errors are then robust to autocorrelation up to `lags` (the test of Diebold and Mariano), and
+        resampling draws blocks of that length; by default 4 (n/100)^(2/9), rounded down.
+    method : "moments": standard errors of the tallied differences, t distribution. "bootstrap":
+        percentile intervals and p-values from resampled rows, groups or blocks. "permutation": p-values
+        from swapping the models at random in rows, groups or blocks; intervals as with "moments".
+    reference : what skill is measured against: "frequencies" of the classes in the other nine tenths of
+        the rows (of the groups), "uniform", or the name of a model.
+    confidence, bootstrap, seed : of intervals and resampling.
+
+    References
+    ----------
+    Diebold and Mariano (1995), doi:10.1080/07350015.1995.10524599; Newey and West (1987),
+    doi:10.2307/1913610; Holm (1979).
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 500)
+    >>> good = 0.6 * np.eye(3)[y] + 0.4 * rng.dirichlet(np.ones(3), 500)
+    >>> comparison = vx.compare(y, {"good": good, "flat": np.full((500, 3), 1 / 3)}, rule="brier")
+    >>> comparison.best(), comparison.difference("good", "flat").p_value < 1e-6
+    ('good', True)
+    """
+    rules = as_rules(rule)
+    _check(forecasts, method, confidence, bootstrap)
+    options = {"classes": classes, "normalize": normalize, "logits": logits}
+    options["ordered"] = ordered or any(r.ordinal for r in rules)
+    if isinstance(y, Mapping):
+        if weights is not None or groups is not None or time_ordered or method != "moments" or reference:
+            raise VeraxError(
+                "Models with rows of their own are compared by moments alone: leave out weights, groups, "
+                "time_ordered, method and reference."
+            )
+        return _compare_unpaired(y, forecasts, rules, options, confidence)
+    rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, seed)
+    units = Units.of(rows.n_rows, rows.weights, rows.groups, time_ordered, lags)
+    return _compare_paired(rows, rules, units, method, confidence, bootstrap, seed, reference)
+
+
+def _check(forecasts: Mapping[str, object], method: str, confidence: float, bootstrap: int) -> None:
+    if not isinstance(forecasts, Mapping) or len(forecasts) < 2:
+        raise InputError("`forecasts` must name at least two models: {name: p, ...}.", argument="forecasts")
+    if method not in ("moments", "bootstrap", "permutation"):
+        raise RuleError(f"`method` must be 'moments', 'bootstrap' or 'permutation', not {method!r}.")
+    if not 0 < confidence < 1:
+        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
+    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 100:
+        raise InputError(
+            f"`bootstrap` must be at least 100 replicates, not {bootstrap!r}.", argument="bootstrap"
+        )
+
+
+# ---- rows that are paired ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """The losses of every model on the same rows: for each rule (n, M), the reference last if it is new."""
+
+    names: list[str]
+    losses: dict[Rule, Floats]
+    traits: dict[str, Traits]
+    weights: Floats | None
+    groups: Groups | None
+
+    @classmethod
+    def of(
+        cls,
+        y: object,
+        forecasts: Mapping[str, object],
+        rules: list[Rule],
+        options: dict[str, Any],
+        weights: object | None,
+        groups: object | None,
+        reference: str | None,
+        seed: int,
+    ) -> _Paired:
+        names = [str(name) for name in forecasts]
+        columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
+        traits = {}
+        first: Rows | None = None
+        for name, p in forecasts.items():
+            read = _named(str(name), y, p, {**options, "weights": weights, "groups": groups})
+            if first is not None and read.n_classes != first.n_classes:
+                raise InputError(
+                    f"All models must have the same classes; {name!r} has {read.n_classes}, "
+                    f"{names[0]!r} has {first.n_classes}.",
+                    argument="forecasts",
+                )
+            first = first or read
+            if read.groups is not None and len(read.groups.labels) < 2:
+                raise InputError("`groups` must name at least two groups.", argument="groups")
+            for rule, loss in zip(rules, _losses(str(name), rules, read), strict=True):
+                columns[rule].append(loss)
+            if isinstance(read, Forecasts):
+                traits[str(name)] = Traits.of(read, options["ordered"])
+        assert first is not None
+        batch = first.batch(0, first.n_rows)
+        w = None if batch.weights is None else to_host(batch.weights)
+        if reference is not None and reference not in names:
+            if len(traits) < len(names):
+                raise VeraxError("For top lists the reference must be one of the models.")
+            p = _reference(reference, to_host(batch.y), first.n_classes, first.groups, names, seed)
+            for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
+                columns[rule].append(to_host(loss))
+        losses = {rule: np.column_stack(parts) for rule, parts in columns.items()}
+        return cls(names, losses, traits, w, first.groups)
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.losses.values())))
+
+
+def _named(name: str, y: object, p: object, options: dict[str, Any]) -> Rows:
+    try:
+        return pair(y, p, **options)
+    except InputError as error:
+        raise _at_fault(name, error) from None
+
+
+def _at_fault(name: str, error: InputError) -> InputError:
+    """The error with the name of the model, where its forecasts are what is wrong."""
+    if error.argument != "p":
+        return error
+    return InputError(f"{name!r}: {error}", argument=error.argument, rows=error.rows)
+
+
+def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
+    try:
+        return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
+    except InputError as error:
+        raise _at_fault(name, error) from None
+
+
+def _reference(
+    reference: str, y: Any, n_classes: int, groups: Groups | None, names: list[str], seed: int
+) -> Floats:
+    """Forecasts that know nothing of the single case."""
+    if reference == UNIFORM:
+        return np.full((len(y), n_classes), 1 / n_classes)
+    if reference != FREQUENCIES:
+        known = ", ".join([FREQUENCIES, UNIFORM, *names])
+        raise VeraxError(f"`reference` must be one of {known}, not {reference!r}.")
+    units = np.arange(len(y)) if groups is None else groups.codes
+    n_folds = min(10, int(units.max()) + 1)
+    fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
+    counts = np.stack([np.bincount(y[fold == f], minlength=n_classes) for f in range(n_folds)])
+    # Half a case more of every class, so that none is impossible because it was rare.
+    others = counts.sum(axis=0) - counts + 0.5
+    return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])
+
+
+def _compare_paired(
+    rows: _Paired,
+    rules: list[Rule],
+    units: Units,
+    method: Method,
+    confidence: float,
+    bootstrap: int,
+    seed: int,
+    reference: str | None,
+) -> Comparison:
+    models, differences = {}, {}
+    labels = None if rows.groups is None else rows.groups.labels[rows.groups.codes]
+    notes = []
+    for rule in rules:
+        losses = rows.losses[rule]
+        tally = PairedTally(losses.shape[1]).update(losses, rows.weights, labels)
+        estimate = Estimate.of(tally, losses, units)
+        draws = None
+        if method == "bootstrap":
+            draws = bootstrap_means(losses, units, bootstrap, seed)
+        p_values = estimate.p_values()
+        if draws is not None:
+            p_values = bootstrap_p(draws, estimate.mean)
+        elif method == "permutation":
+            p_values = permutation_p(losses, units, bootstrap, seed)
+        intervals = (
+            estimate.intervals(confidence) if draws is None else percentile_interval(draws, confidence).T
+        )
+        skill = _skill(estimate, tally, rows.names, reference, confidence, draws)
+        name = name_of(rule)
+        # Where a difference is undefined the mean itself is not: it is infinite.
+        mean = np.where(
+            np.isnan(estimate.mean) & (np.arange(len(estimate.mean)) < losses.shape[1]), np.inf, estimate.mean
+        )
+        models[name], differences[name] = _results(
+            rows.names, losses.shape[1], mean, intervals, p_values, skill, 1 - confidence
+        )
+        if np.isinf(mean[: len(rows.names)]).any():
+            infinite = [n for n, m in zip(rows.names, mean, strict=False) if math.isinf(m)]
+            notes.append(f"{name} is infinite for {', '.join(infinite)}, so its differences are undefined.")
+    n_groups = None if rows.groups is None else len(rows.groups.labels)
+    text = units.describe(method)
+    return Comparison(
+        models, differences, rows.traits, rows.n_rows, n_groups, text, confidence, reference, tuple(notes)
+    )
+
+
+# ---- from numbers to results -------------------------------------------------------------------
+
+
+def _skill(
+    estimate: Estimate,
+    tally: PairedTally,
+    names: list[str],
+    reference: str | None,
+    confidence: float,
+    draws: Floats | None,
+) -> list[tuple[float, tuple[float, float]]]:
+    """One minus the mean over the reference's, with the interval of a ratio of means."""
+    if reference is None:
+        return [(math.nan, (math.nan, math.nan))] * len(names)
+    m = tally.n_models
+    base = names.index(reference) if reference in names else m - 1
+    column = {pair: m + i for i, pair in enumerate(all_pairs(m))}
+    result = []
+    for i in range(len(names)):
+        ratio = estimate.mean[i] / estimate.mean[base]
+        if i == base:
+            result.append((0.0, (0.0, 0.0)))
+            continue
+        if draws is not None:
+            low, high = percentile_interval(1 - draws[:, i] / draws[:, base], confidence)
+            result.append((float(1 - ratio), (float(low), float(high))))
+            continue
+        # Var(A - r B) from the variances of A, B and A - B, which are what was tallied.
+        a, b = estimate.error[i] ** 2, estimate.error[base] ** 2
+        gap = estimate.error[column[min(i, base), max(i, base)]] ** 2
+        variance = max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)
+        single = Estimate(np.array([1 - ratio]), np.sqrt([variance]) / estimate.mean[base], estimate.freedom)
+        low, high = single.intervals(confidence)[0]
+        result.append((float(1 - ratio), (float(low), float(high))))
+    return result
+
+
+def _results(
+    names: list[str],
+    n_columns: int,
+    mean: Floats,
+    intervals: Floats,
+    p_values: Floats,
+    skill: list[tuple[float, tuple[float, float]]],
+    level: float,
+) -> tuple[list[Model], list[Difference]]:
+    pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
+    adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
+    found = [
+        Difference(names[a], names[b], float(mean[c]), _pair(intervals[c]), float(p_values[c]), float(p))
+        for (a, b, c), p in zip(pairs, adjusted, strict=True)
+    ]
+    order = np.argsort(mean[: len(names)], kind="stable")
+    finite = [names[i] for i in order if math.isfinite(mean[i])]
+    letters = {**dict.fromkeys(names, ""), **_letters(finite, found, level)}
+    models = [
+        Model(names[i], float(mean[i]), _pair(intervals[i]), rank + 1, letters[names[i]], *skill[i])
+        for rank, i in enumerate(order)
+    ]
+    return models, found
+
+
+def _pair(interval: Any) -> tuple[float, float]:
+    return float(interval[0]), float(interval[1])
+
+
+def _letters(ranked: list[str], differences: list[Difference], level: float) -> dict[str, str]:
+    """Letters for runs of the ranking within which no difference is seen."""
+    seen = {frozenset((d.a, d.b)) for d in differences if d.p_adjusted <= level}
+    letters = dict.fromkeys(ranked, "")
+    last, letter = -1, ord("a")
+    for start in range(len(ranked)):
+        stop = start
+        while stop + 1 < len(ranked) and not any(
+            frozenset((ranked[i], ranked[stop + 1])) in seen for i in range(start, stop + 1)
+        ):
+            stop += 1
+        if stop > last:
+            for name in ranked[start : stop + 1]:
+                letters[name] += chr(letter)
+            last, letter = stop, letter + 1
+    return letters
+
+
+# ---- rows of their own -------------------------------------------------------------------------
+
+
+def _compare_unpaired(
+    y: Mapping[Any, object],
+    forecasts: Mapping[str, object],
+    rules: list[Rule],
+    options: dict[str, Any],
+    confidence: float,
+) -> Comparison:
+    """Independent samples: the variance of a difference is the sum of the two (Welch)."""
+    if set(y) != set(forecasts):
+        raise InputError("`y` must have the names of `forecasts`, each with its own outcomes.", argument="y")
+    names = [str(name) for name in forecasts]
+    read = {str(name): _named(str(name), y[name], p, options) for name, p in forecasts.items()}
+    losses = {name: _losses(name, rules, f) for name, f in read.items()}
+    traits = {n: Traits.of(f, options["ordered"]) for n, f in read.items() if isinstance(f, Forecasts)}
+    models, differences = {}, {}
+    pairs = all_pairs(len(names))
+    for i, rule in enumerate(rules):
+        tallies = [PairedTally(1).update(losses[name][i][:, None]) for name in names]
+        mean = np.array([t.means[0] for t in tallies])
+        error = np.array([t.standard_errors()[0][0] for t in tallies])
+        gaps = np.array([mean[a] - mean[b] for a, b in pairs])
+        gap_errors = np.array([math.hypot(error[a], error[b]) for a, b in pairs])
+        freedom = min(t.standard_errors()[1] for t in tallies)
+        estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
+        name = name_of(rule)
+        models[name], differences[name] = _results(
+            names,
+            len(names),
+            estimate.mean,
+            estimate.intervals(confidence),
+            estimate.p_values(),
+            [(math.nan, (math.nan, math.nan))] * len(names),
+            1 - confidence,
+        )
+    total = sum(f.n_rows for f in read.values())
+    note = ("The models have rows of their own: differences are between independent samples.",)
+    return Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)

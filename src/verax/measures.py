@@ -1,0 +1,97 @@
+"""What is said of top lists besides scores: plain averages over the lists, no rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from verax.arrays import Array
+from verax.errors import InputError, VeraxError
+from verax.listed import Listed
+from verax.rowstats import RowStats, pair
+from verax.tally import Tally
+
+# The lengths for which cards have the top-k error; the function has it for any.
+TOP_K = (1, 2, 3, 5, 10, 20)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The average of one statistic of the lists."""
+
+    name: str
+    statistic: str
+    summary: str
+    orientation: Literal["lower is better", "higher is better", "neither is better"]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.statistic})
+
+    def formula(self, stats: RowStats) -> Array:
+        return 1 * getattr(stats, self.statistic)
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return 0.0, float(n_classes) if self.statistic == "length" else 1.0
+
+
+@dataclass(frozen=True)
+class TopKError:
+    """Whether the outcome is not among the k most confident classes; ties at the end share the places."""
+
+    k: int
+
+    needs: ClassVar = frozenset({"listed", "above", "tied"})
+    orientation: ClassVar = "lower is better"
+
+    @property
+    def name(self) -> str:
+        return f"top_{self.k}_error"
+
+    @property
+    def summary(self) -> str:
+        return "outcome not listed first" if self.k == 1 else f"outcome not among the first {self.k}"
+
+    def formula(self, stats: RowStats) -> Array:
+        xp = stats.xp
+        places = xp.minimum(xp.maximum(self.k - stats.above, 0.0), stats.tied)
+        # An unlisted outcome has no equals; the division must not mind.
+        return 1 - stats.listed * places / xp.maximum(stats.tied, 1.0)
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return 0.0, 1.0
+
+
+MEASURES: tuple[Measure | TopKError, ...] = (
+    Measure("accuracy", "hit", "share of right modes, ties shared", "higher is better"),
+    Measure("coverage", "listed", "share of outcomes that are listed", "higher is better"),
+    Measure("length", "length", "classes listed", "neither is better"),
+    Measure("unaccounted", "unaccounted", "probability left to unlisted classes", "neither is better"),
+    Measure("invalid", "invalid", "share of lists that cannot be true", "lower is better"),
+    *(TopKError(k) for k in TOP_K),
+)
+
+
+def top_k_error(y: object, lists: object, k: int, *, weights: object | None = None) -> float:
+    """The share of outcomes that are not among the `k` most confident classes of their list.
+
+    Lower is better; from 0 to 1. It is consistent for lists of k classes, but sees only which classes
+    are listed, never their probabilities. Where equally confident classes compete for the last
+    places, each has its share of them. Lists shorter than `k` are taken as they are.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.5, 1: 0.3}, {1: 0.4, 2: 0.4}], n_classes=4)
+    >>> vx.top_k_error([1, 2], lists, 1), vx.top_k_error([1, 2], lists, 2)
+    (0.75, 0.0)
+    """
+    if k < 0:
+        raise InputError(f"`k` must not be negative; it is {k}.", argument="k")
+    rows = pair(y, lists, weights=weights)
+    if not isinstance(rows, Listed):
+        raise VeraxError("top_k_error takes TopLists; TopLists.from_probabilities(p, k) makes them.")
+    tally = Tally([TopKError(k)], rows.n_classes, counts=False).update(rows)
+    return float(tally.moments.mean[0])

@@ -1,0 +1,152 @@
+"""Comparing two forecasters while the data come in: intervals that hold at all times at once.
+
+One may look after every row, and stop when one likes: the probability that the interval is ever
+wrong stays below the level. An ordinary interval that is looked at again and again has no such limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError, RuleError
+from verax.forecasts import Forecasts
+from verax.registry import name_of, parse
+from verax.rule import Rule
+
+
+class ConfidenceSequence:
+    """A sequence of intervals for the mean loss of forecaster `a` minus that of `b`.
+
+    After t rows the interval covers the average over these rows of the expected difference, given
+    what came before: neither the forecasters nor the world need to stay the same. With probability
+    `confidence` it does so for all t at once.
+
+    The interval is the empirical Bernstein bound of Howard et al. (2021, Theorem 4) for bounded
+    differences, with their polynomial stitched boundary (Theorem 1); its use for forecasters is that
+    of Choe and Ramdas (2024). It is wider than a fixed-time interval, the price of looking.
+
+    Parameters
+    ----------
+    rule : a bounded rule: the bound needs to know how far apart two losses can be.
+    n_classes : the number of classes, which the bound depends on.
+    confidence : for all times together.
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe and Sekhon (2021), doi:10.1214/20-AOS1991; Choe and Ramdas (2024),
+    doi:10.1287/opre.2021.0792
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> sequence = vx.ConfidenceSequence("brier", n_classes=2)
+    >>> for _ in range(40):
+    ...     y = (rng.random(100) < 0.8).astype(int)
+    ...     _ = sequence.update(y, np.full(100, 0.8), np.full(100, 0.5))
+    >>> sequence.n_rows, sequence.interval[1] < 0
+    (4000, True)
+    """
+
+    # The stitched boundary: epochs grow by this factor, and the level is spent as 1/k^s over them.
+    _GROWTH, _SPENDING = 2.04, 1.4
+
+    def __init__(self, rule: Rule | str, *, n_classes: int, confidence: float = 0.95) -> None:
+        self.rule = parse(rule)
+        if not self.rule.properties.bounded.at(n_classes):
+            raise RuleError(f"{name_of(self.rule)} has no upper bound, and the theorem needs one.")
+        if not 0 < confidence < 1:
+            raise InputError(
+                f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence"
+            )
+        self.n_classes = n_classes
+        self.confidence = confidence
+        low, high = self.rule.bounds(n_classes)
+        self._range = 2 * (high - low)
+        self.n_rows = 0
+        self._total = 0.0
+        self._variation = 0.0
+
+    def update(
+        self,
+        y: object,
+        a: object,
+        b: object,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        normalize: bool = False,
+        logits: bool = False,
+    ) -> tuple[float, float]:
+        """Take in more rows, in the order they came, and give the interval after them."""
+        options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
+        for p in (a, b):
+            n_classes = Forecasts(y, p, **options, ordered=self.rule.ordinal).n_classes
+            if n_classes != self.n_classes:
+                raise InputError(
+                    f"The bound is for {self.n_classes} classes; these rows have {n_classes}.", argument="a"
+                )
+        return self.update_differences(
+            np.asarray(self.rule.samples(y, a, **options)) - np.asarray(self.rule.samples(y, b, **options))
+        )
+
+    def update_differences(self, differences: Any) -> tuple[float, float]:
+        """Take in differences of losses, row by row, and give the interval after them."""
+        d = np.asarray(differences, dtype=float)
+        if d.ndim != 1 or not np.isfinite(d).all() or (np.abs(d) > self._range / 2 * (1 + 1e-9)).any():
+            raise InputError(
+                f"`differences` must be finite numbers of at most {self._range / 2:g}, one a row.",
+                argument="differences",
+            )
+        # Each row is predicted by the mean of those before it, as the theorem asks.
+        counts = self.n_rows + np.arange(len(d))
+        before = self._total + np.concatenate([[0.0], np.cumsum(d)[:-1]]) if len(d) else np.zeros(0)
+        predicted = np.divide(before, counts, out=np.zeros(len(d)), where=counts > 0)
+        self._variation += float(((d - predicted) ** 2).sum())
+        self._total += float(d.sum())
+        self.n_rows += len(d)
+        return self.interval
+
+    @property
+    def difference(self) -> float:
+        """The mean difference so far: negative if `a` is better."""
+        return self._total / self.n_rows if self.n_rows else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval now; it holds together with all those before and after."""
+        largest = self._range / 2
+        if self.n_rows == 0:
+            return -largest, largest
+        half = self._boundary(self._variation) / self.n_rows
+        return max(-largest, self.difference - half), min(largest, self.difference + half)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval excludes zero: one forecaster is better, whenever one looked."""
+        low, high = self.interval
+        return low > 0 or high < 0
+
+    def _boundary(self, variation: float) -> float:
+        """The stitched sub-gamma boundary with scale c, the range of a difference; a tail on each side."""
+        from scipy.special import zeta
+
+        c, eta, s = self._range, self._GROWTH, self._SPENDING
+        start = c * c
+        v = max(variation, start)
+        tail = (1 - self.confidence) / 2
+        epoch = math.log(v / start, eta)
+        spent = s * math.log(epoch + 1) + math.log(zeta(s)) - math.log(tail)
+        k1 = (eta**0.25 + eta**-0.25) / math.sqrt(2)
+        k2 = (math.sqrt(eta) + 1) / 2
+        return math.sqrt(k1**2 * v * spent + k2**2 * c**2 * spent**2) + k2 * c * spent
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"ConfidenceSequence of {name_of(self.rule)} differences after {self.n_rows:,} rows: "
+            f"{self.difference:+.5f}, {100 * self.confidence:g}% at all times {low:+.5f} to {high:+.5f}"
+        )

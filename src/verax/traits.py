@@ -1,0 +1,128 @@
+"""What a model's probabilities are like, and why rules may disagree about which model is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from verax.arrays import to_host, widen
+from verax.forecasts import Forecasts
+
+if TYPE_CHECKING:
+    from verax.comparison import Difference
+
+# The outcome was all but ruled out: where the log score is made.
+_RULED_OUT = 0.01
+
+
+@dataclass(frozen=True)
+class Traits:
+    """How often a model is right, how sure it is, and how its mistakes look.
+
+    Attributes
+    ----------
+    accuracy : share of rows whose most likely class happened.
+    confidence : mean probability of the most likely class; above the accuracy means overconfident.
+    sharpness : mean sum of squared probabilities, 1 for certainty and 1/K for no idea.
+    ruled_out : share of rows whose outcome had a probability below 0.01.
+    error_distance : mean number of classes that wrong decisions are off; None without an order.
+    """
+
+    accuracy: float
+    confidence: float
+    sharpness: float
+    ruled_out: float
+    error_distance: float | None
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, ordered: bool) -> Traits:
+        """The traits of valid forecasts."""
+        total, sums = 0.0, np.zeros(5)
+        for batch in forecasts.batches(max(1, 2**18 // forecasts.n_classes)):
+            p, y = to_host(widen(batch.p)), to_host(batch.y)
+            w = np.ones(len(y)) if batch.weights is None else to_host(batch.weights)
+            decision = p.argmax(axis=1)
+            p_true = p[np.arange(len(y)), y]
+            columns = [
+                decision == y,
+                p.max(axis=1),
+                (p * p).sum(axis=1),
+                p_true < _RULED_OUT,
+                abs(decision - y),
+            ]
+            sums += np.array([w @ column for column in columns])
+            total += float(w.sum())
+        accuracy, confidence, sharpness, ruled_out, distance = sums / total
+        wrong = 1 - accuracy
+        off = float(distance / wrong) if ordered and wrong > 0 else None
+        return cls(float(accuracy), float(confidence), float(sharpness), float(ruled_out), off)
+
+    @property
+    def overconfidence(self) -> float:
+        """Mean confidence minus accuracy."""
+        return self.confidence - self.accuracy
+
+
+def disagreements(
+    differences: dict[str, list[Difference]],
+    traits: dict[str, Traits],
+    level: float,
+) -> list[str]:
+    """A sentence for each pair of models with known traits that the rules order differently."""
+    by_pair: dict[tuple[str, str], dict[str, Any]] = {}
+    for rule, found in differences.items():
+        for d in found:
+            by_pair.setdefault((d.a, d.b), {})[rule] = d
+    sentences = []
+    for (a, b), rules in by_pair.items():
+        if a not in traits or b not in traits:
+            continue
+        for_a = [r for r, d in rules.items() if d.p_adjusted <= level and d.difference < 0]
+        for_b = [r for r, d in rules.items() if d.p_adjusted <= level and d.difference > 0]
+        undecided = [r for r in rules if r not in for_a and r not in for_b]
+        more_right = traits[a].accuracy != traits[b].accuracy
+        accurate = a if traits[a].accuracy > traits[b].accuracy else b
+        against = (for_b if accurate == a else for_a) if more_right else []
+        if (for_a and for_b) or against:
+            sentences.append(_sentence(a, b, for_a, for_b, undecided, traits))
+    return sentences
+
+
+def _sentence(
+    a: str, b: str, for_a: list[str], for_b: list[str], undecided: list[str], traits: dict[str, Traits]
+) -> str:
+    verdicts = [f"{', '.join(rules)} for {name}" for name, rules in ((a, for_a), (b, for_b)) if rules]
+    verdicts += [f"{', '.join(undecided)} undecided"] if undecided else []
+    return f"{a} or {b}? {'; '.join(verdicts)}. {' '.join(_reasons(a, b, traits[a], traits[b]))}"
+
+
+def _reasons(a: str, b: str, x: Traits, y: Traits) -> list[str]:
+    reasons = []
+    if abs(x.accuracy - y.accuracy) >= 0.0005:
+        first, second = (a, b) if x.accuracy > y.accuracy else (b, a)
+        high, low = max(x.accuracy, y.accuracy), min(x.accuracy, y.accuracy)
+        reasons.append(f"{first} is right more often than {second} ({high:.3f} against {low:.3f}).")
+    if abs(abs(x.overconfidence) - abs(y.overconfidence)) >= 0.005:
+        worse, trait = (a, x) if abs(x.overconfidence) > abs(y.overconfidence) else (b, y)
+        kind = "overconfident" if trait.overconfidence > 0 else "underconfident"
+        reasons.append(
+            f"{worse} is {kind}: it says {trait.confidence:.3f} and is right {trait.accuracy:.3f}."
+        )
+    if max(x.ruled_out, y.ruled_out) > 1.2 * min(x.ruled_out, y.ruled_out) + 0.0005:
+        worse = a if x.ruled_out > y.ruled_out else b
+        most, least = max(x.ruled_out, y.ruled_out), min(x.ruled_out, y.ruled_out)
+        share = f"{100 * most:.2g}% of its rows, {100 * least:.2g}% of the other's"
+        reasons.append(
+            f"{worse} had all but ruled out what happened in {share}, which log scores weigh most."
+        )
+    far, near = x.error_distance, y.error_distance
+    if far is not None and near is not None and abs(far - near) >= 0.01:
+        worse = a if far > near else b
+        off = f"{max(far, near):.2f} classes off on average, {min(far, near):.2f} for the other"
+        reasons.append(f"The mistakes of {worse} are {off}, which ranked scores weigh.")
+    if abs(x.sharpness - y.sharpness) >= 0.01:
+        sharper = a if x.sharpness > y.sharpness else b
+        reasons.append(f"{sharper} is the sharper of the two.")
+    return reasons or ["Their traits hardly differ; the difference lies in single rows."]

@@ -1,0 +1,187 @@
+"""The card of top lists, what it promises, and the comparison of lists of different length."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import verax as vx
+
+SHOWN = ["padded(brier)", "padded(log)", "padded(spherical)", "padded(zero_one)"]
+
+
+def problem(n=400, m=12, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(m, 0.4), n)
+    y = np.array([rng.choice(m, p=row) for row in p])
+    return y, p, vx.TopLists.from_probabilities(p, k)
+
+
+def test_the_card_has_the_scores_and_what_the_lists_cover():
+    y, _, lists = problem()
+    w = np.random.default_rng(1).exponential(size=len(y))
+    card = vx.evaluate(y, lists, weights=w)
+    assert isinstance(card, vx.ListCard)
+    assert list(card.scores) == [*SHOWN, "padded(penalized(brier))", "padded(penalized(log))"]
+    for name in ("brier", "log", "spherical", "zero_one", "pbs", "pll"):
+        mean = np.average(vx.parse(name).samples(y, lists), weights=w)
+        assert card[name] == pytest.approx(mean, rel=1e-12)
+        assert card[f"padded({name})"] == card[name]
+    listed = (lists.classes.reshape(-1, 4) == y[:, None]).any(axis=1)
+    assert card.coverage == card["coverage"] == pytest.approx(np.average(listed, weights=w), rel=1e-12)
+    assert card.mean_length == pytest.approx(4, rel=1e-14)
+    assert card.mean_unaccounted == pytest.approx(np.average(lists.unaccounted, weights=w), rel=1e-12)
+    first = lists.classes[::4] == y
+    assert card.accuracy == pytest.approx(np.average(first, weights=w), rel=1e-12)
+    assert card.top_k_error == {k: pytest.approx(vx.top_k_error(y, lists, k, weights=w)) for k in (1, 2, 3)}
+    assert card.n_invalid == card.invalid_share == 0
+    low, high = card.metrics["coverage"].interval
+    assert low < card.coverage < high
+    assert card.confusion is None
+    with pytest.raises(KeyError, match="'rps' is not on this card; it has padded"):
+        card["rps"]
+
+
+def test_invalid_lists_are_counted_and_fined():
+    lists = vx.TopLists.from_dicts([{0: 0.5, 3: 0.1}, {0: 0.5}, {0: 0.9, 1: 0.01}], n_classes=4)
+    card = vx.evaluate([0, 0, 1], lists)
+    assert card.n_invalid == 2
+    assert card.invalid_share == pytest.approx(2 / 3)
+    assert card["brier"] == pytest.approx(vx.brier([0, 0, 1], lists) + 2 / 3, rel=1e-14)
+    assert "2 lists are invalid, scored as the largest valid sublist plus 1." in str(card)
+    unfined = vx.evaluate([0, 0, 1], lists, rules=["brier"])
+    assert unfined["brier"] == pytest.approx(vx.brier([0, 0, 1], lists), rel=1e-14)
+    assert str(unfined).endswith("scored as the largest valid sublist.")
+    assert unfined.n_invalid == 2
+
+
+def test_a_card_reads_well_and_survives_json():
+    y, _, lists = problem(40)
+    card = vx.evaluate(y, lists)
+    assert str(card).startswith("verax scorecard of top lists: 40 rows, 12 classes\n")
+    assert "Lower is better, except for accuracy and coverage." in str(card)
+    plain = json.loads(json.dumps(card.to_dict()))
+    assert plain["scores"]["padded(brier)"]["mean"] == card["brier"]
+    assert plain["metrics"]["coverage"]["orientation"] == "higher is better"
+    assert plain["metrics"]["length"]["orientation"] == "neither is better"
+    assert "<table>" in card._repr_html_()
+    assert len(card.to_frame("polars")) == len(card.scores) + len(card.metrics)
+
+
+@given(cut=st.integers(1, 59), seed=st.integers(0, 2**32 - 1))
+def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, seed):
+    y, _, lists = problem(60, seed=seed)
+    whole = vx.evaluate(y, lists)
+    merged = vx.evaluate(y[:cut], lists[:cut]).merge(vx.evaluate(y[cut:], lists[cut:]))
+    for name, score in {**whole.scores, **whole.metrics}.items():
+        same = merged.scores.get(name) or merged.metrics[name]
+        assert same.mean == pytest.approx(score.mean, rel=1e-12)
+        assert same.interval == pytest.approx(score.interval, rel=1e-9, nan_ok=True)
+    assert (merged.n_rows, merged.n_invalid, merged.longest) == (60, whole.n_invalid, 4)
+
+
+def test_cards_of_lists_and_of_distributions_do_not_merge():
+    y, p, lists = problem(20)
+    with pytest.raises(vx.VeraxError, match="cards of top lists only"):
+        vx.evaluate(y, lists).merge(vx.evaluate(y, p))
+
+
+def test_groups_are_resampled_together():
+    y, _, lists = problem(200)
+    groups = np.repeat(np.arange(20), 10)
+    card = vx.evaluate(y, lists, groups=groups, bootstrap=200)
+    assert card.n_groups == 20
+    plain = vx.evaluate(y, lists)
+    assert card["brier"] == pytest.approx(plain["brier"], rel=1e-12)
+    assert card.scores["padded(brier)"].interval != plain.scores["padded(brier)"].interval
+    low, high = card.metrics["coverage"].interval
+    assert low <= card.coverage <= high
+
+
+def test_zero_probability_outcomes_are_located():
+    lists = vx.TopLists.from_decisions([0, 1, 2], n_classes=5)
+    card = vx.evaluate([0, 2, 2], lists)
+    assert card.zero_probability_rows == (1,)
+    assert card["log"] == np.inf
+    assert card.scores["padded(log)"].finite_mean == 0.0
+
+
+def test_ordered_classes_are_refused():
+    y, _, lists = problem(5)
+    with pytest.raises(vx.RuleError, match="Ordinal rules need the full distribution"):
+        vx.evaluate(y, lists, ordered=True)
+
+
+# ---- lengths -----------------------------------------------------------------------------------
+
+
+def test_lengths_are_compared_on_the_same_outcomes():
+    y, p, _ = problem()
+    comparison = vx.compare_lengths(y, p)
+    assert comparison.predictions == ("hard", "top-1", "top-2", "top-3", "top-5", "top-10", "full")
+    assert list(comparison.means) == ["brier", "log_score", "spherical", "zero_one", "pbs", "pll"]
+    hard = vx.TopLists.from_decisions(p.argmax(axis=1), n_classes=12)
+    for name, losses in comparison.means.items():
+        rule = vx.parse(name)
+        lists = [hard, *(vx.TopLists.from_probabilities(p, k) for k in (1, 2, 3, 5, 10)), p]
+        assert losses == pytest.approx([rule(y, each) for each in lists], rel=1e-12)
+    assert comparison["log_score"][0] == np.inf
+    assert comparison.infinite["log_score"][0] == np.sum(p.argmax(axis=1) != y)
+    near = comparison.length_within("brier")
+    full = comparison["brier"][-1]
+    assert abs(vx.brier(y, vx.TopLists.from_probabilities(p, near)) / full - 1) <= 0.01
+    shorter = comparison.lengths[comparison.lengths.index(near) - 1]
+    assert abs(vx.brier(y, vx.TopLists.from_probabilities(p, shorter)) / full - 1) > 0.01
+    words = dict(text.split(": ", 1) for text in comparison.words())
+    assert "only the most likely class counts" in words["zero_one"]
+    assert f"ruled out happened in {np.sum(p.argmax(axis=1) != y)} rows" in words["log_score"]
+    assert f"lists of {near} have" in words["brier"]
+    assert json.loads(json.dumps(comparison.to_dict()))["length_within_1_percent"]["brier"] == near
+    assert str(comparison).startswith("what longer lists buy: 400 rows, 12 classes\nprediction")
+
+
+def test_any_length_up_to_the_number_of_classes():
+    rng = np.random.default_rng(4)
+    p, y = rng.dirichlet(np.ones(300), 10), rng.integers(0, 300, 10)
+    comparison = vx.compare_lengths(y, p, k=[150, 300], rules=["brier"])
+    assert comparison.predictions == ("hard", "top-150", "top-300", "full")
+    assert comparison["brier"][2] == pytest.approx(comparison["brier"][3], rel=1e-12)
+    assert comparison["brier"][1] == pytest.approx(vx.brier(y, vx.TopLists.from_probabilities(p, 150)))
+    only = vx.compare_lengths(y, p, k=[0], rules=["brier"])
+    assert only["brier"][1] == pytest.approx(1 - 1 / 300)
+    assert only["brier"][0] == 2 * np.mean(p.argmax(axis=1) != y)
+    with pytest.raises(vx.InputError, match="`k` must hold lengths from 0 to 300; it holds 301"):
+        vx.compare_lengths(y, p, k=[301])
+    binary = vx.compare_lengths([0, 1], [0.2, 0.7], rules=["brier"])
+    assert binary.predictions == ("hard", "top-1", "full")
+    assert binary["brier"][1] == pytest.approx(binary["brier"][2])
+
+
+def test_words_when_longer_lists_do_harm():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(6, 0.3), 500)
+    y = np.where(rng.random(500) < p.max(axis=1), p.argmax(axis=1), rng.integers(0, 6, 500))
+    comparison = vx.compare_lengths(y, p, rules=["brier"])
+    assert comparison["brier"][-1] > comparison["brier"][1]
+    assert "they do more harm than good" in comparison.words()[0]
+
+
+def test_given_lists_stand_for_the_full_distribution():
+    y, _, lists = problem()
+    comparison = vx.compare_lengths(y, lists, k=[0, 1, 4], rules=[vx.padded(vx.brier, 0.5), "spherical"])
+    assert comparison.predictions == ("hard", "top-0", "top-1", "top-4", "as given")
+    assert comparison["brier"][-1] == pytest.approx(vx.brier(y, lists), rel=1e-12)
+    assert comparison["brier"][3] == comparison["brier"][-1]
+    with pytest.raises(vx.InputError, match="`k` must hold lengths from 0 to 4; it holds 9"):
+        vx.compare_lengths(y, lists, k=[9])
+    with pytest.raises(vx.InputError, match="`logits` does not apply to top lists"):
+        vx.compare_lengths(y, lists, logits=True)
+    with pytest.raises(KeyError, match="'rps' was not compared"):
+        comparison["rps"]
+    labelled = vx.TopLists.from_label_probabilities(np.random.default_rng(0).random((30, 5)), 8)
+    sets = np.random.default_rng(1).integers(0, 2, (30, 5))
+    assert vx.compare_lengths(sets, labelled)["brier"][-1] == pytest.approx(vx.brier(sets, labelled))
