@@ -58,7 +58,7 @@ ragged _listkernels listed vocabulary labelsets logprobs listforms toplists pool
 _fusion tally rule rules combinators registry _search properties resample decisions scorecard
 measures listcard comparability compat cuts figures curves inspection
 pairs inference traits comparison sequences
-events decomposition panels diagrams binning
+events decomposition panels diagrams binning breakdown
 demo reproduce reproduce.galdran reproduce.resin cli
 """
 

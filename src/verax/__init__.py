@@ -34,6 +34,7 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 if TYPE_CHECKING:
     import verax.compat as compat
     from verax.binning import ece
+    from verax.breakdown import Subgroups, subgroups
     from verax.comparability import LengthComparison, compare_lengths
     from verax.comparison import Comparison, compare
     from verax.curves import RetentionCurve, RetentionCurves, retention, selective
@@ -81,6 +82,7 @@ __all__ = [
     "SaRPS",
     "Scorecard",
     "Spherical",
+    "Subgroups",
     "TopLists",
     "VeraxError",
     "ZeroOne",
@@ -111,6 +113,7 @@ __all__ = [
     "sa_rps",
     "selective",
     "spherical",
+    "subgroups",
     "top_k_error",
     "worst",
     "zero_one",
@@ -130,6 +133,7 @@ _LAZY = {
     "RetentionCurve": "verax.curves",
     "RetentionCurves": "verax.curves",
     "Scorecard": "verax.scorecard",
+    "Subgroups": "verax.breakdown",
     "TopLists": "verax.toplists",
     "certify": "verax.properties",
     "combine": "verax.pooling",
@@ -145,6 +149,7 @@ _LAZY = {
     "reliability": "verax.diagrams",
     "retention": "verax.curves",
     "selective": "verax.curves",
+    "subgroups": "verax.breakdown",
     "top_k_error": "verax.measures",
     "worst": "verax.inspection",
 }

@@ -1,0 +1,258 @@
+"""The same questions asked of every subgroup: how good, how well calibrated, which model is better."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.clusters import Groups
+from verax.comparison import Comparison, compare
+from verax.cuts import Rows
+from verax.decisions import CostsLike
+from verax.decomposition import Decomposition, decompose
+from verax.errors import InputError
+from verax.forecasts import Forecasts
+from verax.inference import holm
+from verax.registry import name_of, parse
+from verax.rule import Rule
+from verax.scorecard import Scorecard, evaluate
+from verax.tables import Cells, html_table, text_table
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """One model in one subgroup.
+
+    Attributes
+    ----------
+    card, decomposition : as `evaluate` and `decompose` give them for its rows.
+    p_value, p_adjusted : of calibration: how often a calibrated forecast would look as miscalibrated;
+        Holm's correction is over the subgroups. None where rows belong to groups and cannot be drawn.
+    stands_out : whether the miscalibration is beyond chance after the correction.
+    """
+
+    label: Any
+    model: str
+    card: Scorecard
+    decomposition: Decomposition
+    p_value: float | None
+    p_adjusted: float | None
+    stands_out: bool
+
+
+class Subgroups(Mapping[Any, Any]):
+    """Subgroups by label; (label, model) where there are several models, whose comparisons are beside."""
+
+    def __init__(self, lines: list[Subgroup], comparisons: dict[Any, Comparison], rule: str, by: str) -> None:
+        self.lines, self.comparisons, self.rule, self.by = lines, comparisons, rule, by
+        several = len({line.model for line in lines}) > 1
+        self._by_key = {(line.label, line.model) if several else line.label: line for line in lines}
+        self._several = several
+
+    def __getitem__(self, key: Any) -> Subgroup:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    @property
+    def flagged(self) -> list[Subgroup]:
+        """The subgroups whose miscalibration stands out."""
+        return [line for line in self.lines if line.stands_out]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "by": self.by,
+            "rule": self.rule,
+            "subgroups": [
+                {
+                    "label": str(line.label),
+                    "model": line.model,
+                    "card": line.card.to_dict(),
+                    "decomposition": line.decomposition.to_dict(),
+                    "p_value": line.p_value,
+                    "p_adjusted": line.p_adjusted,
+                    "stands_out": line.stands_out,
+                }
+                for line in self.lines
+            ],
+            "comparisons": {str(label): c.to_dict() for label, c in self.comparisons.items()},
+        }
+
+    def _cells(self) -> Cells:
+        header = [self.by, *(["model"] if self._several else []), "rows", self.rule, "accuracy"]
+        header += ["miscalibration", "expected by chance", "p (Holm)", ""]
+        rows = []
+        for line in self.lines:
+            score = line.card.scores[self.rule]
+            whole = line.decomposition.whole
+            chance = whole.expected_miscalibration
+            rows.append(
+                [
+                    str(line.label),
+                    *([line.model] if self._several else []),
+                    f"{line.card.n_rows:,}",
+                    f"{score.mean:.4f} ({score.interval[0]:.4f} to {score.interval[1]:.4f})",
+                    f"{line.card.accuracy:.3f}",
+                    f"{whole.miscalibration:.4f}",
+                    "" if chance is None else f"{chance:.4f}",
+                    "" if line.p_adjusted is None else f"{line.p_adjusted:.3f}",
+                    "stands out" if line.stands_out else "",
+                ]
+            )
+        return [header, *rows]
+
+    def _notes(self) -> list[str]:
+        notes = []
+        for label, comparison in self.comparisons.items():
+            best = comparison.models[self.rule][0]
+            alone = sum(m.letters == best.letters for m in comparison.models[self.rule]) == 1
+            verdict = f"{best.name} is best" if alone else "no single best model can be told"
+            notes.append(f"{label}: {verdict} by {self.rule}.")
+        return notes
+
+    def __repr__(self) -> str:
+        return "\n".join([f"verax subgroups by {self.by}", *text_table(self._cells()), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=f"verax subgroups by {self.by}", notes=self._notes())
+
+
+def subgroups(
+    y: object,
+    p: object,
+    *,
+    by: object,
+    rule: Rule | str | None = None,
+    classes: Sequence[Hashable] | None = None,
+    ordered: bool = False,
+    costs: CostsLike | None = None,
+    groups: object | None = None,
+    normalize: bool = False,
+    logits: bool = False,
+    confidence: float = 0.95,
+    bootstrap: int = 300,
+    seed: int = 0,
+    least: int = 20,
+) -> Subgroups:
+    """The card and the decomposition of every subgroup, and which are miscalibrated beyond chance.
+
+    Parameters
+    ----------
+    y, classes, ordered, costs, groups, normalize, logits : as for `evaluate`.
+    p : the forecasts of one model, or of several by name: these are then compared in every subgroup.
+    by : (N,) labels of the subgroups.
+    rule : what is decomposed and compared; by default RPS for ordered classes, else Brier.
+    confidence, bootstrap, seed : of intervals, and of the draws behind the p-values of calibration.
+    least : subgroups with fewer rows are refused, because nothing can be said about them.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(600)
+    >>> site = np.repeat(["north", "south"], 300)
+    >>> y = rng.random(600) < np.where(site == "south", q**2, q)
+    >>> found = vx.subgroups(y, q, by=site)
+    >>> [line.label for line in found.flagged]
+    ['south']
+    """
+    chosen = parse(rule if rule is not None else "rps" if ordered else "brier")
+    models = {str(name): value for name, value in p.items()} if isinstance(p, Mapping) else {"model": p}
+    read = {
+        name: Forecasts(
+            y,
+            value,
+            classes=classes,
+            groups=groups,
+            normalize=normalize,
+            logits=logits,
+            ordered=ordered or chosen.ordinal,
+        )
+        for name, value in models.items()
+    }
+    rows = {name: Rows.of(forecasts, []) for name, forecasts in read.items()}
+    first, forecasts = next(iter(rows.values())), next(iter(read.values()))
+    parts = _parts(by, len(first.y), least)
+    names = forecasts.classes
+    outcomes = first.y if names is None else np.array([*names, None], dtype=object)[first.y]
+    shared: dict[str, Any] = {"classes": names}
+    cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
+    lines, comparisons = [], {}
+    for label, part in parts.items():
+        own = {**shared, "groups": None if cluster is None else cluster[part]}
+        for name, r in rows.items():
+            card = evaluate(
+                outcomes[part],
+                r.p[part],
+                ordered=ordered,
+                costs=costs,
+                rules=None if rule is None else [chosen, "zero_one"],
+                confidence=confidence,
+                seed=seed,
+                **own,
+            )
+            parted = decompose(
+                outcomes[part],
+                r.p[part],
+                rule=chosen,
+                bootstrap=bootstrap,
+                confidence=confidence,
+                seed=seed,
+                **own,
+            )
+            lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
+        if len(rows) > 1:
+            forecasts_of = {name: r.p[part] for name, r in rows.items()}
+            comparisons[label] = compare(
+                outcomes[part], forecasts_of, rule=chosen, ordered=ordered, confidence=confidence, **own
+            )
+    return Subgroups(
+        _corrected(lines, 1 - confidence),
+        comparisons,
+        name_of(chosen),
+        getattr(by, "name", None) or "subgroup",
+    )
+
+
+def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
+    """The rows of each subgroup, in the order of their labels."""
+    try:
+        read = Groups.of(by, n_rows)
+    except InputError as error:
+        raise InputError(str(error).replace("`groups`", "`by`"), argument="by", rows=error.rows) from None
+    parts = {label: np.flatnonzero(read.codes == i) for i, label in enumerate(read.labels.tolist())}
+    small = [f"{label} ({len(rows)})" for label, rows in parts.items() if len(rows) < least]
+    if small:
+        raise InputError(
+            f"`by` must give at least {least} rows to every subgroup; {', '.join(small[:5])} have fewer. "
+            "Join them with others, or pass a smaller `least`.",
+            argument="by",
+        )
+    return parts
+
+
+def _corrected(lines: list[Subgroup], level: float) -> list[Subgroup]:
+    """With Holm's correction over the subgroups of each model."""
+    result = []
+    for model in dict.fromkeys(line.model for line in lines):
+        own = [line for line in lines if line.model == model]
+        if any(line.p_value is None for line in own):
+            result += own
+            continue
+        adjusted = holm(np.array([line.p_value for line in own], dtype=float))
+        result += [
+            replace(line, p_adjusted=float(p), stands_out=bool(p <= level))
+            for line, p in zip(own, adjusted, strict=True)
+        ]
+    order = {id_: i for i, id_ in enumerate((line.label, line.model) for line in lines)}
+    return sorted(result, key=lambda line: order[line.label, line.model])

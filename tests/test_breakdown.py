@@ -1,0 +1,109 @@
+"""Subgroups: their cards, which are miscalibrated beyond chance, and which model is better in each."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import verax as vx
+from cases import forecasts
+
+
+def calibrated(n, seed=0):
+    """Binary forecasts that are calibrated."""
+    rng = np.random.default_rng(seed)
+    q = rng.random(n)
+    return (rng.random(n) < q).astype(int), q, rng
+
+
+def test_each_subgroup_has_its_own_card_and_decomposition():
+    y, p = forecasts(300, 4, ties=False)
+    site = np.array(["a", "b", "c"])[np.arange(300) % 3]
+    found = vx.subgroups(y, p, by=site, ordered=True, bootstrap=20)
+    assert list(found) == ["a", "b", "c"]
+    for label, line in found.items():
+        rows = site == label
+        assert line.card["rps"] == pytest.approx(vx.rps(y[rows], p[rows]))
+        assert line.card["qwk"] == vx.evaluate(y[rows], p[rows], ordered=True)["qwk"]
+        alone = vx.decompose(y[rows], p[rows], rule="rps")
+        assert line.decomposition.miscalibration == pytest.approx(alone.miscalibration)
+
+
+def test_only_what_is_miscalibrated_stands_out():
+    y, q, rng = calibrated(900)
+    site = np.repeat(["one", "two", "three"], 300)
+    wrong = site == "two"
+    y[wrong] = rng.random(300) < q[wrong] ** 2.5
+    found = vx.subgroups(y, q, by=pd.Series(site, name="site"), bootstrap=200)
+    assert [line.label for line in found.flagged] == ["two"]
+    assert found["two"].p_adjusted >= found["two"].p_value
+    text = repr(found)
+    assert text.startswith("verax subgroups by site\nsite")
+    assert text.count("stands out") == 1
+
+
+def test_chance_alone_is_rarely_flagged():
+    flags = 0
+    for seed in range(30):
+        y, q, _ = calibrated(240, seed)
+        flags += bool(vx.subgroups(y, q, by=np.arange(240) % 4, bootstrap=60).flagged)
+    assert flags <= 6
+
+
+def test_several_models_are_compared_in_each_subgroup():
+    y, q, rng = calibrated(600)
+    noisy = np.clip(q + 0.3 * rng.normal(size=600), 0.01, 0.99)
+    site = np.repeat(["north", "south"], 300)
+    models = {"good": q, "noisy": np.where(site == "north", noisy, q)}
+    found = vx.subgroups(y, models, by=site, bootstrap=50)
+    assert set(found) == {(s, m) for s in ("north", "south") for m in models}
+    north = found.comparisons["north"].difference("good", "noisy")
+    rows = site == "north"
+    assert north.difference == pytest.approx(vx.brier(y[rows], q[rows]) - vx.brier(y[rows], noisy[rows]))
+    assert found.comparisons["south"].difference("good", "noisy").difference == 0
+    assert "north: good is best by brier." in repr(found)
+    assert "south: no single best model can be told by brier." in repr(found)
+
+
+def test_labels_classes_and_groups():
+    y, p = forecasts(200, 3, ties=False)
+    names = [10, 20, 30]
+    labels = np.array(names)[y]
+    patients = np.arange(200) // 2
+    found = vx.subgroups(
+        labels, p, by=np.arange(200) // 100, classes=names, rule="rps", groups=patients, bootstrap=20
+    )
+    line = found[0]
+    assert line.card["rps"] == pytest.approx(vx.rps(y[:100], p[:100]))
+    assert line.card.n_groups == 50
+    # Rows that belong together cannot be drawn one by one, so calibration is not tested.
+    assert (line.p_value, line.p_adjusted, line.stands_out) == (None, None, False)
+    text = vx.subgroups(
+        ["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True, bootstrap=5
+    )
+    assert len(text) == 2
+
+
+def test_out():
+    y, q, _ = calibrated(80)
+    found = vx.subgroups(y, q, by=[True, False] * 40, bootstrap=10)
+    assert len(json.loads(json.dumps(found.to_dict()))["subgroups"]) == 2
+    assert found._repr_html_().count("<table>") == 1
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ([0, 1], "`by` must be 80 labels"),
+        ([0] * 79 + [1], r"at least 20 rows to every subgroup; 1 \(1\) have fewer"),
+        ([0.0] * 79 + [np.nan], "`by` must name a group for every row; row 79 holds nan"),
+    ],
+)
+def test_refusals(by, message):
+    y, q, _ = calibrated(80)
+    with pytest.raises(vx.InputError, match=message) as caught:
+        vx.subgroups(y, q, by=by)
+    assert caught.value.argument == "by"
