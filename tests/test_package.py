@@ -57,7 +57,7 @@ errors claims complaints tables arrays clusters outcomes forecasts rowstats _ker
 ragged _listkernels listed vocabulary labelsets logprobs listforms toplists pooling
 _fusion tally rule rules combinators registry _search properties resample decisions scorecard
 measures listcard comparability compat cuts figures curves inspection
-pairs inference traits comparison sequences
+pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
 demo reproduce reproduce.galdran reproduce.resin cli
 """

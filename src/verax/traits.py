@@ -11,7 +11,7 @@ from verax.arrays import to_host, widen
 from verax.forecasts import Forecasts
 
 if TYPE_CHECKING:
-    from verax.comparison import Difference
+    from verax.verdicts import Difference
 
 # The outcome was all but ruled out: where the log score is made.
 _RULED_OUT = 0.01
