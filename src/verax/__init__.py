@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from verax.binning import ece
     from verax.breakdown import Subgroups, subgroups
     from verax.comparability import LengthComparison, compare_lengths
-    from verax.comparison import Comparison, compare
+    from verax.comparison import compare
     from verax.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.decisions import decide, expected_cost, kappa
     from verax.decomposition import Components, Decomposition, decompose
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from verax.scorecard import Scorecard, evaluate
     from verax.sequences import ConfidenceSequence
     from verax.toplists import TopLists
+    from verax.verdicts import Comparison
 
 __version__ = "0.1.0"
 
@@ -122,7 +123,7 @@ __all__ = [
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
     "Certificate": "verax.properties",
-    "Comparison": "verax.comparison",
+    "Comparison": "verax.verdicts",
     "ConfidenceSequence": "verax.sequences",
     "LengthComparison": "verax.comparability",
     "ListCard": "verax.listcard",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.clusters import Groups
-from verax.comparison import Comparison, compare
+from verax.comparison import compare
 from verax.cuts import Rows
 from verax.decisions import CostsLike
 from verax.decomposition import Decomposition, decompose
@@ -20,6 +20,7 @@ from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, evaluate
 from verax.tables import Cells, html_table, text_table
+from verax.verdicts import Comparison
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

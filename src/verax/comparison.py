@@ -16,7 +16,7 @@ from verax.forecasts import Forecasts
 from verax.inference import Estimate, Method, Units, bootstrap_means, bootstrap_p, holm, permutation_p
 from verax.pairs import PairedTally, all_pairs
 from verax.registry import as_rules, name_of
-from verax.resample import percentile_interval
+from verax.resample import check_confidence, check_replicates, percentile_interval
 from verax.rowstats import Rows, pair
 from verax.rule import Rule, losses_of
 from verax.traits import Traits
@@ -105,12 +105,8 @@ def _check(forecasts: Mapping[str, object], method: str, confidence: float, boot
         raise InputError("`forecasts` must name at least two models: {name: p, ...}.", argument="forecasts")
     if method not in ("moments", "bootstrap", "permutation"):
         raise RuleError(f"`method` must be 'moments', 'bootstrap' or 'permutation', not {method!r}.")
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
-    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 100:
-        raise InputError(
-            f"`bootstrap` must be at least 100 replicates, not {bootstrap!r}.", argument="bootstrap"
-        )
+    check_confidence(confidence)
+    check_replicates(bootstrap, least=100)
 
 
 # ---- rows that are paired ----------------------------------------------------------------------

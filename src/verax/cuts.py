@@ -21,7 +21,7 @@ from verax.decisions import CostsLike, CountMetric, Normalization, cheapest, cou
 from verax.errors import InputError, RuleError
 from verax.forecasts import Forecasts
 from verax.registry import name_of
-from verax.resample import multiplicities
+from verax.resample import check_confidence, check_replicates, multiplicities
 from verax.rule import Rule, losses_of
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -99,14 +99,8 @@ class Options:
             raise RuleError(f"`area` must be 'mean' or 'steps', not {area!r}.")
         if undefined not in ("nan", "one", "zero", "omit"):
             raise RuleError(f"`undefined` must be 'nan', 'one', 'zero' or 'omit', not {undefined!r}.")
-        if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0 or bootstrap == 1:
-            raise InputError(
-                f"`bootstrap` must be 0 or at least 2 replicates, not {bootstrap!r}.", argument="bootstrap"
-            )
-        if not 0 < confidence < 1:
-            raise InputError(
-                f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence"
-            )
+        check_replicates(bootstrap, least=2, or_none=True)
+        check_confidence(confidence)
         self.area, self.undefined = area, undefined
         self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
         self.sees_outcome = sees_outcome

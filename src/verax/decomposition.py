@@ -19,7 +19,7 @@ from verax.errors import InputError
 from verax.events import Event, events, split
 from verax.forecasts import Forecasts
 from verax.registry import parse
-from verax.resample import percentile_interval
+from verax.resample import check_confidence, check_replicates, percentile_interval
 from verax.rule import Rule
 from verax.scorecard import Resampling
 from verax.tables import Cells, html_table, text_table
@@ -85,13 +85,9 @@ def decompose(
     y <= dry  0.1867          0.0200          0.0833       0.2500
     score = miscalibration - discrimination + uncertainty; rps is the mean over the thresholds.
     """
-    rule = parse(rule) if isinstance(rule, str) else rule
-    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
-        raise InputError(
-            f"`bootstrap` must be a number of replicates, not {bootstrap!r}.", argument="bootstrap"
-        )
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
+    rule = parse(rule)
+    check_replicates(bootstrap, least=2, or_none=True)
+    check_confidence(confidence)
     forecasts = Forecasts(
         y,
         p,

@@ -13,11 +13,10 @@ import numpy as np
 
 from verax.cuts import Rows
 from verax.decomposition import Components
-from verax.errors import InputError
 from verax.events import Event, events, recalibrate, split
 from verax.forecasts import Forecasts
 from verax.registry import brier, rps
-from verax.resample import percentile_interval
+from verax.resample import check_confidence, check_replicates, percentile_interval
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -73,10 +72,8 @@ def reliability(
     >>> round(curve.components.miscalibration, 4)
     0.02
     """
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 0:
-        raise InputError(f"`resamples` must be a number of draws, not {resamples!r}.", argument="resamples")
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
+    check_replicates(resamples, least=2, or_none=True, argument="resamples")
+    check_confidence(confidence)
     forecasts = Forecasts(
         y, p, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=ordered
     )

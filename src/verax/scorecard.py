@@ -15,7 +15,7 @@ from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, MissingPackageError, VeraxError
 from verax.forecasts import Forecasts
 from verax.registry import RULES, as_rules, name_of, parse
-from verax.resample import percentile_interval, resampled_counts
+from verax.resample import check_confidence, check_replicates, percentile_interval, resampled_counts
 from verax.rowstats import pair
 from verax.rule import Rule
 from verax.tables import html_table, text_table
@@ -66,12 +66,8 @@ def evaluate(
     >>> round(card["rps"], 4), card.accuracy, card["qwk"]
     (0.105, 1.0, 1.0)
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
-    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 2:
-        raise InputError(
-            f"`bootstrap` must be at least 2 replicates, not {bootstrap!r}.", argument="bootstrap"
-        )
+    check_confidence(confidence)
+    check_replicates(bootstrap, least=2)
     chosen = _choose(rules, ordered)
     forecasts = pair(
         y,

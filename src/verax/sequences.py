@@ -15,6 +15,7 @@ import numpy as np
 from verax.errors import InputError, RuleError
 from verax.forecasts import Forecasts
 from verax.registry import name_of, parse
+from verax.resample import check_confidence
 from verax.rule import Rule
 
 
@@ -59,10 +60,7 @@ class ConfidenceSequence:
         self.rule = parse(rule)
         if not self.rule.properties.bounded.at(n_classes):
             raise RuleError(f"{name_of(self.rule)} has no upper bound, and the theorem needs one.")
-        if not 0 < confidence < 1:
-            raise InputError(
-                f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence"
-            )
+        check_confidence(confidence)
         self.n_classes = n_classes
         self.confidence = confidence
         low, high = self.rule.bounds(n_classes)
