@@ -57,7 +57,7 @@ def test_cards_and_refusals(make):
         assert card[name] == pytest.approx(expected[name], rel=tolerance)
     np.testing.assert_allclose(card.confusion, expected.confusion, rtol=tolerance)
     p[17] *= 0.5
-    with pytest.raises(vx.InputError, match=r"row 17 sums to 0\.5"):
+    with pytest.raises(vx.InputError, match=r"row 17 sums to 0\.(5|4999)"):
         vx.brier(make(y), make(p))
 
 
