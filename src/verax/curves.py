@@ -186,21 +186,15 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules = as_rules(rule)
-    metrics = _listed(metric)
-    measured = [m for m in metrics if isinstance(m, Rule)]
-    ordinal = any(r.ordinal for r in [*rules, *measured]) or "qwk" in metrics
-    forecasts = Forecasts(
-        y,
-        p,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        normalize=normalize,
-        logits=logits,
-        ordered=ordinal,
-    )
-    rows = Rows.of(forecasts, list(dict.fromkeys([*rules, *measured])), decision_costs)
+    rules, metrics = as_rules(rule), _listed(metric)
+    shared = {
+        "classes": classes,
+        "weights": weights,
+        "groups": groups,
+        "normalize": normalize,
+        "logits": logits,
+    }
+    rows = _rows(y, p, rules, metrics, decision_costs, shared)
     keys = {name_of(r): rows.losses[r] for r in rules}
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True)
     return _curves(rows, keys, metrics, (costs, cost_scale), options, isinstance(rule, (Rule, str)))
@@ -246,19 +240,14 @@ def selective(
     [0.75, 1.0, 1.0]
     """
     metrics = _listed(metric)
-    measured = [m for m in metrics if isinstance(m, Rule)]
-    ordinal = any(r.ordinal for r in measured) or "qwk" in metrics
-    forecasts = Forecasts(
-        y,
-        p,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        normalize=normalize,
-        logits=logits,
-        ordered=ordinal,
-    )
-    rows = Rows.of(forecasts, measured, decision_costs)
+    shared = {
+        "classes": classes,
+        "weights": weights,
+        "groups": groups,
+        "normalize": normalize,
+        "logits": logits,
+    }
+    rows = _rows(y, p, [], metrics, decision_costs, shared)
     keys = {}
     for key in _listed(by):
         if key == "max_probability":
@@ -270,6 +259,20 @@ def selective(
             keys[f"expected {name_of(expects)}"] = expects.entropy(rows.p)
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False)
     return _curves(rows, keys, metrics, (costs, cost_scale), options, isinstance(by, (Rule, str)))
+
+
+def _rows(
+    y: object,
+    p: object,
+    rules: list[Rule],
+    metrics: list[Metric],
+    decision_costs: CostsLike | None,
+    shared: dict[str, Any],
+) -> Rows:
+    """All rows, with their losses by the rules that rank and that measure."""
+    used = list(dict.fromkeys([*rules, *(m for m in metrics if isinstance(m, Rule))]))
+    ordered = any(r.ordinal for r in used) or "qwk" in metrics
+    return Rows.of(Forecasts(y, p, ordered=ordered, **shared), used, decision_costs)
 
 
 def _listed(value: Any) -> list[Any]:

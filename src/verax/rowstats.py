@@ -8,6 +8,7 @@ calls, where it lives. Both validate on the way and fill the same `RowStats`. Th
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -245,7 +246,7 @@ def n_cores() -> int:
         return os.cpu_count() or 1
 
 
-class Reduction:
+class Reduction(ABC):
     """Blocks of rows through a kernel, into buffers that are used again and again."""
 
     def __init__(self, n_classes: int, block: int, needs: frozenset[str]) -> None:
@@ -255,9 +256,9 @@ class Reduction:
         self._n_classes = n_classes
         self._stats: RowStats | None = None
 
+    @abstractmethod
     def __call__(self, batch: Any) -> tuple[RowStats, int]:
         """The statistics of a block, and how many of its rows are invalid."""
-        raise NotImplementedError
 
     def _views(self, n: int) -> RowStats:
         if self._stats is None or len(self._stats.decision) != n:
