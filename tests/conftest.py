@@ -1,10 +1,14 @@
-"""Fixtures for all test modules."""
+"""Fixtures and settings for all test modules."""
 
 from __future__ import annotations
 
 import pytest
-
 from cases import RULES
+from hypothesis import settings
+
+# The same examples everywhere, however slow the machine: a first example may have to compile.
+settings.register_profile("verax", deadline=None, derandomize=True)
+settings.load_profile("verax")
 
 
 @pytest.fixture(params=RULES, ids=repr)
