@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cases import RULES
 from hypothesis import settings
+
+from cases import RULES
 
 # The same examples everywhere, however slow the machine: a first example may have to compile.
 settings.register_profile("verax", deadline=None, derandomize=True)
