@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -137,7 +138,7 @@ def test_the_compiled_path_agrees(rule):
     k = 5
     y, p = forecasts(COMPILED_FROM // k + 1001, k)
     w = np.random.default_rng(4).exponential(size=len(y))
-    assert_close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-300)  # noqa: E731
+    assert_close = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-300)
     block = slice(0, 5000)
     assert_close(rule.samples(y, p)[block], rule.samples(y[block], p[block]))
     total = 0.0

@@ -118,7 +118,7 @@ class Rule(ABC):
 
     # ---- under a known truth ---------------------------------------------------------------
 
-    def by_outcome(self, p: object) -> Array:
+    def by_outcome(self, p: Any) -> Array:
         """What each forecast would lose for each class that might happen: (..., K) like `p`.
 
         >>> import verax as vx
@@ -127,7 +127,7 @@ class Rule(ABC):
         """
         with_class = getattr(p, "with_class", None)
         if with_class is not None:
-            k, xp, single = int(p.n_classes), np, False  # type: ignore[attr-defined]
+            k, xp, single = int(p.n_classes), np, False
         else:
             rows, single = _distributions(p, "p")
             xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
