@@ -59,7 +59,8 @@ _fusion tally rule rules combinators registry _search properties resample decisi
 measures listcard comparability compat cuts figures curves inspection
 pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
-demo reproduce reproduce.galdran reproduce.resin cli
+demo reproduce reproduce.galdran reproduce.resin
+cli.frame cli.output cli.reproduce cli.toplist cli
 """
 
 

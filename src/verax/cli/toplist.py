@@ -1,0 +1,41 @@
+"""`verax toplist`: files of top lists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verax.cli.frame import app
+from verax.cli.output import Json
+
+
+@app.command()
+def toplist(
+    file: Annotated[
+        Path, typer.Argument(help="JSON Lines, a record a line, with log-probabilities of tokens.")
+    ],
+    classes: Annotated[int, typer.Option(help="The number of classes: the size of the vocabulary.")],
+    outcome: Annotated[
+        str, typer.Option(help="The field that holds what happened; dots lead into nested fields.")
+    ] = "outcome",
+    position: Annotated[int, typer.Option(help="Which generated token to score, counted from 0.")] = 0,
+    length: Annotated[
+        int | None, typer.Option("-k", "--length", help="Score only the first so many.")
+    ] = None,
+    invalid_penalty: Annotated[float, typer.Option(help="What an invalid list costs.")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`)."""
+    from verax.listcard import padded_rules
+    from verax.logprobs import read_records
+    from verax.scorecard import evaluate
+    from verax.toplists import LOGPROB_TOLERANCE, TopLists
+
+    rows, outcomes = read_records(file, outcome, position)
+    lists = TopLists.from_dicts(rows, n_classes=classes, tolerance=LOGPROB_TOLERANCE)
+    lists = lists if length is None else lists.truncate(length)
+    card = evaluate(outcomes, lists, rules=padded_rules(invalid_penalty))
+    typer.echo(json.dumps(card.to_dict(), indent=2) if as_json else str(card))
