@@ -76,7 +76,8 @@ def imports(module):
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and id(node) not in skipped:
             for alias in node.names:
-                yield f"verax.{alias.name}" if node.module == "verax" else node.module
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
 
 
 def test_imports_point_downward():
