@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from scipy.special import log_softmax
 
 import verax as vx
 from cases import NAMESPACES, RULES, forecasts
@@ -111,6 +112,33 @@ def test_a_single_column_is_the_probability_of_class_1():
     assert vx.brier(y == 1, pd.Series(p[:, 1])) == pytest.approx(vx.brier(y, p), rel=1e-12)
     text = np.array(["no", "yes"])[y]
     assert vx.brier(text, p[:, 1], classes=["no", "yes"]) == pytest.approx(vx.brier(y, p), rel=1e-12)
+
+
+@pytest.mark.parametrize("rows", [40, 200_000], ids=["array calls", "compiled"])
+def test_logits_far_apart_have_finite_logarithms(rows):
+    y = np.resize([0, 1, 2, 0], rows)
+    far = [[0.0, 5000.0, -9000.0], [-720.0, 0.0, 3.0], [10.0, -800.0, 0.0], [1.0, 2.0, 3.0]]
+    z = np.resize(far, (rows, 3))
+    log_p = log_softmax(z, axis=1)
+    below = np.stack([log_p[:, 0], np.logaddexp(log_p[:, 0], log_p[:, 1])])
+    above = np.stack([np.logaddexp(log_p[:, 1], log_p[:, 2]), log_p[:, 2]])
+    ranked = -np.where(y <= np.array([[0], [1]]), below, above).mean(axis=0)
+    card = vx.evaluate(y, z, logits=True, rules=["log", "ranked_log", "rps"])
+    assert card["log"] == pytest.approx(-log_p[np.arange(rows), y].mean(), rel=1e-13)
+    assert card["ranked_log"] == pytest.approx(ranked.mean(), rel=1e-13)
+    assert card.n_zero_probability == 0
+    assert vx.log_score.samples(y, z, logits=True)[0] == 5000.0
+    z[-1, y[-1]] = -np.inf
+    card = vx.evaluate(y, z, logits=True, rules=["log"])
+    assert (card["log"], card.zero_probability_rows) == (np.inf, (rows - 1,))
+
+
+@pytest.mark.parametrize("rule", [vx.log_score, vx.ranked_log, vx.pll])
+def test_gradients_survive_logits_far_apart(rule):
+    z = torch.tensor([[0.0, 2000.0, -3000.0]], dtype=torch.float64, requires_grad=True)
+    rule.samples([0], z, logits=True).sum().backward()
+    scale = 2 if rule is vx.ranked_log else 1
+    assert (scale * z.grad).tolist() == [[-1.0, 1.0, 0.0]]
 
 
 def test_normalize_and_logits():

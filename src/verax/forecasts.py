@@ -28,7 +28,10 @@ from verax.outcomes import Outcomes, check_classes
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive rows in standard form: (n, K) probabilities, positions, float weights or None."""
+    """Consecutive rows in standard form: (n, K) probabilities, positions, float weights or None.
+
+    Where probabilities come from `logits`, these come along: their logarithms do not underflow.
+    """
 
     p: Array
     y: Array
@@ -38,6 +41,7 @@ class Batch:
     n_classes: int
     tolerance: float
     xp: Namespace
+    logits: Array | None = None
 
 
 class Forecasts:
@@ -135,8 +139,9 @@ class Forecasts:
 
     def batch(self, start: int, stop: int) -> Batch:
         """Rows `start` to `stop` in standard form. Invalid values pass through as they are."""
+        logits = self._logits_of(start, stop) if self._logits else None
         return Batch(
-            p=self._probabilities(start, stop),
+            p=self._probabilities(start, stop) if logits is None else softmax(logits, self.xp),
             y=self.outcomes.positions(start, stop),
             weights=None if self.weights is None else widen(move_like(self.weights[start:stop], self._p)),
             groups=None if self.groups is None else self.groups.codes[start:stop],
@@ -144,6 +149,7 @@ class Forecasts:
             n_classes=self.n_classes,
             tolerance=self.tolerance,
             xp=self.xp,
+            logits=logits,
         )
 
     def batches(self, rows: int) -> Iterator[Batch]:
@@ -153,16 +159,17 @@ class Forecasts:
 
     def _probabilities(self, start: int, stop: int) -> Array:
         p = self._p[start:stop, ...]
-        plain = not (self._binary_column or self._logits or self._normalize)
+        plain = not (self._binary_column or self._normalize)
         if plain and self.xp is np and p.dtype in (np.float64, np.float32) and p.dtype.isnative:
             return p
         p = widen(p)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            if self._logits:
-                p = self.xp.stack([self.xp.zeros_like(p), p], axis=1) if self._binary_column else p
-                return _softmax(p, self.xp)
             p = self.xp.stack([1 - p, p], axis=1) if self._binary_column else p
             return p / self.xp.sum(p, axis=1, keepdims=True) if self._normalize else p
+
+    def _logits_of(self, start: int, stop: int) -> Array:
+        z = widen(self._p[start:stop, ...])
+        return self.xp.stack([self.xp.zeros_like(z), z], axis=1) if self._binary_column else z
 
     def check(self) -> None:
         """Read every row and raise the error that names the first invalid ones, if there are any."""
@@ -282,6 +289,15 @@ def _align_columns(p: Array, columns: tuple[Any, ...], names: tuple[Hashable, ..
     return p[:, [columns.index(name) for name in wanted]]
 
 
-def _softmax(z: Array, xp: Namespace) -> Array:
-    e = xp.exp(z - xp.max(z, axis=1, keepdims=True))
-    return e / xp.sum(e, axis=1, keepdims=True)
+def softmax(z: Array, xp: Namespace) -> Array:
+    """The probabilities of rows of logits."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        e = xp.exp(z - xp.max(z, axis=1, keepdims=True))
+        return e / xp.sum(e, axis=1, keepdims=True)
+
+
+def log_softmax(z: Array, xp: Namespace) -> Array:
+    """The logarithms of the probabilities of rows of logits, however small these are."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        z = z - xp.max(z, axis=1, keepdims=True)
+        return z - xp.log(xp.sum(xp.exp(z), axis=1, keepdims=True))

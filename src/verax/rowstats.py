@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, singledispatch
+from itertools import accumulate
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +22,7 @@ import numpy as np
 from verax.arrays import Array, Namespace, device_of, to_index, widen
 from verax.clusters import Groups
 from verax.errors import RuleError
-from verax.forecasts import Batch, Forecasts
+from verax.forecasts import Batch, Forecasts, log_softmax
 
 # The statistics, in the order of the kernels' rows: those of dense rows, then those of top lists only.
 DENSE_STATS = ("p_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest", "invalid")
@@ -33,9 +34,12 @@ COMPILED_FROM = 2**19
 _NUMPY_ELEMENTS = 2**16
 _DEVICE_ELEMENTS = 2**24
 _CHUNK_BLOCKS = 16
+# Below this, probabilities made of logits begin to lose digits, and the logits are asked instead.
+_TINY = 2.0**-1000
 
 _MODE = frozenset({"hit", "hit_lowest", "decision"})
 _CDF = frozenset({"cdf_l2", "cdf_l1", "cdf_log"})
+_LOGS = frozenset({"log_true", "cdf_log"})
 
 
 class Formula(Protocol):
@@ -54,6 +58,7 @@ class RowStats:
     Attributes
     ----------
     p_true : probability of the outcome.
+    log_true : its logarithm, exact also where logits make a probability too small for a number.
     rest_sq : sum of the squared probabilities of all other classes.
     cdf_l2, cdf_l1 : sums over the K-1 thresholds of the squared and absolute cumulative error.
     cdf_log : sum over the thresholds of minus the log probability of the side the outcome is on.
@@ -83,8 +88,18 @@ class RowStats:
     unaccounted: Array = None
     above: Array = None
     tied: Array = None
+    log_p: Array = None
     buffer: np.ndarray[Any, Any] | None = None
     _losses: dict[Formula, Array] = field(default_factory=dict)
+
+    @property
+    def log_true(self) -> Array:
+        return self.xp.log(self.p_true) if self.log_p is None else self.log_p
+
+    @property
+    def impossible(self) -> Array:
+        """Whether the outcome had been given probability zero."""
+        return self.p_true == 0 if self.log_p is None else self.log_p == -self.xp.inf
 
     def loss(self, rule: Formula) -> Array:
         """The losses of `rule` on these rows, computed once however many rules build on it."""
@@ -286,7 +301,10 @@ class _DenseReduction(Reduction):
         # One type for the compiler, whether or not the caller's arrays are writeable.
         p.flags.writeable = y.flags.writeable = False
         n_bad = self._kernel(p, y, self._tolerance, self._buffer, self._decision)
-        return self._views(len(y)), n_bad
+        stats = self._views(len(y))
+        if batch.logits is not None and n_bad == 0 and stats.p_true.min() < _TINY:
+            return compute(batch, self._needs), 0
+        return stats, n_bad
 
 
 @singledispatch
@@ -319,6 +337,9 @@ def compute(batch: Any, needs: Collection[str]) -> RowStats:
     columns = to_index(xp.arange(batch.n_classes, device=device_of(p)))[None, :]
     y = batch.y[:, None]
     stats = RowStats(xp, batch.n_classes, p_true=xp.take_along_axis(p, y, axis=1)[:, 0])
+    log_p = None if batch.logits is None or not _LOGS & set(needs) else log_softmax(batch.logits, xp)
+    if log_p is not None:
+        stats.log_p = xp.take_along_axis(log_p, y, axis=1)[:, 0]
     if "rest_sq" in needs:
         rest = xp.where(columns == y, xp.zeros_like(p), p)
         stats.rest_sq = xp.sum(rest * rest, axis=1)
@@ -327,7 +348,7 @@ def compute(batch: Any, needs: Collection[str]) -> RowStats:
     if "invalid" in needs:
         stats.invalid = xp.zeros_like(stats.p_true)
     if _CDF & set(needs):
-        _add_cumulative(stats, p, columns[:, :-1] >= y, needs)
+        _add_cumulative(stats, p, log_p, columns[:, :-1] >= y, needs)
     return stats
 
 
@@ -341,7 +362,9 @@ def _add_modes(stats: RowStats, p: Array, columns: Array, y: Array) -> None:
     stats.hit_lowest = xp.astype(stats.decision == y, p.dtype)
 
 
-def _add_cumulative(stats: RowStats, p: Array, at_or_above: Array, needs: Collection[str]) -> None:
+def _add_cumulative(
+    stats: RowStats, p: Array, log_p: Array | None, at_or_above: Array, needs: Collection[str]
+) -> None:
     # A tail sum instead of 1 - P keeps all digits of forecasts that are nearly certain.
     xp = stats.xp
     below = xp.cumulative_sum(p, axis=1)[:, :-1]
@@ -352,4 +375,16 @@ def _add_cumulative(stats: RowStats, p: Array, at_or_above: Array, needs: Collec
         stats.cdf_l2 = xp.sum(error * error, axis=1)
     if "cdf_log" in needs:
         with np.errstate(divide="ignore"):
-            stats.cdf_log = xp.sum(-xp.log(xp.where(at_or_above, below, above)), axis=1)
+            if log_p is None:
+                log_below, log_above = xp.log(below), xp.log(above)
+            else:
+                log_below, log_above = _log_tails(log_p, xp)
+        stats.cdf_log = xp.sum(-xp.where(at_or_above, log_below, log_above), axis=1)
+
+
+def _log_tails(log_p: Array, xp: Namespace) -> tuple[Array, Array]:
+    """The logarithms of the probabilities at or below, and above, each of the K-1 thresholds."""
+    columns = [log_p[:, j] for j in range(log_p.shape[1])]
+    below = list(accumulate(columns[:-1], xp.logaddexp))
+    above = list(accumulate(columns[:0:-1], xp.logaddexp))[::-1]
+    return xp.stack(below, axis=1), xp.stack(above, axis=1)

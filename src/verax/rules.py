@@ -102,7 +102,7 @@ class Log(Rule):
     name = "log"
     summary = "minus the log probability of the outcome"
     reference = "doi:10.1111/j.2517-6161.1952.tb00104.x"
-    needs = frozenset[str]()
+    needs = frozenset({"log_true"})
 
     def __post_init__(self) -> None:
         if not (isinstance(self.base, (int, float)) and self.base > 1 and math.isfinite(self.base)):
@@ -130,8 +130,8 @@ class Log(Rule):
         return nats if self.base == math.e else nats / math.log(self.base)
 
     def formula(self, stats: RowStats) -> Array:
-        p = stats.p_true if self.clip is None else stats.xp.maximum(stats.p_true, self.clip)
-        nats = -stats.xp.log(p)
+        clipped = self.clip is not None
+        nats = -(stats.xp.log(stats.xp.maximum(stats.p_true, self.clip)) if clipped else stats.log_true)
         return nats if self.base == math.e else nats * (1 / math.log(self.base))
 
     def bounds(self, n_classes: int) -> tuple[float, float]:

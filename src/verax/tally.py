@@ -307,7 +307,7 @@ class _Visitor:
 
     def _count(self, counts: Counts, stats: RowStats, batch: RowBatch) -> None:
         if not self._decisions or not self._count_decisions(counts, stats, batch):
-            zero = stats.p_true == 0
+            zero = stats.impossible
             zero = zero if batch.weights is None else zero & (batch.weights > 0)
             if bool(batch.xp.any(zero)):
                 counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
