@@ -84,3 +84,20 @@ def test_bad_input_is_one_line(tmp_path):
         "Pass normalize=True to rescale.\n"
     )
     assert verax("reproduce", "nobody").stderr.startswith("verax: There is no paper called 'nobody'")
+
+
+def test_certify():
+    result = verax("certify", "sa_rps", "penalized(brier)", "--json")
+    assert result.returncode == 0, result.stderr
+    first, second = json.loads(result.stdout)["certificates"]
+    assert first == vx.certify(vx.sa_rps, n_classes=3).to_dict()
+    assert (second["rule"], second["findings"]["superior"]["holds"]) == ("pbs", True)
+    assert "11/54" in verax("certify", "sa_rps").stdout
+    for arguments, complaint in (
+        (["briar"], "There is no rule called 'briar'. Did you mean 'brier'?"),
+        (["rps", "-k", 20], "`n_classes` must be a whole number from 2 to 8, not 20"),
+    ):
+        result = verax("certify", *arguments)
+        assert result.returncode == 2
+        assert complaint in result.stderr
+        assert result.stderr.count("\n") == 1

@@ -60,7 +60,7 @@ measures listcard comparability compat cuts figures curves inspection
 pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
 demo reproduce reproduce.galdran reproduce.resin
-cli.frame cli.output cli.reproduce cli.toplist cli
+cli.frame cli.output cli.certify cli.reproduce cli.toplist cli
 """
 
 

@@ -1,0 +1,44 @@
+"""`verax certify`: what a rule promises, decided by a search for counterexamples."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from verax.cli.frame import app
+from verax.cli.output import Json, show
+from verax.properties import MOST_CLASSES, Certificate
+
+
+@app.command(
+    epilog="Examples: `verax certify sa_rps`, `verax certify 'penalized(brier)' rps --n-classes 4 --json`"
+)
+def certify(
+    rules: Annotated[
+        list[str], typer.Argument(metavar="RULE", help="Rules by name, such as brier or 'penalized(rps)'.")
+    ],
+    n_classes: Annotated[
+        int, typer.Option("--n-classes", "-k", help=f"For how many classes, 2 to {MOST_CLASSES}.")
+    ] = 3,
+    as_json: Json = False,
+) -> None:
+    """Search for counterexamples to what a rule promises: that it is proper, local, superior and so on."""
+    from verax.properties import certify as search
+    from verax.registry import as_rules
+
+    found = [search(rule, n_classes=n_classes) for rule in as_rules(rules)]
+    show({"certificates": [c.to_dict() for c in found]}, [_table(c) for c in found], as_json=as_json)
+
+
+def _table(certificate: Certificate) -> Table:
+    title = f"{certificate.rule}, {certificate.n_classes} classes"
+    caption = "\n".join(["yes: no counterexample was found", *certificate.notes])
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    for name in ("property", "holds", "counterexample"):
+        table.add_column(name)
+    for name, finding in certificate.findings.items():
+        counterexample = "" if finding.counterexample is None else str(finding.counterexample)
+        table.add_row(name.replace("_", " "), "yes" if finding.holds else "no", counterexample)
+    return table
