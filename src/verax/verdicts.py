@@ -118,14 +118,14 @@ class Comparison:
         rows = []
         for m in self.models[rule]:
             row = [str(m.rank), m.name, f"{m.mean:.5f}", _span(m.interval), m.letters]
-            row += [_signed(m.skill, 4, f" ({_span(m.skill_interval, 4)})")] if skilled else []
+            row += [_signed(m.skill, f" ({_span(m.skill_interval, 4)})", 4)] if skilled else []
             rows.append(row)
         return [header, *rows]
 
     def _pairs(self, rule: str) -> list[list[str]]:
         header = ["a - b", "difference", f"{100 * self.confidence:g}% interval", "p", "p (Holm)"]
         rows = [
-            [f"{d.a} - {d.b}", _signed(d.difference, 6), _span(d.interval, 6), _p(d.p_value), _p(d.p_adjusted)]
+            [f"{d.a} - {d.b}", _signed(d.difference), _span(d.interval, 6), _p(d.p_value), _p(d.p_adjusted)]
             for d in self.differences[rule]
         ]
         return [header, *rows]
@@ -154,7 +154,7 @@ def _span(interval: tuple[float, float], digits: int = 5) -> str:
     return "" if math.isnan(interval[0]) else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
 
 
-def _signed(value: float, digits: int, interval: str = "") -> str:
+def _signed(value: float, interval: str = "", digits: int = 6) -> str:
     return "undefined" if math.isnan(value) else f"{value:+.{digits}f}{interval}"
 
 
