@@ -14,6 +14,8 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 import verax as vx
 from cases import forecasts, number
+from verax.curves import doubt, draw
+from verax.cuts import Options
 from verax.resample import multiplicities
 
 VECTORS = [
@@ -280,3 +282,22 @@ def test_figures(rules, tmp_path):
     with pytest.raises(vx.RuleError, match="Several metrics need several axes"):
         both.plot(panels[0])
     mpl.pyplot.close(panels[0].figure)
+
+
+@pytest.mark.parametrize("extra", [{}, {"weights": True}, {"groups": True}], ids=str)
+def test_rows_in_parts_make_the_curves_of_all(extra):
+    y, p = forecasts(300, 3)
+    rng = np.random.default_rng(1)
+    columns = {"weights": rng.integers(1, 4, 300), "groups": rng.integers(0, 40, 300)}
+    columns = {name: columns[name] for name in extra}
+    whole = vx.retention(y, p, rule=["rps", "brier"], metric=["qwk", vx.brier], bootstrap=20, **columns)
+    parts = [
+        vx.Forecasts(y[a:b], p[a:b], **{name: column[a:b] for name, column in columns.items()})
+        for a, b in ((0, 11), (11, 200), (200, 300))
+    ]
+    options = Options(None, "mean", "nan", 20, 0, 0.95, sees_outcome=True)
+    curves = draw(parts, [vx.rps, vx.brier], ["qwk", vx.brier], options)
+    assert curves.to_dict() == whole.to_dict()
+    options = Options(None, "mean", "nan", 0, 0, 0.95, sees_outcome=False)
+    doubtful = draw(parts, [doubt("entropy")], ["accuracy"], options)["entropy"]
+    assert doubtful.to_dict() == vx.selective(y, p, by="entropy", weights=columns.get("weights")).to_dict()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import verax as vx
 from cases import forecasts
+from verax.inspection import find, ranking
 
 NAMES = ["none", "mild", "severe"]
 
@@ -81,3 +83,14 @@ def test_ties_keep_the_order_of_the_rows():
 def test_refusals(options, message):
     with pytest.raises(vx.VeraxError, match=message):
         vx.worst([0, 1], [[0.0, 1.0], [0.5, 0.5]], **{"rule": "log", **options})
+
+
+def test_rows_in_parts_are_ranked_as_one():
+    y, p = forecasts(300, 3)
+    ids = [f"row {i}" for i in range(300)]
+    rules = ranking("rps")
+    cuts = [0, 7, 150, 300]
+    parts = [(vx.Forecasts(y[a:b], p[a:b]), ids[a:b]) for a, b in pairwise(cuts)]
+    assert find(parts, rules, 20) == vx.worst(y, p, rule="rps", n=20, ids=ids)
+    without = [(part, None) for part, _ in parts]
+    assert find(without, rules, 20) == vx.worst(y, p, rule="rps", n=20)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -121,6 +121,10 @@ class RetentionCurves(Mapping[Any, RetentionCurve]):
         """All curves as plain Python values."""
         return [curve.to_dict() for curve in self._curves.values()]
 
+    def simplified(self) -> RetentionCurve | RetentionCurves:
+        """The curve itself where there is only one."""
+        return next(iter(self.values())) if len(self) == 1 else self
+
     def plot(self, ax: Any = None) -> Any:
         """Draw all curves with their bands; returns the matplotlib axes."""
         from verax.figures import draw_retention
@@ -187,17 +191,19 @@ def retention(
     ([0.8, 1.0, 1.0], 0.95)
     """
     rules, metrics = as_rules(rule), _listed(metric)
-    shared = {
-        "classes": classes,
-        "weights": weights,
-        "groups": groups,
-        "normalize": normalize,
-        "logits": logits,
-    }
-    rows = _rows(y, p, rules, metrics, decision_costs, shared)
-    keys = {name_of(r): rows.losses[r] for r in rules}
+    rows = Forecasts(
+        y,
+        p,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        normalize=normalize,
+        logits=logits,
+        ordered=needs_order(rules, metrics),
+    )
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True)
-    return _curves(rows, keys, metrics, (costs, cost_scale), options, isinstance(rule, (Rule, str)))
+    curves = draw([rows], rules, metrics, options, (costs, cost_scale), decision_costs)
+    return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
 
 def selective(
@@ -240,56 +246,67 @@ def selective(
     [0.75, 1.0, 1.0]
     """
     metrics = _listed(metric)
-    shared = {
-        "classes": classes,
-        "weights": weights,
-        "groups": groups,
-        "normalize": normalize,
-        "logits": logits,
-    }
-    rows = _rows(y, p, [], metrics, decision_costs, shared)
-    keys = {}
-    for key in _listed(by):
-        if key == "max_probability":
-            keys["max_probability"] = 1 - rows.p.max(axis=1)
-        elif key == "entropy":
-            keys["entropy"] = parse("log").entropy(rows.p)
-        else:
-            expects = parse(key)
-            keys[f"expected {name_of(expects)}"] = expects.entropy(rows.p)
+    rows = Forecasts(
+        y,
+        p,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        normalize=normalize,
+        logits=logits,
+        ordered=needs_order([], metrics),
+    )
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False)
-    return _curves(rows, keys, metrics, (costs, cost_scale), options, isinstance(by, (Rule, str)))
-
-
-def _rows(
-    y: object,
-    p: object,
-    rules: list[Rule],
-    metrics: list[Metric],
-    decision_costs: CostsLike | None,
-    shared: dict[str, Any],
-) -> Rows:
-    """All rows, with their losses by the rules that rank and that measure."""
-    used = list(dict.fromkeys([*rules, *(m for m in metrics if isinstance(m, Rule))]))
-    ordered = any(r.ordinal for r in used) or "qwk" in metrics
-    return Rows.of(Forecasts(y, p, ordered=ordered, **shared), used, decision_costs)
+    curves = draw(
+        [rows], [doubt(key) for key in _listed(by)], metrics, options, (costs, cost_scale), decision_costs
+    )
+    return curves.simplified() if isinstance(by, (Rule, str)) else curves
 
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _curves(
-    rows: Rows,
-    keys: dict[str, Floats],
-    metrics: list[Metric],
-    costs: tuple[CostsLike, Normalization],
+# ---- what both come to -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """How doubtful forecasts look before anything is known of the outcome."""
+
+    name: str
+    of: Callable[[Floats], Floats]
+
+
+def doubt(by: Rule | str) -> Doubt:
+    """Doubt by the highest probability, by entropy, or by the loss that a rule's forecast itself expects."""
+    if by == "max_probability":
+        return Doubt("max_probability", lambda p: 1 - p.max(axis=1))
+    if by == "entropy":
+        return Doubt("entropy", parse("log").entropy)
+    rule = parse(by)
+    return Doubt(f"expected {name_of(rule)}", rule.entropy)
+
+
+def needs_order(rules: Sequence[Rule], metrics: Sequence[Metric]) -> bool:
+    """Whether any of the rules and metrics knows an order of the classes."""
+    measured = [m for m in metrics if isinstance(m, Rule)]
+    return any(r.ordinal for r in [*rules, *measured]) or "qwk" in metrics
+
+
+def draw(
+    parts: Iterable[Forecasts],
+    keys: Sequence[Rule | Doubt],
+    metrics: Sequence[Metric],
     options: Options,
-    single: bool,
-) -> RetentionCurve | RetentionCurves:
+    costs: tuple[CostsLike, Normalization] = ("quadratic", None),
+    decision_costs: CostsLike | None = None,
+) -> RetentionCurves:
+    """All curves of the rows of all parts. Of each row only its losses, outcome and decision are kept."""
+    rows, ranked = _gather(parts, keys, metrics, decision_costs)
     measures = [Measure(rows, m, costs) for m in metrics]
     # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
-    orders = {name: np.argsort(np.round(key, 12), kind="stable") for name, key in keys.items()}
+    orders = {name: np.argsort(np.round(key, 12), kind="stable") for name, key in ranked.items()}
     # Cells from the far end of each order, where the cuts are.
     cells = [rows.cells[order[::-1]] for order in orders.values()]
     counting = any(measure.needs_counts for measure in measures)
@@ -312,7 +329,28 @@ def _curves(
             drawn = replicates[:, j, i] if options.bootstrap else np.zeros((0, len(options.removed)))
             key = name if len(measures) == 1 else (name, measure.name)
             curves[key] = _curve(name, measure, observed[j, i], drawn, options)
-    return next(iter(curves.values())) if single and len(measures) == 1 else RetentionCurves(curves)
+    return RetentionCurves(curves)
+
+
+def _gather(
+    parts: Iterable[Forecasts],
+    keys: Sequence[Rule | Doubt],
+    metrics: Sequence[Metric],
+    decision_costs: CostsLike | None,
+) -> tuple[Rows, dict[str, Floats]]:
+    """The rows of all parts, and what ranks them by each key."""
+    rules = list(dict.fromkeys(k for k in [*keys, *metrics] if isinstance(k, Rule)))
+    functions = any(not isinstance(m, (str, Rule)) for m in metrics)
+    doubts: dict[Doubt, list[Floats]] = {key: [] for key in keys if isinstance(key, Doubt)}
+    read = []
+    for part in parts:
+        rows = Rows.of(part, rules, decision_costs)
+        for key, found in doubts.items():
+            found.append(np.asarray(key.of(rows.p)))
+        read.append(rows if functions else rows.without_forecasts())
+    rows = Rows.joined(read)
+    ranked = {name_of(key): rows.losses[key] for key in keys if isinstance(key, Rule)}
+    return rows, ranked | {key.name: np.concatenate(found) for key, found in doubts.items()}
 
 
 def _curve(

@@ -7,7 +7,7 @@ cut may split a row's copies, so nothing is sorted again and the result is that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -34,7 +34,10 @@ DEFAULT_REMOVED = tuple(Fraction(i, 100) for i in range(21))
 
 @dataclass(frozen=True)
 class Rows:
-    """Valid rows in standard form, on the host: curves need all of them."""
+    """Valid rows in standard form, on the host: curves need all of them.
+
+    Where only their losses and decisions matter, the forecasts themselves (`p`) are left out.
+    """
 
     y: np.ndarray[Any, Any]
     p: Floats
@@ -42,6 +45,7 @@ class Rows:
     losses: dict[Rule, Floats]
     weights: Floats | None
     groups: Groups | None
+    n_classes: int
 
     @classmethod
     def of(cls, forecasts: Forecasts, rules: Sequence[Rule], decision_costs: CostsLike | None = None) -> Rows:
@@ -56,16 +60,42 @@ class Rows:
             losses={rule: to_host(loss) for rule, loss in zip(rules, losses, strict=True)},
             weights=None if batch.weights is None else to_host(batch.weights),
             groups=forecasts.groups,
+            n_classes=forecasts.n_classes,
         )
 
-    @property
-    def n_classes(self) -> int:
-        return int(self.p.shape[1])
+    def without_forecasts(self) -> Rows:
+        """The same rows with all but `p`, their classes in as few bytes as they need."""
+        small = np.min_scalar_type(self.n_classes - 1)
+        y, decisions = self.y.astype(small), self.decisions.astype(small)
+        return replace(self, y=y, decisions=decisions, p=np.zeros((0, self.n_classes)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """The rows of all parts, one part after the other."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        if any(part.n_classes != first.n_classes for part in parts):
+            raise InputError("All parts must have the same classes.", argument="p")
+        groups = None
+        if first.groups is not None:
+            labels = [part.groups.labels[part.groups.codes] for part in parts if part.groups is not None]
+            groups = Groups.of(np.concatenate(labels), sum(len(part.y) for part in parts))
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(
+            y=np.concatenate([part.y for part in parts]),
+            p=np.concatenate([part.p for part in parts]),
+            decisions=np.concatenate([part.decisions for part in parts]),
+            losses={rule: np.concatenate([part.losses[rule] for part in parts]) for rule in first.losses},
+            weights=np.concatenate(weights) if weights else None,
+            groups=groups,
+            n_classes=first.n_classes,
+        )
 
     @cached_property
     def cells(self) -> Any:
         """The cell of the confusion table that each row falls into."""
-        return self.y * self.n_classes + self.decisions
+        return np.multiply(self.y, self.n_classes, dtype=np.int64) + self.decisions
 
     @cached_property
     def whole(self) -> bool:

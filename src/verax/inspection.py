@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,35 +124,65 @@ def worst(
     >>> vx.worst([0, 0], p, rule=vx.brier, n=1)[0].row, vx.worst([0, 0], p, rule=vx.rps, n=1)[0].row
     (0, 1)
     """
+    rules = ranking(rule, others)
+    ordered = any(r.ordinal for r in rules)
+    rows = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=ordered)
+    return find([(rows, ids)], rules, n)
+
+
+def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> list[Rule]:
+    """The rule that ranks the rows, followed by those that have their say, too."""
     chosen = parse(rule)
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InputError(f"`n` must be a number of rows, not {n!r}.", argument="n")
     if others is None:
         others = [RULES["brier"], RULES["log_score"], *([RULES["rps"]] if chosen.ordinal else [])]
-    rules = as_rules([chosen, *others])
-    ordinal = any(r.ordinal for r in rules)
-    forecasts = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=ordinal)
-    names = _ids(ids, forecasts.n_rows)
-    losses = {
-        r: np.round(to_host(loss), 12) for r, loss in zip(rules, losses_of(rules, forecasts), strict=True)
-    }
-    order = np.argsort(-losses[chosen], kind="stable")[:n]
-    cases = []
-    for row in order.tolist():
-        batch = forecasts.batch(row, row + 1)
-        outcome, forecast = int(batch.y[0]), to_host(widen(batch.p))[0]
-        cases.append(
-            Case(
-                row=row,
-                id=row if names is None else names[row],
-                outcome=outcome if forecasts.classes is None else forecasts.classes[outcome],
-                forecast=tuple(forecast.tolist()),
-                loss=float(losses[chosen][row]),
-                ranks={name_of(r): 1 + int(np.sum(loss > loss[row])) for r, loss in losses.items()},
-                source=_source(forecast, outcome, forecasts.classes, chosen.ordinal),
-            )
-        )
-    return Worst(name_of(chosen), forecasts.n_rows, tuple(cases))
+    return as_rules([chosen, *others])
+
+
+def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule], n: int) -> Worst:
+    """The worst rows of all parts by the first rule. Of each row only its losses are kept.
+
+    Parameters
+    ----------
+    parts : forecasts and, if there are any, the ids of their rows.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InputError(f"`n` must be a number of rows, not {n!r}.", argument="n")
+    chosen = rules[0]
+    cases: list[Case] = []
+    kept: list[list[Floats]] = []
+    n_rows = 0
+    for forecasts, ids in parts:
+        losses = [np.round(to_host(loss), 12) for loss in losses_of(rules, forecasts)]
+        names = _ids(ids, forecasts.n_rows)
+        # Of equal losses the first row comes first, within a part and among parts.
+        for row in np.argsort(-losses[0], kind="stable")[:n].tolist():
+            name = n_rows + row if names is None else names[row]
+            cases.append(_case(forecasts, row, n_rows, name, float(losses[0][row]), chosen))
+        cases = sorted(cases, key=lambda case: -case.loss)[:n]
+        kept.append(losses)
+        n_rows += forecasts.n_rows
+    by_rule = {name_of(rule): np.concatenate([part[i] for part in kept]) for i, rule in enumerate(rules)}
+    ranked = [replace(case, ranks=_ranks(case.row, by_rule)) for case in cases]
+    return Worst(name_of(chosen), n_rows, tuple(ranked))
+
+
+def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:
+    """The rank of a row by each rule, 1 for the worst."""
+    return {name: 1 + int(np.sum(loss > loss[row])) for name, loss in losses.items()}
+
+
+def _case(forecasts: Forecasts, row: int, start: int, name: Any, loss: float, rule: Rule) -> Case:
+    batch = forecasts.batch(row, row + 1)
+    outcome, forecast = int(batch.y[0]), to_host(widen(batch.p))[0]
+    return Case(
+        row=start + row,
+        id=name,
+        outcome=outcome if forecasts.classes is None else forecasts.classes[outcome],
+        forecast=tuple(forecast.tolist()),
+        loss=loss,
+        ranks={},
+        source=_source(forecast, outcome, forecasts.classes, rule.ordinal),
+    )
 
 
 def _ids(ids: object | None, n_rows: int) -> list[Any] | None:
