@@ -53,7 +53,7 @@ def test_examples_in_the_documentation(page):
 
 
 ORDER = """
-errors claims complaints tables arrays clusters outcomes forecasts rowstats _kernels
+errors writing claims complaints tables arrays clusters outcomes forecasts rowstats _kernels
 ragged _listkernels listed vocabulary labelsets logprobs listforms toplists pooling
 _fusion tally rule rules combinators registry _search properties resample decisions scorecard
 measures listcard comparability compat cuts figures curves inspection
