@@ -33,6 +33,7 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 
 if TYPE_CHECKING:
     import verax.compat as compat
+    import verax.selection as selection
     from verax.binning import ece
     from verax.breakdown import Subgroups, subgroups
     from verax.comparability import LengthComparison, compare_lengths
@@ -112,6 +113,7 @@ __all__ = [
     "retention",
     "rps",
     "sa_rps",
+    "selection",
     "selective",
     "spherical",
     "subgroups",
@@ -157,8 +159,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "compat":
-        return import_module("verax.compat")
+    if name in ("compat", "selection"):
+        return import_module(f"verax.{name}")
     if name in _LAZY:
         globals()[name] = value = getattr(import_module(_LAZY[name]), name)
         return value

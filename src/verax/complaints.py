@@ -50,6 +50,14 @@ class Offenders:
         return f"rows {rows} {self.verbs[1]} {join(shown)}{total}"
 
 
+def check_count(argument: str, value: object, *, least: int = 1) -> None:
+    """Refuse what is no whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(
+            f"`{argument}` must be a whole number of at least {least}, not {show(value)}.", argument=argument
+        )
+
+
 def join(parts: Iterable[str]) -> str:
     """'a', 'a and b', 'a, b and c'."""
     *head, last = parts

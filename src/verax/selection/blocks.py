@@ -1,0 +1,217 @@
+"""h-block cross-validation: series cut into contiguous blocks that are held out in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import BaseCrossValidator
+
+from verax.arrays import to_array, to_host
+from verax.complaints import check_count, show
+from verax.errors import InputError
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+_TRAIN, _VALIDATION, _TEST, _GAP = range(4)
+
+
+class Parts(NamedTuple):
+    """The rows of one fold, each part in ascending order."""
+
+    train: Ints
+    validation: Ints
+    test: Ints
+
+
+class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
+    """Hold out contiguous blocks of series, so that neighbours in time are not on both sides.
+
+    Every series is cut into `n_blocks` blocks whose lengths differ by at most one. In fold i, blocks
+    i, i+1, ... are for validation, those that follow for testing, and the others for training. Blocks
+    are counted in a ring: after the last comes the first, so that no fold runs past the end and, over
+    all folds with ``step=1``, every row is tested `n_test` times and validates `n_validation` times.
+    The end of a series and its beginning are no neighbours, so no gap is left between them.
+
+    Parameters
+    ----------
+    n_blocks : h, into how many blocks each series is cut.
+    n_validation, n_test : how many blocks a fold has for validation and for testing.
+    gap_blocks : how many blocks are left out between any two of the three parts.
+    gap : how many rows are left out between them; training gives way to validation, both to testing.
+        For windows made before the split this is the length of a window less one.
+    step : by how many blocks the next fold moves on. ``step=n_test``, a divisor of `n_blocks`, tests
+        every row exactly once.
+    per_class : rows of each class in `y` are a series of their own, so every class is in every part.
+
+    Notes
+    -----
+    With `groups` the rows of each group are a series, and with `per_class` those of each class in each
+    group. Rows of a series count as neighbours in the order in which they stand in the table.
+
+    This is Algorithm 4 of Ahmadian, Ghatee and Wahlström (2025), with its blocks counted in a ring (there
+    late folds run past block h and lose their test blocks) and with gaps.
+
+    Examples
+    --------
+    >>> from verax.selection import HBlockSplit
+    >>> split = HBlockSplit(5, n_validation=1, gap_blocks=0)
+    >>> for fold in split.split_three(range(10)):
+    ...     print(fold.train, fold.validation, fold.test)
+    [4 5 6 7 8 9] [0 1] [2 3]
+    [0 1 6 7 8 9] [2 3] [4 5]
+    [0 1 2 3 8 9] [4 5] [6 7]
+    [0 1 2 3 4 5] [6 7] [8 9]
+    [2 3 4 5 6 7] [8 9] [0 1]
+    """
+
+    # scikit-learn then hands `groups` on by itself where metadata routing is switched on.
+    __metadata_request__split = {"groups": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_blocks: int = 10,
+        *,
+        n_validation: int = 0,
+        n_test: int = 1,
+        gap_blocks: int = 0,
+        gap: int = 0,
+        step: int = 1,
+        per_class: bool = False,
+    ) -> None:
+        least = {"n_blocks": 2, "n_validation": 0, "n_test": 1, "gap_blocks": 0, "gap": 0, "step": 1}
+        for name, value in zip(least, (n_blocks, n_validation, n_test, gap_blocks, gap, step), strict=True):
+            check_count(name, value, least=least[name])
+        held_out = n_validation + n_test + gap_blocks * (3 if n_validation else 2)
+        if held_out >= n_blocks:
+            raise InputError(
+                f"`n_blocks` must leave a block for training; validation, testing and gaps take {held_out} "
+                f"of {n_blocks}. Cut the series into more blocks or hold out fewer.",
+                argument="n_blocks",
+            )
+        if step > n_blocks:
+            raise InputError(f"`step` must be at most the {n_blocks} blocks, not {step}.", argument="step")
+        self.n_blocks = n_blocks
+        self.n_validation = n_validation
+        self.n_test = n_test
+        self.gap_blocks = gap_blocks
+        self.gap = gap
+        self.step = step
+        self.per_class = per_class
+
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
+        """The number of folds: one for every `step` blocks, rounded up."""
+        return -(-self.n_blocks // self.step)
+
+    def split(self, X: object, y: object = None, groups: object = None) -> Iterator[tuple[Ints, Ints]]:
+        """Training and test rows of every fold; rows for validation are in neither."""
+        for fold in self.split_three(X, y, groups):
+            yield fold.train, fold.test
+
+    def split_three(self, X: object, y: object = None, groups: object = None) -> Iterator[Parts]:
+        """Training, validation and test rows of every fold."""
+        series = self._series(X, y, groups)
+        block = np.empty(sum(len(rows) for _, rows in series), np.int64)
+        for name, rows in series:
+            block[rows] = self._cut(name, len(rows))
+        for start in range(0, self.n_blocks, self.step):
+            role = self._roles(start)[block]
+            for name, rows in series:
+                role[rows] = self._keep_apart(name, role[rows])
+            yield Parts(*(np.flatnonzero(role == part) for part in (_TRAIN, _VALIDATION, _TEST)))
+
+    def _series(self, X: object, y: object, groups: object) -> list[tuple[Any, Ints]]:
+        """The rows of every series, with what it is called in messages."""
+        n = _n_rows(X)
+        keys = []
+        if groups is not None:
+            keys.append(_codes(groups, "groups", n))
+        if self.per_class:
+            if y is None:
+                raise InputError("`y` is needed: blocks are cut within each class.", argument="y")
+            keys.append(_codes(y, "y", n))
+        if not keys:
+            return [("", np.arange(n))]
+        joint = np.stack([codes for _, codes in keys], axis=1)
+        found, codes = np.unique(joint, axis=0, return_inverse=True)
+        names = [
+            " of " + ", ".join(show(labels[i]) for (labels, _), i in zip(keys, row, strict=True))
+            for row in found
+        ]
+        order = np.argsort(codes.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(codes.reshape(-1)))
+        return list(zip(names, np.split(order, ends[:-1]), strict=True))
+
+    def _cut(self, name: str, n: int) -> Ints:
+        """The block of every row of a series."""
+        if n < self.n_blocks:
+            raise InputError(
+                f"`n_blocks` must not exceed the rows of a series; the one{name} has {n} rows for "
+                f"{self.n_blocks} blocks. Use fewer blocks, or leave that series out.",
+                argument="n_blocks",
+            )
+        edges = np.arange(self.n_blocks + 1) * n // self.n_blocks
+        return np.repeat(np.arange(self.n_blocks), np.diff(edges))
+
+    def _roles(self, start: int) -> Ints:
+        """What each block is for in the fold that starts at this one."""
+        ring = (start + np.arange(self.n_blocks)) % self.n_blocks
+        between = self.gap_blocks if self.n_validation else 0
+        validation = ring[: self.n_validation]
+        test = ring[self.n_validation + between :][: self.n_test]
+        roles = np.full(self.n_blocks, _TRAIN)
+        for held_out in (*validation, *test):
+            roles[max(0, held_out - self.gap_blocks) : held_out + self.gap_blocks + 1] = _GAP
+        roles[ring[self.n_validation :][:between]] = _GAP
+        roles[validation], roles[test] = _VALIDATION, _TEST
+        return roles
+
+    def _keep_apart(self, name: str, role: Ints) -> Ints:
+        """The roles of one series, with `gap` rows taken out between parts."""
+        if self.gap:
+            near_test = _widened(role == _TEST, self.gap)
+            near_held_out = near_test | _widened(role == _VALIDATION, self.gap)
+            role = np.where((role == _VALIDATION) & near_test, _GAP, role)
+            role = np.where((role == _TRAIN) & near_held_out, _GAP, role)
+        for part, wanted, what in ((_TRAIN, 1, "training"), (_VALIDATION, self.n_validation, "validation")):
+            if wanted and not (role == part).any():
+                raise InputError(
+                    f"`gap` must leave rows for {what}; {self.gap} rows on each side leave none of the "
+                    f"series{name}. Use a smaller gap, or fewer and longer blocks.",
+                    argument="gap",
+                )
+        return role
+
+
+def _n_rows(X: object) -> int:
+    shape = getattr(X, "shape", None)
+    try:
+        n = int(shape[0]) if shape else len(X)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(
+            f"`X` must have rows, not be a {type(X).__name__}; range(n) will do.", argument="X"
+        ) from None
+    if n == 0:
+        raise InputError("`X` has no rows; there is nothing to split.", argument="X")
+    return n
+
+
+def _codes(labels: object, argument: str, n: int) -> tuple[Any, Ints]:
+    """The different labels, and for each row the number of its own."""
+    values = to_host(to_array(labels, argument)[0])
+    if values.shape != (n,):
+        raise InputError(
+            f"`{argument}` must have one label for each of the {n} rows; its shape is {values.shape}.",
+            argument=argument,
+        )
+    found, codes = np.unique(values, return_inverse=True)
+    return found, codes
+
+
+def _widened(mask: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:
+    """Where a true value is at most `by` places away."""
+    counts = np.concatenate([[0], np.cumsum(mask)])
+    i = np.arange(len(mask))
+    widened: np.ndarray[Any, Any] = counts[np.minimum(i + by + 1, len(mask))] > counts[np.maximum(i - by, 0)]
+    return widened
