@@ -59,7 +59,8 @@ _fusion tally rule rules combinators registry _search properties resample decisi
 measures listcard comparability compat cuts figures curves inspection
 pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
-selection.blocks selection.windows selection
+selection.blocks selection.windows selection.directions selection.logs selection.traces
+selection.choice selection.histories selection.stopping selection
 demo reproduce reproduce.galdran reproduce.resin
 cli.frame cli.output cli.certify cli.reproduce cli.toplist cli
 """

@@ -7,18 +7,18 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
-from verax.errors import InputError, MissingPackageError, VeraxError
+from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts
 from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import check_confidence, check_replicates, percentile_interval, resampled_counts
 from verax.rowstats import pair
 from verax.rule import Rule
-from verax.tables import html_table, text_table
+from verax.tables import FrameKind, data_frame, html_table, text_table
 from verax.tally import Counts, Tally
 
 LOWER, HIGHER = "lower is better", "higher is better"
@@ -349,10 +349,8 @@ class Scorecard:
             return f"bootstrap of {self.n_groups:,} groups"
         return "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
-    def to_frame(self, kind: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row a score, as a data frame of the kind named."""
-        import narwhals as nw
-
         lines = [_line(score) for score in self._all]
         data: dict[str, list[Any]] = {"score": [score.name for score in self._all]}
         data |= {key: [line[key] for line in lines] for key in ("mean", "std")}
@@ -361,12 +359,7 @@ class Scorecard:
         for column, end in (("smallest", 0), ("largest", 1)):
             data[column] = [score.bounds[end] for score in self._all]
         data |= {key: [line[key] for line in lines] for key in ("orientation", "proper", "summary")}
-        try:
-            return nw.from_dict(data, backend=kind).to_native()
-        except (ImportError, ModuleNotFoundError):
-            raise MissingPackageError(
-                f"to_frame needs {kind}: install it, or ask for another kind of frame."
-            ) from None
+        return data_frame(data, kind)
 
     @property
     def _all(self) -> list[Score]:

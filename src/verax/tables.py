@@ -1,11 +1,15 @@
-"""Tables of texts, for terminals and notebooks. The first row is the header."""
+"""Tables: of texts for terminals and notebooks, where the first row is the header; data frames."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Collection
+from typing import Any, Literal
+
+from verax.errors import MissingPackageError
 
 Cells = list[list[str]]
+FrameKind = Literal["pandas", "polars", "pyarrow"]
 
 
 def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
@@ -28,3 +32,15 @@ def html_table(cells: Cells, *, caption: str = "", notes: Collection[str] = ()) 
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     below = f"<p>{'<br>'.join(html.escape(note) for note in notes)}</p>" if notes else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}"
+
+
+def data_frame(columns: dict[str, list[Any]], kind: FrameKind) -> Any:
+    """Columns as a data frame of the kind named."""
+    import narwhals as nw
+
+    try:
+        return nw.from_dict(columns, backend=kind).to_native()
+    except (ImportError, ModuleNotFoundError):
+        raise MissingPackageError(
+            f"to_frame needs {kind}: install it, or ask for another kind of frame."
+        ) from None

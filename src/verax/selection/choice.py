@@ -1,0 +1,325 @@
+"""Which epoch to keep: the optima of a history under each rule, and how rules move with other metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from verax.complaints import join
+from verax.errors import InputError
+from verax.rule import Rule
+from verax.selection.directions import Direction
+from verax.tables import FrameKind, data_frame, html_table, text_table
+
+if TYPE_CHECKING:
+    from verax.selection.histories import History
+
+# Fewer epochs than this make any correlation 1, -1 or undefined.
+_LEAST_EPOCHS = 3
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best epoch under one metric.
+
+    Attributes
+    ----------
+    metric, direction : the metric and which way it is better.
+    index, epoch : the place of the epoch in the history, and its number; the earliest of `tied`.
+    value : the metric there.
+    others : what all other metrics were there; NaN where the epoch has no value.
+    tied : how many epochs have this value.
+    left_out : how many epochs have no finite value of this metric; they are never best.
+    """
+
+    metric: str
+    direction: Direction
+    index: int
+    epoch: int | float
+    value: float
+    others: dict[str, float]
+    tied: int
+    left_out: int
+
+    @classmethod
+    def of(cls, history: History, column: str) -> Best:
+        """The best epoch of a history under one of its columns."""
+        direction = history.direction(column)
+        values = history.values[column]
+        finite = np.isfinite(values)
+        if not finite.any():
+            raise InputError(
+                f"{column!r} has no finite value in any of the {history.n_epochs} epochs.", argument="metric"
+            )
+        optimum = values[finite].min() if direction == "min" else values[finite].max()
+        index = int(np.flatnonzero(values == optimum)[0])
+        others = {name: float(v[index]) for name, v in history.values.items() if name != column}
+        return cls(
+            column,
+            direction,
+            index,
+            history.epoch_at(index),
+            float(optimum),
+            others,
+            int((values == optimum).sum()),
+            int((~finite).sum()),
+        )
+
+    def at(self, metric: str) -> float:
+        """What a metric was at this epoch."""
+        return self.value if metric == self.metric else self.others[metric]
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How a rule moves with another metric over the epochs, both turned so that more is better.
+
+    So 1 is full agreement, whichever way the two are counted. Epochs follow each other and are not
+    independent, so there is no p-value.
+
+    Attributes
+    ----------
+    pearson, spearman : of the values and of their ranks; NaN for fewer than 3 epochs or no variation.
+    n, left_out : epochs where both are finite, and the others.
+    """
+
+    rule: str
+    metric: str
+    pearson: float
+    spearman: float
+    n: int
+    left_out: int
+
+    @classmethod
+    def of(cls, history: History, rule: str, metric: str) -> Correlation:
+        """The correlation of two columns of a history."""
+        from scipy import stats
+
+        x, y = (history.values[name] for name in (rule, metric))
+        both = np.isfinite(x) & np.isfinite(y)
+        n = int(both.sum())
+        x, y = x[both], y[both]
+        pearson = spearman = math.nan
+        if n >= _LEAST_EPOCHS and np.ptp(x) > 0 and np.ptp(y) > 0:
+            sign = 1 if history.direction(rule) == history.direction(metric) else -1
+            pearson = sign * float(stats.pearsonr(x, y).statistic)
+            spearman = sign * float(stats.spearmanr(x, y).statistic)
+        return cls(rule, metric, pearson, spearman, n, history.n_epochs - n)
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """What each rule would have kept.
+
+    Attributes
+    ----------
+    rules, against : the metrics selected by, and those that they are correlated with.
+    best : the best epoch under each rule, then under each metric of `against`.
+    correlations : of each rule with each metric of `against`.
+    notes : what was left out and why.
+    """
+
+    history: History
+    rules: tuple[str, ...]
+    against: tuple[str, ...]
+    best: dict[str, Best]
+    correlations: tuple[Correlation, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        history: History,
+        rules: Sequence[str | Rule] | str | Rule | None,
+        against: Sequence[str] | str | None,
+    ) -> Selection:
+        """Select by `rules`, or by all that the history has."""
+        targets = _columns(history, against)
+        if targets is None:
+            targets = [c for c in history.judged if history.names[c].is_target]
+        chosen = _columns(history, rules)
+        if chosen is None:
+            chosen = [c for c in _default_rules(history) if c not in targets]
+        notes = list(history.notes)
+        if rules is None:
+            notes += _left_out(history, {*chosen, *targets})
+        best = {}
+        for column in (*chosen, *targets):
+            if np.isfinite(history.values[column]).any():
+                best[column] = Best.of(history, column)
+            else:
+                history.direction(column)
+                notes.append(f"{column} has no finite value in any epoch.")
+        chosen, targets = ([c for c in columns if c in best] for columns in (chosen, targets))
+        if not best:
+            raise InputError("No metric has a finite value; there is nothing to select by.", argument="rules")
+        pairs = tuple(Correlation.of(history, c, t) for c in chosen for t in targets if c != t)
+        notes += _remarks(best.values(), pairs)
+        return cls(history, tuple(chosen), tuple(targets), best, pairs, tuple(notes))
+
+    def correlation(self, rule: str | Rule, metric: str) -> Correlation:
+        """The correlation of a rule with a metric."""
+        columns = self.history.find(rule), self.history.find(metric)
+        for found in self.correlations:
+            if (found.rule, found.metric) == columns:
+                return found
+        raise KeyError(f"{columns[0]!r} and {columns[1]!r} were not correlated")
+
+    def plot(self, **options: Any) -> Any:
+        """The rules over the epochs with their optima marked, below the metrics they are judged by.
+
+        Returns the matplotlib figure. `options` go to `matplotlib.pyplot.subplots`.
+        """
+        from verax.selection.traces import draw_selection
+
+        return draw_selection(self, **options)
+
+    # ---- out -------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "n_epochs": self.history.n_epochs,
+            "rules": list(self.rules),
+            "against": list(self.against),
+            "best": {
+                name: {
+                    "epoch": best.epoch,
+                    "index": best.index,
+                    "value": best.value,
+                    "direction": best.direction,
+                    "others": best.others,
+                    "tied": best.tied,
+                    "left_out": best.left_out,
+                }
+                for name, best in self.best.items()
+            },
+            "correlations": [
+                {
+                    "rule": c.rule,
+                    "metric": c.metric,
+                    "pearson": c.pearson,
+                    "spearman": c.spearman,
+                    "n": c.n,
+                    "left_out": c.left_out,
+                }
+                for c in self.correlations
+            ],
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row a rule: its best epoch and what every metric was there."""
+        bests = list(self.best.values())
+        columns: dict[str, list[Any]] = {
+            "rule": [best.metric for best in bests],
+            "direction": [best.direction for best in bests],
+            "epoch": [best.epoch for best in bests],
+        }
+        columns |= {name: [best.at(name) for best in bests] for name in self.history.values}
+        return data_frame(columns, kind)
+
+    def _heading(self) -> str:
+        return f"verax selection: {self.history.n_epochs:,} epochs"
+
+    def _best_cells(self) -> list[list[str]]:
+        header = ["best by", "is", "epoch", *self.best]
+        rows = [
+            [
+                best.metric,
+                {"min": "lowest", "max": "highest"}[best.direction],
+                str(best.epoch),
+                *(_text(best.at(name)) + ("*" if name == best.metric else " ") for name in self.best),
+            ]
+            for best in self.best.values()
+        ]
+        return [header, *rows]
+
+    def _correlation_cells(self) -> list[list[str]]:
+        header = ["correlation of", "with", "Pearson", "Spearman", "epochs", "left out"]
+        rows = [
+            [c.rule, c.metric, _text(c.pearson), _text(c.spearman), str(c.n), str(c.left_out)]
+            for c in self.correlations
+        ]
+        return [header, *rows]
+
+    def _all_notes(self) -> list[str]:
+        notes = ["* the optimum; the other numbers of a line are what that epoch brought."]
+        if self.correlations:
+            notes.append("Correlations are of both turned so that more is better: 1 is full agreement.")
+        return [*notes, *self.notes]
+
+    def __str__(self) -> str:
+        cells = self._best_cells()
+        lines = [self._heading(), *_ruled(text_table(cells, right=range(2, len(cells[0]))))]
+        if self.correlations:
+            lines += ["", *_ruled(text_table(self._correlation_cells(), right=range(2, 6)))]
+        return "\n".join([*lines, "", *self._all_notes()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        tables = html_table(self._best_cells(), caption=self._heading())
+        if self.correlations:
+            return tables + html_table(self._correlation_cells(), notes=self._all_notes())
+        return html_table(self._best_cells(), caption=self._heading(), notes=self._all_notes())
+
+
+def _columns(history: History, metrics: Any) -> list[str] | None:
+    if metrics is None:
+        return None
+    listed = [metrics] if isinstance(metrics, (str, Rule)) else list(metrics)
+    columns = list(dict.fromkeys(history.find(metric) for metric in listed))
+    for column in columns:
+        history.direction(column)
+    return columns
+
+
+def _default_rules(history: History) -> list[str]:
+    """The rules of verax in a history; without any, whatever has a direction."""
+    rules = [c for c in history.judged if history.names[c].rule is not None]
+    rules = rules or [c for c in history.judged if history.known_direction(c) is not None]
+    if not rules:
+        raise InputError(
+            f"`directions` must say which way a metric is better; verax knows none of "
+            f"{join(map(repr, history.values))}. Pass directions={{{next(iter(history.values))!r}: 'min'}} "
+            "or 'max'.",
+            argument="directions",
+        )
+    return rules
+
+
+def _left_out(history: History, used: set[str]) -> list[str]:
+    rest = [column for column in history.values if column not in used]
+    unknown = [c for c in rest if history.known_direction(c) is None]
+    known = [c for c in rest if c not in unknown]
+    notes = []
+    if known:
+        notes.append(f"Not selected by unless named: {join(known)}.")
+    if unknown:
+        notes.append(
+            f"Without a known direction, and left out: {join(unknown)} (directions={{name: 'min'}})."
+        )
+    return notes
+
+
+def _remarks(bests: Any, correlations: Sequence[Correlation]) -> list[str]:
+    notes = [f"{b.metric}: {b.tied} epochs tie; the earliest stands." for b in bests if b.tied > 1]
+    notes += [
+        f"{b.metric}: {b.left_out} epochs without a finite value were left out." for b in bests if b.left_out
+    ]
+    if any(math.isnan(c.pearson) for c in correlations):
+        notes.append(f"No correlation with fewer than {_LEAST_EPOCHS} epochs, or where one does not vary.")
+    return notes
+
+
+def _text(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+def _ruled(lines: list[str]) -> list[str]:
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]

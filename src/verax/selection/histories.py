@@ -1,0 +1,262 @@
+"""Histories of training: the values of metrics, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from verax.complaints import join
+from verax.errors import InputError
+from verax.registry import name_of
+from verax.rule import Rule
+from verax.selection.choice import Best, Selection
+from verax.selection.directions import Direction, Name
+from verax.selection.logs import (
+    EPOCH,
+    Floats,
+    Record,
+    merge,
+    read_csv,
+    read_json,
+    read_json_lines,
+    records_of,
+)
+from verax.tables import FrameKind, data_frame
+
+Directions = Mapping[str, Direction]
+
+_READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_lines, ".json": read_json}
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """Values of any metrics over the epochs of a training run.
+
+    Which way a metric is better is never guessed. Names of rules (`vx.RULES`, or any text for
+    `vx.parse`) are losses, also with a part of the data in front or behind ("val_pbs", "val/pbs"); a few
+    metrics are better one way by definition (`verax.selection.directions` lists them: "accuracy", "f1",
+    "loss", ...); for all others pass `directions`.
+
+    Attributes
+    ----------
+    epochs : the number of each epoch, as logged; counted from 0 where it was not.
+    values : the values of each metric, NaN where an epoch has none.
+    directions : what was said about metrics that verax does not know: "min" or "max".
+    notes : what happened to the log on the way in.
+
+    Examples
+    --------
+    >>> from verax.selection import History
+    >>> history = History.from_columns({"val_pbs": [0.9, 0.6, 0.7], "val_f1": [0.3, 0.5, 0.6]})
+    >>> best = history.best("pbs")
+    >>> best.epoch, best.value, best.others
+    (1, 0.6, {'val_f1': 0.5})
+    """
+
+    epochs: Floats
+    values: dict[str, Floats]
+    directions: dict[str, Direction] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    # ---- in --------------------------------------------------------------------------------
+
+    @classmethod
+    def from_records(cls, records: Iterable[Record], *, directions: Directions | None = None) -> History:
+        """From one mapping of names to numbers an epoch, or several with the same "epoch"."""
+        return cls._of(records, "`records`", directions)
+
+    @classmethod
+    def from_columns(cls, columns: object, *, directions: Directions | None = None) -> History:
+        """From a mapping of names to lists of numbers, or a data frame; "epoch" numbers the rows."""
+        return cls._of(records_of(columns, "`columns`"), "`columns`", directions)
+
+    @classmethod
+    def from_keras(cls, history: object, *, directions: Directions | None = None) -> History:
+        """From what `model.fit` returns in Keras, or its `history` dictionary."""
+        values = getattr(history, "history", history)
+        if not isinstance(values, Mapping):
+            raise InputError(
+                f"`history` must be what model.fit returns, or its history dictionary, not a "
+                f"{type(history).__name__}.",
+                argument="history",
+            )
+        epochs = getattr(history, "epoch", None)
+        numbered = {EPOCH: epochs, **values} if epochs else values
+        return cls._of(records_of(numbered, "`history`"), "`history`", directions)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, directions: Directions | None = None) -> History:
+        """From a CSV file with a header, such as Keras's CSVLogger and Lightning's CSVLogger write.
+
+        Lightning writes training and validation metrics in separate rows with holes; they are brought
+        together by their epoch.
+        """
+        return cls._of(read_csv(_existing(path)), Path(path).name, directions)
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path, *, directions: Directions | None = None) -> History:
+        """From a file with a JSON object a line."""
+        return cls._of(read_json_lines(_existing(path)), Path(path).name, directions)
+
+    @classmethod
+    def read(cls, path: str | Path, *, directions: Directions | None = None) -> History:
+        """From a file, by its ending: .csv, .jsonl, .ndjson, or .json (records, or columns)."""
+        found = _existing(path)
+        if found.suffix.lower() not in _READERS:
+            raise InputError(
+                f"`path` must end in {join(_READERS)}; {found.name} does not. "
+                "History.from_csv and from_jsonl read files of any name.",
+                argument="path",
+            )
+        return cls._of(_READERS[found.suffix.lower()](found), found.name, directions)
+
+    @classmethod
+    def _of(cls, records: Iterable[Record], source: str, directions: Directions | None) -> History:
+        log = merge(records, source)
+        said = {} if directions is None else dict(directions)
+        _check_directions(said, log.columns)
+        return cls(log.epochs, log.columns, said, log.notes)
+
+    # ---- names -----------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> dict[str, Name]:
+        """Every metric's name, read."""
+        return {column: Name.of(column) for column in self.values}
+
+    def direction(self, metric: str | Rule) -> Direction:
+        """Which way a metric is better: "min" or "max"; an error where nobody has said."""
+        column = self.find(metric)
+        known = self.known_direction(column)
+        if known is None:
+            raise InputError(
+                f"`directions` must say which way {column!r} is better; verax does not know it. "
+                f"Pass directions={{{column!r}: 'min'}} or 'max'.",
+                argument="directions",
+            )
+        return known
+
+    def known_direction(self, column: str) -> Direction | None:
+        """Which way a column is better, None if nobody has said."""
+        name = self.names[column]
+        said = {key.lower(): direction for key, direction in self.directions.items()}
+        return said.get(column.lower(), said.get(name.base, name.direction))
+
+    def find(self, metric: str | Rule) -> str:
+        """The column that a metric is in, by its name, with or without "val_", or by its rule.
+
+        Where several parts of the data have it, the validation part is meant.
+        """
+        if isinstance(metric, str) and metric in self.values:
+            return metric
+        wanted = Name.of(name_of(metric) if isinstance(metric, Rule) else metric)
+        rule = metric if isinstance(metric, Rule) else wanted.rule
+        found = [
+            column
+            for column, name in self.names.items()
+            if (name.base == wanted.base or (rule is not None and name.rule == rule))
+            and wanted.part in ("", name.part)
+        ]
+        found = [c for c in found if self.names[c].part == "validation"] or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InputError(
+                f"{metric!r} may be {join(map(repr, found))}; give the whole name.", argument="metric"
+            )
+        raise InputError(
+            f"There is no {metric!r} in this history; it has {join(map(repr, self.values))}.",
+            argument="metric",
+        )
+
+    @cached_property
+    def judged(self) -> tuple[str, ...]:
+        """The metrics to select by unless others are named: those of the validation part if it has any."""
+        parts = [name.part for name in self.names.values()]
+        part = next((part for part in ("validation", "") if part in parts), None)
+        return tuple(c for c, name in self.names.items() if part is None or name.part == part)
+
+    # ---- questions -------------------------------------------------------------------------
+
+    def best(self, metric: str | Rule) -> Best:
+        """The best epoch under a metric, the earliest where several are, and what the others were there."""
+        return Best.of(self, self.find(metric))
+
+    def select(
+        self,
+        rules: Sequence[str | Rule] | str | Rule | None = None,
+        against: Sequence[str] | str | None = None,
+    ) -> Selection:
+        """The best epoch under each rule and how the rules move with F1 and accuracy.
+
+        Parameters
+        ----------
+        rules : metrics to select by; all rules of verax in the history unless named.
+        against : metrics to correlate them with; all F1 and accuracy unless named.
+        """
+        return Selection.of(self, rules, against)
+
+    def plot(self, **options: Any) -> Any:
+        """The rules over the epochs with their optima marked; `select(...).plot()` for some of them."""
+        return self.select().plot(**options)
+
+    # ---- out -------------------------------------------------------------------------------
+
+    @property
+    def n_epochs(self) -> int:
+        """The number of epochs."""
+        return len(self.epochs)
+
+    def epoch_at(self, i: int) -> int | float:
+        """The number of the i-th epoch, whole where it is."""
+        epoch = float(self.epochs[i])
+        return int(epoch) if epoch.is_integer() else epoch
+
+    def to_dict(self) -> dict[str, Any]:
+        """The epochs and all values as plain Python values."""
+        return {
+            "epochs": [self.epoch_at(i) for i in range(self.n_epochs)],
+            "values": {name: values.tolist() for name, values in self.values.items()},
+            "directions": {name: self.known_direction(name) for name in self.values},
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row an epoch, as a data frame of the kind named."""
+        plain = self.to_dict()
+        return data_frame({EPOCH: plain["epochs"], **plain["values"]}, kind)
+
+    def __str__(self) -> str:
+        return str(self.select())
+
+    def __repr__(self) -> str:
+        return f"History of {self.n_epochs} epochs: {', '.join(self.values)}"
+
+    def _repr_html_(self) -> str:
+        return self.select()._repr_html_()
+
+
+def _existing(path: str | Path) -> Path:
+    found = Path(path)
+    if not found.is_file():
+        raise InputError(f"`path` must be a file; there is none at {path}.", argument="path")
+    return found
+
+
+def _check_directions(directions: Mapping[str, str], columns: Mapping[str, Floats]) -> None:
+    bases = {Name.of(column).base for column in columns}
+    for name, direction in directions.items():
+        if direction not in ("min", "max"):
+            raise InputError(
+                f"`directions` must say 'min' or 'max' of each metric; of {name!r} it says {direction!r}.",
+                argument="directions",
+            )
+        if name not in columns and name.lower() not in bases:
+            raise InputError(
+                f"`directions` names {name!r}, which the history does not have; it has "
+                f"{join(map(repr, columns))}.",
+                argument="directions",
+            )

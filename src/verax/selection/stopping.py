@@ -1,0 +1,202 @@
+"""Early stopping that belongs to no framework."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+from verax.complaints import check_count, show
+from verax.errors import InputError, VeraxError
+from verax.registry import name_of, parse
+from verax.rule import Rule
+from verax.selection.directions import Direction
+
+_COUNTERS = ("epoch", "best", "best_epoch", "waited", "n_not_finite")
+
+
+class EarlyStopping:
+    """Tell when training no longer improves, and keep the best state on the way.
+
+    Parameters
+    ----------
+    rule : the rule that the values are of; rules are losses, so lower is better. For any other metric
+        pass `mode` instead: one of the two is required, a direction is never guessed from a name.
+    mode : "min" if lower is better, "max" if higher is.
+    patience : how many epochs in a row may pass without improvement before it is time to stop.
+    min_delta : a value improves on the best only if it is better by more than this.
+    warmup : how many first epochs are not looked at: they neither count as best nor against `patience`.
+    restore : keep a copy of the state of the best epoch, which `step` then needs.
+
+    Notes
+    -----
+    NaN and infinite values never improve. They count against `patience` like any other epoch without
+    improvement, and in `n_not_finite`.
+
+    Attributes
+    ----------
+    epoch : how many epochs were seen.
+    best, best_epoch : the best value and the number of its epoch, counted from 0; None before any.
+    waited : epochs since then.
+
+    Examples
+    --------
+    >>> from verax.selection import EarlyStopping
+    >>> stopping = EarlyStopping("pbs", patience=2, restore=True)
+    >>> for epoch, value in enumerate([0.9, 0.6, 0.7, 0.65, 0.5]):
+    ...     if stopping.step(value, state={"weights": [epoch]}):
+    ...         break
+    >>> epoch, stopping.best, stopping.best_epoch, stopping.best_state
+    (3, 0.6, 1, {'weights': [1]})
+    """
+
+    def __init__(
+        self,
+        rule: Rule | str | None = None,
+        *,
+        mode: Direction | None = None,
+        patience: int = 10,
+        min_delta: float = 0.0,
+        warmup: int = 0,
+        restore: bool = False,
+    ) -> None:
+        self.rule = None if rule is None else parse(rule)
+        self.mode = _direction(self.rule, mode)
+        check_count("patience", patience)
+        check_count("warmup", warmup, least=0)
+        if not (isinstance(min_delta, (int, float)) and 0 <= min_delta < math.inf):
+            raise InputError(
+                f"`min_delta` must be a finite number that is not negative, not {show(min_delta)}.",
+                argument="min_delta",
+            )
+        self.patience = patience
+        self.min_delta = float(min_delta)
+        self.warmup = warmup
+        self.restore = restore
+        self.epoch = 0
+        self.best: float | None = None
+        self.best_epoch: int | None = None
+        self.waited = 0
+        self.n_not_finite = 0
+        self._state: Any = None
+
+    def step(self, value: Any, state: Any = None) -> bool:
+        """Note the value of one more epoch and tell whether to stop.
+
+        Parameters
+        ----------
+        value : a number, or an array or tensor that holds one.
+        state : with `restore`, what to keep if this epoch is the best so far; it is copied deeply. Or a
+            function that returns it, such as `model.state_dict` or `model.get_weights`, which is only
+            called then.
+        """
+        number = _number(value)
+        self._check_state(state)
+        self.epoch += 1
+        self.n_not_finite += not math.isfinite(number)
+        if self.epoch <= self.warmup:
+            return False
+        if self.improves(number):
+            self.best, self.best_epoch, self.waited = number, self.epoch - 1, 0
+            if self.restore:
+                self._state = copy.deepcopy(state() if callable(state) else state)
+        else:
+            self.waited += 1
+        return self.should_stop
+
+    def improves(self, value: float) -> bool:
+        """Whether a value is better than the best so far by more than `min_delta`."""
+        if not math.isfinite(value):
+            return False
+        if self.best is None:
+            return True
+        gain = self.best - value if self.mode == "min" else value - self.best
+        return gain > self.min_delta
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether `patience` epochs in a row have brought no improvement."""
+        return self.waited >= self.patience
+
+    @property
+    def best_state(self) -> Any:
+        """The state of the best epoch."""
+        if not self.restore:
+            raise VeraxError("No state was kept; pass restore=True to EarlyStopping.")
+        if self.best is None:
+            raise VeraxError("No epoch has had a finite value after the warm-up, so there is no best state.")
+        return self._state
+
+    def _check_state(self, state: Any) -> None:
+        if self.restore and state is None:
+            raise InputError(
+                "`state` must be given to every step, because restore=True; pass a function such as "
+                "model.state_dict to have it read only when the value improves.",
+                argument="state",
+            )
+        if not self.restore and state is not None:
+            raise InputError(
+                "`state` is given but would not be kept; pass restore=True to EarlyStopping.",
+                argument="state",
+            )
+        # A torch module is a function of its input, too.
+        if callable(getattr(state, "state_dict", None)):
+            raise InputError(
+                f"`state` must be what to keep, not a {type(state).__name__}; pass its state_dict.",
+                argument="state",
+            )
+
+    # ---- to be continued -------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to go on later: the counters, the best value and its state."""
+        return {
+            "mode": self.mode,
+            "rule": None if self.rule is None else name_of(self.rule),
+            **{name: getattr(self, name) for name in _COUNTERS},
+            "state": copy.deepcopy(self._state),
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on where `state_dict` was taken. What is compared must be the same."""
+        own = self.state_dict()
+        if missing := own.keys() - saved.keys():
+            raise InputError(
+                f"`saved` must come from state_dict(); it lacks {', '.join(sorted(missing))}.",
+                argument="saved",
+            )
+        for name in ("mode", "rule"):
+            if saved[name] != own[name]:
+                raise InputError(
+                    f"`saved` must have the same {name}; it has {saved[name]!r}, this has {own[name]!r}.",
+                    argument="saved",
+                )
+        for name in _COUNTERS:
+            setattr(self, name, saved[name])
+        self._state = copy.deepcopy(saved["state"])
+
+    def __repr__(self) -> str:
+        what = f"mode={self.mode!r}" if self.rule is None else f"{name_of(self.rule)!r}"
+        best = "nothing yet" if self.best is None else f"{self.best:.6g} in epoch {self.best_epoch}"
+        return f"EarlyStopping({what}, patience={self.patience}): best {best}, waited {self.waited}"
+
+
+def _direction(rule: Rule | None, mode: Direction | None) -> Direction:
+    if (rule is None) == (mode is None):
+        raise InputError(
+            "Pass either `rule`, whose values are losses, or `mode`, 'min' or 'max'; a direction is never "
+            "guessed.",
+            argument="mode",
+        )
+    if rule is not None:
+        return "min"
+    if mode not in ("min", "max"):
+        raise InputError(f"`mode` must be 'min' or 'max', not {show(mode)}.", argument="mode")
+    return mode
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"`value` must be one number, not {show(value)}.", argument="value") from None
