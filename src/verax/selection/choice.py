@@ -13,6 +13,7 @@ from verax.complaints import join
 from verax.errors import InputError
 from verax.rule import Rule
 from verax.selection.directions import Direction
+from verax.selection.logs import Floats
 from verax.tables import FrameKind, data_frame, html_table, text_table
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Correlation:
         n = int(both.sum())
         x, y = x[both], y[both]
         pearson = spearman = math.nan
-        if n >= _LEAST_EPOCHS and np.ptp(x) > 0 and np.ptp(y) > 0:
+        if n >= _LEAST_EPOCHS and _varies(x) and _varies(y):
             sign = 1 if history.direction(rule) == history.direction(metric) else -1
             pearson = sign * float(stats.pearsonr(x, y).statistic)
             spearman = sign * float(stats.spearmanr(x, y).statistic)
@@ -267,6 +268,11 @@ class Selection:
         if self.correlations:
             return tables + html_table(self._correlation_cells(), notes=self._all_notes())
         return html_table(self._best_cells(), caption=self._heading(), notes=self._all_notes())
+
+
+def _varies(values: Floats) -> bool:
+    """Whether values differ by more than rounding."""
+    return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
 
 
 def _columns(history: History, metrics: Any) -> list[str] | None:

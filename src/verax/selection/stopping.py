@@ -196,7 +196,9 @@ def _direction(rule: Rule | None, mode: Direction | None) -> Direction:
 
 
 def _number(value: Any) -> float:
+    if hasattr(value, "detach"):  # torch warns where a gradient is lost by accident
+        value = value.detach()
     try:
-        return float(value)
+        return float(value.item() if hasattr(value, "item") else value)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"`value` must be one number, not {show(value)}.", argument="value") from None
