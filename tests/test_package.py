@@ -61,6 +61,7 @@ pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
 selection.blocks selection.windows selection.directions selection.logs selection.traces
 selection.choice selection.histories selection.stopping selection
+adapters.sklearn adapters
 demo reproduce reproduce.galdran reproduce.resin
 cli.frame cli.output cli.certify cli.reproduce cli.toplist cli
 """
@@ -99,4 +100,6 @@ def test_imports_point_downward():
 
 
 def test_no_module_hides_a_public_function():
-    assert not {name.removeprefix("verax.") for name in MODULES} & (set(vx.__all__) - {"compat", "selection"})
+    assert not {name.removeprefix("verax.") for name in MODULES} & (
+        set(vx.__all__) - {"adapters", "compat", "selection"}
+    )

@@ -32,6 +32,7 @@ from verax.rule import Rule
 from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
 if TYPE_CHECKING:
+    import verax.adapters as adapters
     import verax.compat as compat
     import verax.selection as selection
     from verax.binning import ece
@@ -89,6 +90,7 @@ __all__ = [
     "VeraxError",
     "ZeroOne",
     "abs_rps",
+    "adapters",
     "brier",
     "certify",
     "combine",
@@ -159,7 +161,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("compat", "selection"):
+    if name in ("adapters", "compat", "selection"):
         return import_module(f"verax.{name}")
     if name in _LAZY:
         globals()[name] = value = getattr(import_module(_LAZY[name]), name)

@@ -1,0 +1,260 @@
+"""Rules as scikit-learn scorers, beside scikit-learn's own."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, cross_validate
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import verax as vx
+from verax.adapters.sklearn import MissingClassWarning, scorer
+from verax.selection import HBlockSplit
+
+NAMES = np.array(["low", "medium", "high"])  # not in alphabetical order
+
+
+@pytest.fixture(scope="module")
+def data():
+    x, y = load_iris(return_X_y=True)
+    return x[:, :2], y
+
+
+def model():
+    return GaussianNB()
+
+
+@dataclass(frozen=True, repr=False)
+class Quartic(vx.Rule):
+    """A rule that no adapter has heard of."""
+
+    name = "quartic"
+    needs = frozenset()
+    properties = vx.brier.properties
+
+    def formula(self, stats):
+        return (1 - stats.p_true) ** 4
+
+    def bounds(self, n_classes):
+        return 0.0, 1.0
+
+
+@pytest.mark.parametrize(("rule", "own"), [("log", "neg_log_loss"), (vx.brier, "neg_brier_score")])
+def test_as_scikit_learn_scores_it(data, rule, own):
+    x, y = data
+    ours = cross_val_score(model(), x, NAMES[y], scoring=scorer(rule))
+    np.testing.assert_allclose(ours, cross_val_score(model(), x, NAMES[y], scoring=own), rtol=1e-9)
+
+
+def test_binary_problems_too():
+    x, y = make_classification(200, random_state=0)
+    for rule, own in ((vx.Brier(scale="half"), "neg_brier_score"), ("log", "neg_log_loss")):
+        ours, theirs = (cross_val_score(model(), x, y == 1, scoring=s) for s in (scorer(rule), own))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", [*vx.RULES.values(), vx.penalized(vx.rps), Quartic()], ids=repr)
+def test_any_rule_with_columns_matched_by_name(data, rule):
+    x, y = data
+    fitted = model().fit(x, NAMES[y])
+    assert list(fitted.classes_) == ["high", "low", "medium"]
+    by_hand = rule(y, fitted.predict_proba(x)[:, [1, 2, 0]])
+    assert scorer(rule, classes=NAMES)(fitted, x, NAMES[y]) == pytest.approx(-by_hand, rel=1e-12)
+
+
+def test_an_order_is_never_guessed(data):
+    with pytest.raises(vx.InputError, match=r"`classes` must list the classes in order.*rps is ordinal"):
+        scorer("rps")
+    x, y = data
+    right, wrong = (
+        cross_val_score(model(), x, NAMES[y], scoring=scorer("rps", classes=classes))
+        for classes in (["low", "medium", "high"], ["medium", "low", "high"])
+    )
+    assert not np.allclose(right, wrong)
+
+
+def test_a_search_keeps_what_the_rule_prefers(data):
+    x, y = data
+    pipeline = make_pipeline(StandardScaler(), model())
+    grid = {"gaussiannb__var_smoothing": [1e-9, 0.1, 10.0]}
+    found = [
+        GridSearchCV(pipeline, grid, scoring=scoring, cv=4).fit(x, y)
+        for scoring in (scorer("log"), "neg_log_loss")
+    ]
+    assert found[0].best_params_ == found[1].best_params_
+    np.testing.assert_allclose(*(search.cv_results_["mean_test_score"] for search in found), rtol=1e-9)
+    # The scorer reads the fitted search itself, too, and blocks of classes are folds like any others.
+    assert scorer("log")(found[0], x, y) == pytest.approx(get_scorer("neg_log_loss")(found[0], x, y))
+    blocks = HBlockSplit(5, per_class=True)
+    assert GridSearchCV(pipeline, grid, scoring=scorer("pbs"), cv=blocks).fit(x, y).best_score_ < 0
+
+
+def test_several_at_once_and_in_two_processes(data):
+    x, y = data
+    scoring = {"rps": scorer("rps", classes=range(3)), "quartic": scorer(Quartic()), "log": scorer("log")}
+    one, two = (
+        cross_validate(model(), x, y, scoring=scoring, cv=StratifiedKFold(3), n_jobs=n) for n in (1, 2)
+    )
+    for name in scoring:
+        np.testing.assert_array_equal(one[f"test_{name}"], two[f"test_{name}"])
+    search = GridSearchCV(model(), {"var_smoothing": [0.1, 1]}, scoring=scoring, refit="rps", n_jobs=2).fit(
+        x, y
+    )
+    assert set(search.cv_results_) >= {"mean_test_rps", "mean_test_quartic"}
+
+
+def test_copies_are_the_same(data):
+    x, y = data
+    fitted = model().fit(x, y)
+    made = scorer("rps", classes=range(3)).set_score_request(sample_weight=True)
+    for other in (pickle.loads(pickle.dumps(made)), clone(made, safe=False)):
+        assert other(fitted, x, y) == made(fitted, x, y)
+        assert repr(other) == repr(made) == "scorer('rps', classes=[0, 1, 2])"
+        assert other.get_metadata_routing().score.requests == {"sample_weight": True}
+
+
+# ---- weights -------------------------------------------------------------------------------------
+
+
+def test_weights_count_as_rows(data):
+    x, y = data
+    fitted = model().fit(x, y)
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = scorer("pbs")(fitted, np.repeat(x, times, axis=0), np.repeat(y, times))
+    assert scorer("pbs")(fitted, x, y, sample_weight=times) == pytest.approx(repeated, rel=1e-12)
+
+
+def test_weights_are_routed(data):
+    x, y = data
+    weights = np.random.default_rng(1).uniform(size=len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = model().set_fit_request(sample_weight=True)
+        ours = scorer("log").set_score_request(sample_weight=True)
+        theirs = get_scorer("neg_log_loss").set_score_request(sample_weight=True)
+        scores = cross_validate(
+            estimator, x, y, scoring={"a": ours, "b": theirs}, params={"sample_weight": weights}
+        )
+        np.testing.assert_allclose(scores["test_a"], scores["test_b"], rtol=1e-9)
+        alone = cross_validate(estimator, x, y, scoring=ours, params={"sample_weight": weights})
+        np.testing.assert_array_equal(alone["test_score"], scores["test_a"])
+        searches = [
+            GridSearchCV(estimator, {"var_smoothing": [0.1, 1]}, scoring=s).fit(x, y, sample_weight=weights)
+            for s in (ours, theirs)
+        ]
+        np.testing.assert_allclose(*(search.cv_results_["mean_test_score"] for search in searches), rtol=1e-9)
+        # Weights under another name, weights refused, and weights that nobody has decided on.
+        renamed = scorer("log").set_score_request(sample_weight="cost")
+        named = cross_validate(
+            estimator, x, y, scoring=renamed, params={"sample_weight": weights, "cost": weights}
+        )
+        np.testing.assert_array_equal(named["test_score"], alone["test_score"])
+        ignored = scorer("log").set_score_request(sample_weight=False)
+        unweighted = cross_validate(estimator, x, y, scoring=ignored, params={"sample_weight": weights})
+        assert not np.allclose(unweighted["test_score"], alone["test_score"])
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match=r"scorer\('log_score'\)"):
+            cross_validate(estimator, x, y, scoring=scorer("log"), params={"sample_weight": weights})
+
+
+# ---- classes that a fold lacks -------------------------------------------------------------------
+
+
+def test_a_fold_that_lacks_a_class_is_scored_and_reported(data):
+    x, y = data
+    with pytest.warns(MissingClassWarning) as caught:
+        scores = cross_val_score(
+            model(), x, NAMES[y], cv=KFold(3), scoring=scorer("rps", classes=NAMES), error_score="raise"
+        )
+    said = (
+        "The estimator was not trained on class {!r}, which has probability 0 and happened in 50 of the 50 "
+    )
+    assert [str(w.message) for w in caught] == [said.format(str(n)) + "rows scored." for n in NAMES]
+    for (train, test), score in zip(KFold(3).split(x), scores, strict=True):
+        fitted = model().fit(x[train], y[train])
+        p = np.zeros((50, 3))
+        p[:, fitted.classes_] = fitted.predict_proba(x[test])
+        assert score == pytest.approx(-vx.rps(y[test], p), rel=1e-9)
+
+
+def test_the_log_score_is_then_infinite_and_says_why(data):
+    x, y = data
+    fitted = model().fit(x[50:], y[50:])
+    with pytest.warns(MissingClassWarning, match=r"class 0,.*150 rows scored.*so the score is -inf"):
+        assert scorer("log")(fitted, x, y) == -np.inf
+    # Where the class does not happen nothing is lost, but it is said.
+    with pytest.warns(MissingClassWarning, match="happened in 0 of the 100 rows scored.$"):
+        score = scorer("log", classes=range(3))(fitted, x[50:], y[50:])
+    assert score == pytest.approx(get_scorer("neg_log_loss")(fitted, x[50:], y[50:]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert scorer("log")(fitted, x[50:], y[50:]) == score
+    with pytest.warns(MissingClassWarning, match="classes 3 and 4, which have probability 0"):
+        assert scorer("pbs")(fitted, x[50:], np.where(y[50:] == 2, 2, [3, 4] * 50)) < -1
+
+
+def test_an_estimator_of_one_class(data):
+    x, y = data
+    fitted = DecisionTreeClassifier().fit(x[:50], y[:50])
+    with pytest.warns(MissingClassWarning, match="classes 1 and 2"):
+        assert scorer("zero_one")(fitted, x, y) == pytest.approx(-2 / 3)
+
+
+def test_single_precision_stays_that(data):
+    x, y = data
+
+    class Single(GaussianNB):
+        def predict_proba(self, X):
+            return (super().predict_proba(X) * (1 + 3e-6)).astype(np.float32)
+
+    fitted = Single().fit(x[50:], y[50:])
+    with pytest.warns(MissingClassWarning):
+        assert np.isfinite(scorer("brier", classes=range(3))(fitted, x, y))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "classes", "message"),
+    [
+        (LinearSVC(), None, "LinearSVC gives no probabilities.*CalibratedClassifierCV"),
+        (model(), [0, 1], "must hold all classes of the estimator; 2 is not among 0 and 1"),
+        (model(), ["a", "b", "c"], "0, 1 and 2 are not among 'a', 'b' and 'c'"),
+        (model(), [0, 0, 1, 2], "must be different from each other; 0"),
+        (model(), "abc", "`classes` must be a list"),
+    ],
+)
+def test_refusals(data, estimator, classes, message):
+    x, y = data
+    with pytest.raises(vx.VeraxError, match=message):
+        scorer("pbs", classes=classes)(estimator.fit(x, y), x, y)
+
+
+def test_more_refusals(data):
+    x, y = data
+    with pytest.raises(vx.RuleError, match="several outputs"):
+        scorer("pbs")(MultiOutputClassifier(model()).fit(x, np.stack([y, y], axis=1)), x, y)
+    with pytest.raises(vx.InputError, match="`y` must hold labels found in the classes"):
+        scorer("pbs", classes=range(3))(model().fit(x, y), x, y + 1)
+
+    class Nameless:
+        def predict_proba(self, X):
+            return np.full((len(X), 3), 1 / 3)
+
+    with pytest.raises(vx.RuleError, match="Nameless has no `classes_`"):
+        scorer("pbs")(Nameless(), x, y)
+
+
+def test_adapters_are_reached_when_asked_for():
+    assert vx.adapters.sklearn.scorer is scorer
+    with pytest.raises(AttributeError, match="no attribute 'scikit'"):
+        vx.adapters.scikit  # noqa: B018
