@@ -61,7 +61,7 @@ pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
 selection.blocks selection.windows selection.directions selection.logs selection.traces
 selection.choice selection.histories selection.stopping selection
-adapters.sklearn adapters
+adapters.sklearn adapters.mlflow adapters
 demo reproduce reproduce.galdran reproduce.resin
 cli.frame cli.output cli.certify cli.reproduce cli.toplist cli
 """
