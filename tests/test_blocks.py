@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -268,13 +268,18 @@ def test_windows_of_the_parts_of_a_fold_share_no_row(design, length, step):
         assert len(set().union(*seen)) == sum(len(rows) for rows in seen)
 
 
-def test_windows_cut_before_the_split_stay_apart_with_a_gap():
-    # A gap of length - 1 windows keeps windows with a step of one from sharing a row.
-    x, length = np.arange(80), 5
-    windows = sliding_windows(x, length, step=1)
-    for fold in HBlockSplit(4, n_validation=1, gap=length - 1).split_three(windows):
-        rows = [set(windows.rows[part].reshape(-1).tolist()) for part in fold]
-        assert sum(len(r) for r in rows) == len(set().union(*rows))
+@pytest.mark.parametrize(("length", "step"), [(5, 1), (6, 2), (7, 3), (4, 4)])
+def test_windows_cut_before_the_split_stay_apart_with_a_gap(length, step):
+    def shared(gap):
+        folds = HBlockSplit(4, n_validation=1, gap=gap).split_three(windows)
+        rows = [[set(windows.rows[part].reshape(-1).tolist()) for part in fold] for fold in folds]
+        return any(a & b for fold in rows for a, b in combinations(fold, 2))
+
+    windows = sliding_windows(np.arange(200), length, step=step)
+    gap = -(-length // step) - 1
+    assert not shared(gap)
+    if gap:
+        assert shared(gap - 1)
 
 
 def test_windows_of_frames():

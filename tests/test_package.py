@@ -63,7 +63,7 @@ selection.blocks selection.windows selection.directions selection.logs selection
 selection.choice selection.histories selection.stopping selection
 adapters.sklearn adapters.mlflow adapters
 demo reproduce reproduce.galdran reproduce.resin
-cli.frame cli.output cli.certify cli.reproduce cli.toplist cli
+cli.frame cli.output cli.certify cli.reproduce cli.select cli.toplist cli
 """
 
 

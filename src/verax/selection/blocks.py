@@ -40,7 +40,7 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
     n_validation, n_test : how many blocks a fold has for validation and for testing.
     gap_blocks : how many blocks are left out between any two of the three parts.
     gap : how many rows are left out between them; training gives way to validation, both to testing.
-        For windows made before the split this is the length of a window less one.
+        For windows made before the split, ceil(length / step) - 1 keeps them from sharing rows.
     step : by how many blocks the next fold moves on. ``step=n_test``, a divisor of `n_blocks`, tests
         every row exactly once.
     per_class : rows of each class in `y` are a series of their own, so every class is in every part.

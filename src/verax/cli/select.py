@@ -1,0 +1,73 @@
+"""`verax select`: which epoch of a training run each rule would keep."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from verax import __version__
+from verax.cli.frame import app
+from verax.cli.output import Json
+from verax.errors import InputError
+
+if TYPE_CHECKING:
+    from verax.selection import Selection
+
+
+@app.command(
+    epilog="Examples: `verax select metrics.csv`, "
+    "`verax select log.jsonl --rule pbs --rule log --against f1 --direction my_metric=max --plot history.png`"
+)
+def select(
+    history: Annotated[
+        Path,
+        typer.Argument(
+            help="The values of metrics by epoch: .csv (also Keras's and Lightning's logs), .jsonl or .json."
+        ),
+    ],
+    rule: Annotated[
+        list[str] | None, typer.Option(help="Select by this rule or column; all rules unless named.")
+    ] = None,
+    against: Annotated[
+        list[str] | None, typer.Option(help="Correlate with this column; F1 and accuracy unless named.")
+    ] = None,
+    direction: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=min|max", help="Which way a metric is better that verax does not know."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the rules and their optima into this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the best epoch under each rule, what it brought, and how the rules move with F1 and accuracy."""
+    from verax.selection import History
+
+    read = History.read(history, directions=_directions(direction or []))
+    selection = read.select(rule or None, against or None)
+    if plot is not None:
+        _draw(selection, plot)
+    result = {"verax": __version__, "file": history.name, **selection.to_dict()}
+    typer.echo(json.dumps(result, indent=2) if as_json else str(selection))
+
+
+def _directions(given: list[str]) -> dict[str, Any]:
+    pairs = [text.rpartition("=") for text in given]
+    for text, (name, _, _) in zip(given, pairs, strict=True):
+        if not name:
+            raise InputError(
+                f"`--direction` must be a name and min or max, such as my_metric=max, not {text!r}.",
+                argument="direction",
+            )
+    return {name: value for name, _, value in pairs}
+
+
+def _draw(selection: Selection, path: Path) -> None:
+    figure = selection.plot()
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"`--plot` must be a file that can be written, such as history.png: {error}", argument="plot"
+        ) from None

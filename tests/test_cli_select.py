@@ -1,0 +1,85 @@
+"""`verax select`, run as people run it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from verax.selection import History
+
+COLUMNS = {
+    "epoch": [0, 1, 2, 3],
+    "val_log": [0.9, 0.5, 0.6, 0.8],
+    "val_pbs": [1.2, 0.8, 0.7, 0.75],
+    "val_f1": [0.3, 0.6, 0.7, 0.72],
+    "val_accuracy": [0.4, 0.6, 0.72, 0.7],
+    "val_utility": [1.0, 3.0, 2.0, 0.0],
+}
+
+
+def verax(*arguments):
+    command = [sys.executable, "-m", "verax", "select", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "150"}
+    )
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "history.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([list(COLUMNS), *zip(*COLUMNS.values(), strict=True)])
+    return path
+
+
+def test_it_prints_it_all(log):
+    result = verax(log)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{History.read(log).select()}\n"
+
+
+def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):
+    options = ["--rule", "pbs", "--rule", "log", "--against", "val_utility", "--direction", "utility=max"]
+    result = verax(log, *options, "--plot", tmp_path / "history.png", "--json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    expected = (
+        History.read(log, directions={"utility": "max"}).select(["pbs", "log"], "val_utility").to_dict()
+    )
+    assert found == {"verax": found["verax"], "file": "history.csv", **expected}
+    assert {name: best["epoch"] for name, best in found["best"].items()} == {
+        "val_pbs": 2,
+        "val_log": 1,
+        "val_utility": 1,
+    }
+    assert (tmp_path / "history.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rule", "rps"], "There is no 'rps' in this history"),
+        (["--against", "utility"], "`directions` must say which way 'val_utility' is better"),
+        (["--direction", "utility"], "`--direction` must be a name and min or max"),
+        (["--direction", "utility=up"], "of 'utility' it says 'up'"),
+        (["--plot", "history.nonsense"], "`--plot` must be a file that can be written"),
+    ],
+)
+def test_refusals_are_one_line(log, options, message):
+    result = verax(log, *options)
+    assert result.returncode == 2
+    assert result.stderr.startswith("verax: ")
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
+
+
+def test_a_file_that_is_not_there():
+    result = verax("none.csv")
+    assert result.returncode == 2
+    assert "`path` must be a file; there is none at none.csv" in result.stderr
