@@ -231,6 +231,7 @@ def test_single_precision_stays_that(data):
         (model(), ["a", "b", "c"], "0, 1 and 2 are not among 'a', 'b' and 'c'"),
         (model(), [0, 0, 1, 2], "must be different from each other; 0"),
         (model(), "abc", "`classes` must be a list"),
+        (model(), 3, "`classes` must be a list"),
     ],
 )
 def test_refusals(data, estimator, classes, message):

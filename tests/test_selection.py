@@ -147,16 +147,23 @@ def test_the_validation_part_is_meant():
             "f1": [1.0, 1.0],
         }
     )
-    assert history.find("pbs") == "pbs"
-    assert history.find(vx.pbs) == "val_pbs"
+    assert history.find("pbs") == history.find(vx.pbs) == "val_pbs"
+    # Without a part in its name it is Keras's, and of the training part.
+    assert history.find("train_pbs") == "pbs"
+    assert history.best("train_pbs").epoch == 0
+    assert history.best("pbs").epoch == 1
     assert history.find("test_pbs") == "test_pbs"
     selection = history.select()
     assert (selection.rules, selection.against) == (("val_pbs",), ("val_f1",))
     assert "Not selected by unless named: pbs, test_pbs and f1." in selection.notes
-    assert history.select(rules=["pbs", "test_pbs"], against="f1").rules == ("pbs", "test_pbs")
+    assert history.select(rules=["train_pbs", "test_pbs"]).rules == ("pbs", "test_pbs")
     two = History.from_columns({"train_pbs": [1.0], "test_pbs": [1.0]})
     with pytest.raises(vx.InputError, match="'pbs' may be 'train_pbs' and 'test_pbs'"):
         two.find("pbs")
+    with pytest.raises(vx.InputError, match="There is no 'val_pbs' in this history"):
+        two.find("val_pbs")
+    one = History.from_columns({"train_pbs": [1.0], "F1": [1.0]})
+    assert (one.find("pbs"), one.find("f1")) == ("train_pbs", "F1")
     with pytest.raises(vx.InputError, match="There is no 'rps' in this history; it has 'train_pbs'"):
         two.find("rps")
 
@@ -406,7 +413,7 @@ def test_a_history_of_keras(tmp_path):
         assert plain["values"].keys() == fitted.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
         for name, values in fitted.items():
             np.testing.assert_allclose(plain["values"][name], values, rtol=1e-6)
-        assert best == "loss"
+        assert best == "val_loss"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,7 @@ class RuleScorer:
                 argument="classes",
             )
         self.rule = rule
-        self.classes = None if classes is None else check_classes(classes, len(list(classes)))
+        self.classes = check_classes(classes, len(classes) if isinstance(classes, Sized) else 0)
         self._weighted: bool | str | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

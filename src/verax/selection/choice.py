@@ -49,7 +49,7 @@ class Best:
     @classmethod
     def of(cls, history: History, column: str) -> Best:
         """The best epoch of a history under one of its columns."""
-        direction = history.direction(column)
+        direction = history.direction_of(column)
         values = history.values[column]
         finite = np.isfinite(values)
         if not finite.any():
@@ -106,7 +106,7 @@ class Correlation:
         x, y = x[both], y[both]
         pearson = spearman = math.nan
         if n >= _LEAST_EPOCHS and _varies(x) and _varies(y):
-            sign = 1 if history.direction(rule) == history.direction(metric) else -1
+            sign = 1 if history.direction_of(rule) == history.direction_of(metric) else -1
             pearson = sign * float(stats.pearsonr(x, y).statistic)
             spearman = sign * float(stats.spearmanr(x, y).statistic)
         return cls(rule, metric, pearson, spearman, n, history.n_epochs - n)
@@ -153,7 +153,7 @@ class Selection:
             if np.isfinite(history.values[column]).any():
                 best[column] = Best.of(history, column)
             else:
-                history.direction(column)
+                history.direction_of(column)
                 notes.append(f"{column} has no finite value in any epoch.")
         chosen, targets = ([c for c in columns if c in best] for columns in (chosen, targets))
         if not best:
@@ -281,7 +281,7 @@ def _columns(history: History, metrics: Any) -> list[str] | None:
     listed = [metrics] if isinstance(metrics, (str, Rule)) else list(metrics)
     columns = list(dict.fromkeys(history.find(metric) for metric in listed))
     for column in columns:
-        history.direction(column)
+        history.direction_of(column)
     return columns
 
 

@@ -28,6 +28,13 @@ from verax.tables import FrameKind, data_frame
 
 Directions = Mapping[str, Direction]
 
+# In which parts of the data a name is looked for, by the part that it says.
+_WHERE = {
+    "": ("validation", ""),
+    "validation": ("validation",),
+    "train": ("train", ""),
+    "test": ("test",),
+}
 _READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_lines, ".json": read_json}
 
 
@@ -129,7 +136,10 @@ class History:
 
     def direction(self, metric: str | Rule) -> Direction:
         """Which way a metric is better: "min" or "max"; an error where nobody has said."""
-        column = self.find(metric)
+        return self.direction_of(self.find(metric))
+
+    def direction_of(self, column: str) -> Direction:
+        """Which way a column is better; an error where nobody has said."""
         known = self.known_direction(column)
         if known is None:
             raise InputError(
@@ -148,19 +158,19 @@ class History:
     def find(self, metric: str | Rule) -> str:
         """The column that a metric is in, by its name, with or without "val_", or by its rule.
 
-        Where several parts of the data have it, the validation part is meant.
+        Where nothing says which part of the data is meant, it is the validation part, if that has the
+        metric: beside "val_pbs", Keras's "pbs" is of the training part and is found as "train_pbs".
         """
-        if isinstance(metric, str) and metric in self.values:
-            return metric
         wanted = Name.of(name_of(metric) if isinstance(metric, Rule) else metric)
         rule = metric if isinstance(metric, Rule) else wanted.rule
-        found = [
+        same = [
             column
             for column, name in self.names.items()
-            if (name.base == wanted.base or (rule is not None and name.rule == rule))
-            and wanted.part in ("", name.part)
+            if name.base == wanted.base or (rule is not None and name.rule == rule)
         ]
-        found = [c for c in found if self.names[c].part == "validation"] or found
+        by_part = [[c for c in same if self.names[c].part == part] for part in _WHERE[wanted.part]]
+        found = next(filter(None, by_part), [] if wanted.part else same)
+        found = [metric] if isinstance(metric, str) and metric in found else found
         if len(found) == 1:
             return found[0]
         if found:
