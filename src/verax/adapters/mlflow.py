@@ -41,8 +41,8 @@ def log_card(
     interval) and the tag `verax.rps`, which says which way is better, the range and the convention. The
     card itself becomes the artifacts `verax/scorecard.json` and `verax/scorecard.txt`.
 
-    Stores of MLflow disagree about infinity (SQL ones write 1.8e308 for it), so only finite numbers are
-    logged as metrics. A score that is infinite is named in the tag `verax.not_finite`, and its mean over
+    What becomes of an infinite number is up to the store behind MLflow, so only finite numbers are logged
+    as metrics. A score that is infinite is named in the tag `verax.not_finite`, and its mean over
     the rows of finite loss is logged as `log_score_finite_mean`, with the weight of the others as
     `log_score_infinite_weight`.
 
