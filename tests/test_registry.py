@@ -37,6 +37,7 @@ def test_texts(text, rule):
         ("penalised(brier)", "Did you mean 'penalized'?"),
         ("brier(scale='double')", "`scale` must be one of"),
         ("brier(size=2)", "unexpected keyword argument"),
+        ("pbs(penalty=2)", "pbs takes no parameters; it is penalized(brier), which does."),
         ("penalized()", "missing 1 required positional argument"),
         ("", "is not the name of a rule"),
         ("1 + 1", "is not the name of a rule"),

@@ -93,6 +93,8 @@ def _rule(node: ast.expr, text: str) -> Rule:
 
 
 def _make(name: str, positional: list[Any], named: dict[str, Any], text: str) -> Rule:
+    if name not in _MAKERS and name in RULES:
+        raise ParseError(f"{text!r}: {name} takes no parameters; it is {RULES[name]!r}, which does.")
     if name not in _MAKERS:
         raise _unknown(name)
     try:
