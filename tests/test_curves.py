@@ -301,3 +301,13 @@ def test_rows_in_parts_make_the_curves_of_all(extra):
     options = Options(None, "mean", "nan", 0, 0, 0.95, sees_outcome=False)
     doubtful = draw(parts, [doubt("entropy")], ["accuracy"], options)["entropy"]
     assert doubtful.to_dict() == vx.selective(y, p, by="entropy", weights=columns.get("weights")).to_dict()
+
+
+@pytest.mark.parametrize(("kind", "off"), [(np.float32, 2e-5), (np.float16, 2e-3)])
+def test_doubts_of_rows_within_the_tolerance_of_their_precision(kind, off):
+    rng = np.random.default_rng(5)
+    y, p = rng.integers(0, 3, 60), (rng.dirichlet(np.ones(3), 60) * (1 + off)).astype(kind)
+    curves = vx.selective(y, p, by=["entropy", "brier"])
+    exact = vx.selective(y, p.astype(float), by=["entropy", "brier"], normalize=True)
+    for name, curve in curves.items():
+        assert curve.values == pytest.approx(exact[name].values)

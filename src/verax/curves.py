@@ -282,10 +282,12 @@ def doubt(by: Rule | str) -> Doubt:
     """Doubt by the highest probability, by entropy, or by the loss that a rule's forecast itself expects."""
     if by == "max_probability":
         return Doubt("max_probability", lambda p: 1 - p.max(axis=1))
-    if by == "entropy":
-        return Doubt("entropy", parse("log").entropy)
-    rule = parse(by)
-    return Doubt(f"expected {name_of(rule)}", rule.entropy)
+    rule = parse("log" if by == "entropy" else by)
+    # What a forecast expects of itself takes it for the truth, which sums to one.
+    return Doubt(
+        "entropy" if by == "entropy" else f"expected {name_of(rule)}",
+        lambda p: rule.entropy(p / p.sum(axis=1, keepdims=True)),
+    )
 
 
 def needs_order(rules: Sequence[Rule], metrics: Sequence[Metric]) -> bool:
