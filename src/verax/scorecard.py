@@ -68,7 +68,7 @@ def evaluate(
     """
     check_confidence(confidence)
     check_replicates(bootstrap, least=2)
-    chosen = _choose(rules, ordered)
+    chosen = fitting_rules(rules, ordered)
     forecasts = pair(
         y,
         p,
@@ -86,21 +86,28 @@ def evaluate(
         from verax.listcard import score_lists
 
         return score_lists(forecasts, p, None if rules is None else chosen, costs, plan)
+    metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
+    tally = Tally(chosen, forecasts.n_classes).update(forecasts)
+    return Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+
+
+def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
+    """The rules asked for; if none are, all that fit classes with or without an order."""
+    if rules is None:
+        return [rule for rule in RULES.values() if ordered or not rule.ordinal]
+    return as_rules(rules)
+
+
+def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[CountMetric, ...]:
+    """The metrics of decisions on the card of such classes."""
     metrics = [count_metric("accuracy")]
     if ordered:
         metrics.append(count_metric("qwk"))
     if ordered or costs is not None:
         costs = "quadratic" if costs is None else costs
-        highest = cost_matrix(costs, forecasts.n_classes).max()
+        highest = cost_matrix(costs, n_classes).max()
         metrics.append(replace(count_metric("ec", costs=costs), bounds=(0.0, float(highest))))
-    tally = Tally(chosen, forecasts.n_classes).update(forecasts)
-    return Scorecard(tally, forecasts.classes, ordered, tuple(metrics), plan)
-
-
-def _choose(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
-    if rules is None:
-        return [rule for rule in RULES.values() if ordered or not rule.ordinal]
-    return as_rules(rules)
+    return tuple(metrics)
 
 
 @dataclass(frozen=True)
@@ -389,8 +396,9 @@ class Scorecard:
             shown = ", ".join(str(row) for row in self.zero_probability_rows[:5])
             more = ", ..." if self.n_zero_probability > 5 else ""
             what, where = ("outcome", "row") if self.n_zero_probability == 1 else ("outcomes", "rows")
-            count = f"{self.n_zero_probability:,} {what}"
-            notes.append(f"Probability zero had been given to {count} ({where} {shown}{more}).")
+            # Sums that never left a device do not know their rows.
+            known = f" ({where} {shown}{more})" if shown else ""
+            notes.append(f"Probability zero had been given to {self.n_zero_probability:,} {what}{known}.")
         infinite = [s for s in self.scores.values() if s.infinite_weight > 0]
         if infinite:
             finite = ", ".join(f"{s.name} {s.finite_mean:.4f}" for s in infinite)
