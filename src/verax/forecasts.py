@@ -298,6 +298,5 @@ def softmax(z: Array, xp: Namespace) -> Array:
 
 def log_softmax(z: Array, xp: Namespace) -> Array:
     """The logarithms of the probabilities of rows of logits, however small these are."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        z = z - xp.max(z, axis=1, keepdims=True)
-        return z - xp.log(xp.sum(xp.exp(z), axis=1, keepdims=True))
+    z = z - xp.max(z, axis=1, keepdims=True)
+    return z - xp.log(xp.sum(xp.exp(z), axis=1, keepdims=True))

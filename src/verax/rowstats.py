@@ -333,22 +333,33 @@ def validate(batch: Any) -> tuple[bool, bool]:
 @singledispatch
 def compute(batch: Any, needs: Collection[str]) -> RowStats:
     """The statistics `needs` (and `p_true`) of a batch of valid rows."""
-    xp, p = batch.xp, widen(batch.p)
-    columns = to_index(xp.arange(batch.n_classes, device=device_of(p)))[None, :]
-    y = batch.y[:, None]
-    stats = RowStats(xp, batch.n_classes, p_true=xp.take_along_axis(p, y, axis=1)[:, 0])
-    log_p = None if batch.logits is None or not _LOGS & set(needs) else log_softmax(batch.logits, xp)
+    p = widen(batch.p)
+    columns = to_index(batch.xp.arange(batch.n_classes, device=device_of(p)))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return reduce_rows(batch.xp, p, batch.y, columns, needs, logits=batch.logits)
+
+
+def reduce_rows(
+    xp: Namespace, p: Array, y: Array, columns: Array, needs: Collection[str], *, logits: Array | None = None
+) -> RowStats:
+    """The statistics of valid (n, K) rows, in their own precision; `columns` are the positions 0..K-1.
+
+    It calls `xp` alone and looks at no value: it can be traced and differentiated, and no device waits.
+    """
+    outcome, columns = y[:, None], columns[None, :]
+    stats = RowStats(xp, int(p.shape[1]), p_true=xp.take_along_axis(p, outcome, axis=1)[:, 0])
+    log_p = None if logits is None or not _LOGS & set(needs) else log_softmax(logits, xp)
     if log_p is not None:
-        stats.log_p = xp.take_along_axis(log_p, y, axis=1)[:, 0]
+        stats.log_p = xp.take_along_axis(log_p, outcome, axis=1)[:, 0]
     if "rest_sq" in needs:
-        rest = xp.where(columns == y, xp.zeros_like(p), p)
+        rest = xp.where(columns == outcome, xp.zeros_like(p), p)
         stats.rest_sq = xp.sum(rest * rest, axis=1)
     if _MODE & set(needs):
-        _add_modes(stats, p, columns, batch.y)
+        _add_modes(stats, p, columns, y)
     if "invalid" in needs:
         stats.invalid = xp.zeros_like(stats.p_true)
     if _CDF & set(needs):
-        _add_cumulative(stats, p, log_p, columns[:, :-1] >= y, needs)
+        _add_cumulative(stats, p, log_p, columns[:, :-1] >= outcome, needs)
     return stats
 
 
@@ -374,12 +385,12 @@ def _add_cumulative(
         stats.cdf_l1 = xp.sum(error, axis=1)
         stats.cdf_l2 = xp.sum(error * error, axis=1)
     if "cdf_log" in needs:
-        with np.errstate(divide="ignore"):
-            if log_p is None:
-                log_below, log_above = xp.log(below), xp.log(above)
-            else:
-                log_below, log_above = _log_tails(log_p, xp)
-        stats.cdf_log = xp.sum(-xp.where(at_or_above, log_below, log_above), axis=1)
+        # Of the probabilities only the side that counts: the other's logarithm may have no derivative.
+        if log_p is None:
+            logs = xp.log(xp.where(at_or_above, below, above))
+        else:
+            logs = xp.where(at_or_above, *_log_tails(log_p, xp))
+        stats.cdf_log = xp.sum(-logs, axis=1)
 
 
 def _log_tails(log_p: Array, xp: Namespace) -> tuple[Array, Array]:
