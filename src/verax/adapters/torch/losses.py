@@ -1,0 +1,106 @@
+"""Rules as losses to train by."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from verax.adapters.torch.rows import TensorRows, read
+from verax.adapters.training import trainable
+from verax.errors import InputError, RuleError
+from verax.registry import name_of
+from verax.rule import Rule
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+class Loss(torch.nn.Module):
+    """A scoring rule as a training loss, from logits.
+
+    Rules that depend on the most likely class alone (zero-one) have no gradient and are refused.
+    A penalized rule has the value of its name, penalty included, and the gradient of the rule inside:
+    the penalty is constant wherever the most likely class stays the same. Rules that are not proper
+    (`sa_rps`, `abs_rps`) draw the model towards forecasts that are too sure.
+
+    It is computed in float32, or float64 for logits of that type, and never makes a GPU wait: so a
+    target that is no class makes its loss NaN there, and raises an `InputError` on the CPU.
+
+    Parameters
+    ----------
+    rule : a rule, or a text for `verax.parse`.
+    reduction : "mean" divides by the sum of the weights, as `torch.nn.CrossEntropyLoss` does; "sum";
+        "none" returns a loss for each target, each times its weight.
+    class_weights : (K,) weights of the classes that happen.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from verax.adapters.torch import Loss
+    >>> logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
+    >>> loss = Loss("rps")(logits, torch.tensor([0, 2]))
+    >>> round(loss.item(), 4)
+    0.1739
+    >>> loss.backward()
+    """
+
+    class_weights: Tensor | None
+
+    def __init__(
+        self, rule: Rule | str, *, reduction: Reduction = "mean", class_weights: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        self.rule = trainable(rule)
+        if reduction not in get_args(Reduction):
+            raise RuleError(
+                f"`reduction` must be one of {', '.join(map(repr, get_args(Reduction)))}, not {reduction!r}."
+            )
+        self.reduction = reduction
+        self.register_buffer("class_weights", class_weights)
+
+    def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The loss of `logits` (N, K) when `target` (N,) happened, with (N,) weights if given."""
+        dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        rows = read(logits, target, weights, logits=True, dtype=dtype)
+        losses = rows.statistics(self.rule.needs).loss(self.rule)
+        losses = torch.where(_only_classes(rows), losses, torch.nan)
+        w = self._weights(rows)
+        if w is not None:
+            losses = losses * w
+        if self.reduction == "none":
+            return losses.reshape(target.shape)
+        total = losses.sum()
+        if self.reduction == "sum":
+            return total
+        return total / (losses.numel() if w is None else w.sum())
+
+    def _weights(self, rows: TensorRows) -> Tensor | None:
+        if self.class_weights is None:
+            return rows.weights
+        if self.class_weights.shape != (rows.n_classes,):
+            raise InputError(
+                f"`class_weights` must be {rows.n_classes} numbers, one a class; "
+                f"their shape is {tuple(self.class_weights.shape)}.",
+                argument="class_weights",
+            )
+        own = self.class_weights.to(rows.rows.dtype)[rows.y.clamp(0, rows.n_classes - 1)]
+        return own if rows.weights is None else own * rows.weights
+
+    def extra_repr(self) -> str:
+        """What `print(model)` says about it."""
+        return f"{name_of(self.rule)}, reduction={self.reduction!r}"
+
+
+def _only_classes(rows: TensorRows) -> Tensor:
+    """Which targets are classes; on the CPU, where looking costs nothing, an error if any is not."""
+    inside = rows.inside
+    if rows.y.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(inside.all()):
+        row = int(torch.nonzero(~inside)[0])
+        raise InputError(
+            f"`target` must hold class positions from 0 to {rows.n_classes - 1}; "
+            f"row {row} holds {int(rows.y[row])}.",
+            argument="target",
+            rows=(row,),
+        )
+    return inside
