@@ -34,7 +34,8 @@ class _RuleSums(Metric):
     """
 
     full_state_update = False
-    higher_is_better = False
+    higher_is_better: bool | None = False
+    counts: Tensor
 
     def __init__(self, rules: Sequence[Rule], *, logits: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -102,25 +103,22 @@ class _RuleSums(Metric):
     def _check(self) -> None:
         """Raise the error that the counted rows call for, if there is one."""
         counts = self.counts.tolist()
-        for kind, complaint in _COMPLAINTS.items():
+        for kind, (argument, requirement, remedy) in (_OF_LOGITS if self.logits else _OF_ROWS).items():
             if counts[kind]:
-                argument, text, remedy = complaint
-                remedy = remedy if argument != "preds" or not self.logits else ""
-                n = f"{counts[kind]:,} of {counts[_ROWS]:,} rows"
-                text = _LOGITS_VALUES if self.logits and kind == _VALUES else text
-                raise InputError(f"`{argument}` {text}; {n} do not. {remedy}".rstrip(), argument=argument)
+                found = f"{counts[kind]:,} of {counts[_ROWS]:,} rows do not"
+                text = f"`{argument}` {requirement}; {found}. {remedy}"
+                raise InputError(text.rstrip(), argument=argument)
 
 
-_LOGITS_VALUES = "must hold logits that are finite or -inf, and at least one finite a row"
-_COMPLAINTS = {
-    _VALUES: (
-        "preds",
-        "must hold finite probabilities that are not negative",
-        "If these are logits, pass logits=True.",
-    ),
-    _SUMS: ("preds", "rows must sum to 1", "If these are logits, pass logits=True."),
+_MAYBE_LOGITS = "If these are logits, pass logits=True."
+_OF_ROWS = {
+    _VALUES: ("preds", "must hold finite probabilities that are not negative", _MAYBE_LOGITS),
+    _SUMS: ("preds", "rows must sum to 1", _MAYBE_LOGITS),
     _TARGETS: ("target", "must hold class positions from 0 to K-1", "Leave other rows out."),
     _WEIGHTS: ("weights", "must be finite and not negative", ""),
+}
+_OF_LOGITS = _OF_ROWS | {
+    _VALUES: ("preds", "must hold logits that are finite or -inf, and at least one finite a row", "")
 }
 
 
@@ -202,6 +200,7 @@ class Card(_RuleSums):
     """
 
     higher_is_better = None
+    cells: Tensor
 
     def __init__(
         self,
@@ -252,8 +251,11 @@ class Card(_RuleSums):
             values["accuracy"] = np.divide(counts.n_correct, tally.weight.high[0])
         else:
             values |= {metric.name: metric.of(counts.confusion) for metric in self._metrics}
-        like = {"dtype": self._dtype_of_sums, "device": self.device}
-        return {self.prefix + name: torch.tensor(float(value), **like) for name, value in values.items()}
+        dtype, device = self._dtype_of_sums, self.device
+        return {
+            self.prefix + name: torch.tensor(float(value), dtype=dtype, device=device)
+            for name, value in values.items()
+        }
 
     def scorecard(self) -> Scorecard:
         """The card of everything seen, by all processes; which rows had probability zero is not known."""
