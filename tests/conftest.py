@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
 from cases import RULES
+
+# Keras takes TensorFlow unless told otherwise, and the tests have PyTorch.
+os.environ.setdefault("KERAS_BACKEND", "torch")
 
 # The same examples everywhere, however slow the machine: a first example may have to compile.
 settings.register_profile("verax", deadline=None, derandomize=True)

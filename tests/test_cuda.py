@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,89 @@ def test_torch_gradients_on_the_device():
         vx.rps.samples(outcome, z, logits=True).sum().backward()
     assert there.grad.is_cuda
     np.testing.assert_allclose(there.grad.cpu(), here.grad, atol=1e-14)
+
+
+@pytest.fixture
+def no_waiting():
+    """While in force, whatever would make the host wait for the device is an error."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no CUDA device")
+
+    @contextmanager
+    def guard():
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    with pytest.raises(RuntimeError, match="synchronizing"), guard():
+        torch.ones(1, device="cuda").item()
+    return guard
+
+
+@pytest.mark.parametrize("logits", [False, True])
+def test_updates_of_metrics_do_not_wait_for_the_device(no_waiting, logits):
+    pytest.importorskip("torchmetrics")
+    from verax.adapters.torch import Card, Score
+
+    y, p = forecasts(5000, 6, ties=False)
+    w = np.random.default_rng(0).exponential(size=5000)
+    preds, target, weights = on_torch(np.log(p) if logits else p), on_torch(y), on_torch(w)
+    scores = [Score(rule, logits=logits).cuda() for rule in RULES]
+    card = Card(6, ordered=True, logits=logits).cuda()
+    many = Card(2000, rules=["brier"], logits=True).cuda()
+    wide, labels = on_torch(np.zeros((20, 2000))), on_torch(np.arange(20))
+    with no_waiting():
+        for metric in (*scores, card):
+            metric.update(preds, target, weights)
+            metric.update(preds.float(), target)
+        many.update(wide, labels)
+    total = np.concatenate([w, np.ones(5000)])
+    outcomes, rows = np.concatenate([y, y]), np.concatenate([p, p.astype(np.float32)])
+    for metric, rule in zip(scores, RULES, strict=True):
+        expected = rule(outcomes, rows, weights=total)
+        assert metric.compute().item() == pytest.approx(expected, rel=1e-6)
+    expected = vx.evaluate(outcomes, rows, weights=total, ordered=True)
+    np.testing.assert_allclose(card.scorecard().confusion, expected.confusion, rtol=1e-12)
+    assert card.compute()["qwk"].item() == pytest.approx(expected["qwk"], rel=1e-9)
+    assert many.compute()["accuracy"].item() == 1 / 20
+
+
+def test_losses_do_not_wait_for_the_device(no_waiting):
+    torch = pytest.importorskip("torch")
+    from verax.adapters.torch import Loss
+
+    y, p = forecasts(500, 6, ties=False)
+    target, weights = on_torch(y), on_torch(np.ones(500))
+    per_class = torch.ones(6)
+    for rule in RULES:
+        if isinstance(rule, vx.ZeroOne):
+            continue
+        for dtype in (torch.float64, torch.float32, torch.bfloat16):
+            z = on_torch(np.log(p)).to(dtype).requires_grad_()
+            loss = Loss(rule, class_weights=per_class).cuda()
+            with no_waiting():
+                value = loss(z, target, weights)
+                value.backward()
+            assert value.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+            assert z.grad.is_cuda
+            assert z.grad.isfinite().all()
+            tolerance = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 1e-2}[dtype]
+            assert value.item() == pytest.approx(rule(y, p), rel=tolerance)
+    target[0] = 6
+    assert loss(z, target).isnan()
+
+
+def test_invalid_rows_on_the_device_are_reported():
+    pytest.importorskip("torchmetrics")
+    from verax.adapters.torch import Card
+
+    y, p = forecasts(100, 4, ties=False)
+    y[3] = 4
+    preds, target = on_torch(p), on_torch(y)
+    card = Card(4).cuda()
+    card.update(preds, target)
+    with pytest.raises(vx.InputError, match="`target` must hold class positions.*1 of 100 rows"):
+        card.compute()

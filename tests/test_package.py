@@ -21,7 +21,8 @@ MODULES = [m.name for m in pkgutil.walk_packages(vx.__path__, "verax.") if m.nam
 def test_importing_verax_imports_nothing_heavy():
     code = """
 import sys, verax
-print(sorted({"numba", "scipy", "sklearn", "pandas", "polars", "pyarrow", "torch", "jax"} & set(sys.modules)))
+heavy = {"numba", "scipy", "sklearn", "pandas", "polars", "pyarrow", "torch", "jax", "keras"}
+print(sorted(heavy & set(sys.modules)))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
@@ -61,7 +62,8 @@ pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
 selection.blocks selection.windows selection.directions selection.logs selection.traces
 selection.choice selection.histories selection.stopping selection
-adapters.sklearn adapters.mlflow adapters
+adapters.sklearn adapters.mlflow adapters.training adapters.keras
+adapters.torch.rows adapters.torch.losses adapters.torch.metrics adapters.torch adapters
 demo reproduce reproduce.galdran reproduce.resin
 cli.frame cli.output cli.certify cli.reproduce cli.select cli.toplist cli
 """

@@ -135,8 +135,12 @@ def sum_tolerance(p: Array) -> float:
     """How far a row of `p` may be from summing to one, by the precision it came in."""
     if kind_of(p) != "real":
         return 1e-6
-    bits = namespace_of(p).finfo(p.dtype).bits
-    return {16: 1e-2, 32: 1e-4}.get(int(bits), 1e-6)
+    return tolerance_of(int(namespace_of(p).finfo(p.dtype).bits))
+
+
+def tolerance_of(bits: int) -> float:
+    """How far a sum of probabilities of so many bits may be from one."""
+    return {16: 1e-2, 32: 1e-4}.get(bits, 1e-6)
 
 
 def widen(x: Array) -> Array:

@@ -1,0 +1,251 @@
+"""Keras 3: any rule as a metric (`Score`) or as a loss (`Loss`), on every backend, through `keras.ops`.
+
+Targets come first, as everywhere in Keras: class positions or one-hot rows, (N,), (N, 1) or (N, K),
+with predictions (N, K); sequences have more dimensions before the last. Predictions of one column
+are for class 1 of two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from verax.adapters.training import trainable
+from verax.arrays import Array, tolerance_of
+from verax.errors import InputError, MissingPackageError
+from verax.registry import name_of, parse
+from verax.rowstats import RowStats, reduce_rows
+from verax.rule import Rule
+
+try:
+    import keras
+    from keras import ops
+except ImportError as error:
+    missing = error.name
+    raise MissingPackageError(
+        f"verax.adapters.keras needs {'Keras 3' if missing == 'keras' else f'the backend {missing}'}: "
+        "pip install 'verax[keras]' and a backend (torch, jax or tensorflow), named in KERAS_BACKEND."
+    ) from None
+
+
+class _Namespace:
+    """`keras.ops` under the names of the array API, as far as they differ."""
+
+    inf = math.inf
+    nan = math.nan
+    pi = math.pi
+    e = math.e
+    _elsewhere = {  # noqa: RUF012
+        "astype": "cast",
+        "concat": "concatenate",
+        "cumulative_prod": "cumprod",
+        "cumulative_sum": "cumsum",
+        "permute_dims": "transpose",
+        "pow": "power",
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(ops, self._elsewhere.get(name, name))
+
+
+xp = _Namespace()
+
+
+@dataclass(frozen=True)
+class _KerasRows:
+    """Predictions as (N, K) rows with their outcomes; `fits` tells which outcomes are classes."""
+
+    rows: Array
+    y: Array
+    fits: Array
+    logits: bool
+
+    def statistics(self, needs: Collection[str]) -> RowStats:
+        p = ops.softmax(self.rows, axis=1) if self.logits else self.rows
+        columns = ops.arange(p.shape[1], dtype="int32")
+        return reduce_rows(xp, p, self.y, columns, needs, logits=self.rows if self.logits else None)
+
+    def valid(self, tolerance: float) -> Array:
+        """Which rows are forecasts of a class that can happen."""
+        finite = self.rows < math.inf
+        if self.logits:
+            return self.fits & ops.all(finite, axis=1) & ops.any(self.rows > -math.inf, axis=1)
+        whole = ops.abs(ops.sum(self.rows, axis=1) - 1) <= tolerance
+        return self.fits & ops.all(finite & (self.rows >= 0), axis=1) & whole
+
+
+def _read(y_true: Array, y_pred: Array, *, from_logits: bool) -> _KerasRows:
+    """Rows of Keras's forms of targets and predictions, in float32 or what is wider."""
+    rows = ops.cast(y_pred, _wide(y_pred))
+    rows = ops.expand_dims(rows, -1) if len(rows.shape) == 1 else rows
+    if rows.shape[-1] == 1:
+        rows = ops.concatenate([ops.zeros_like(rows) if from_logits else 1 - rows, rows], axis=-1)
+    k = int(rows.shape[-1])
+    y, fits = _outcomes(ops.cast(y_true, rows.dtype), k, len(rows.shape) - 1)
+    return _KerasRows(
+        ops.reshape(rows, (-1, k)), ops.reshape(y, (-1,)), ops.reshape(fits, (-1,)), from_logits
+    )
+
+
+def _outcomes(y_true: Array, k: int, n_dimensions: int) -> tuple[Array, Array]:
+    """Positions, those that are none brought to the nearest class, and which are classes."""
+    last = y_true.shape[-1] if len(y_true.shape) == n_dimensions + 1 else None
+    if last == k:
+        right = (ops.max(y_true, axis=-1) == 1) & (ops.sum(ops.abs(y_true), axis=-1) == 1)
+        return ops.cast(ops.argmax(y_true, axis=-1), "int32"), right
+    if last == 1:
+        y_true = ops.squeeze(y_true, axis=-1)
+    elif len(y_true.shape) != n_dimensions:
+        raise InputError(
+            f"`y_true` must be class positions or one-hot rows of {k} classes; its shape is "
+            f"{tuple(y_true.shape)}.",
+            argument="y_true",
+        )
+    y = ops.cast(ops.clip(y_true, 0, k - 1), "int32")
+    return y, ops.cast(y, y_true.dtype) == y_true
+
+
+def _wide(x: Array) -> str:
+    return str(keras.backend.result_type(keras.backend.standardize_dtype(x.dtype), "float32"))
+
+
+@keras.saving.register_keras_serializable(package="verax")
+class Score(keras.metrics.Metric):  # type: ignore[misc]
+    """The weighted mean loss of a rule, as a Keras metric. Lower is better.
+
+    Its name is the rule's, so that callbacks watch "val_pbs". It is NaN if any row was no forecast
+    (negative, not summing to one, an unknown class): compiled code cannot raise errors. Infinite
+    losses are not clipped; they make it infinite. Sums are pairs, a total and what rounding took from it.
+
+    Parameters
+    ----------
+    rule : a rule, or a text for `verax.parse`.
+    from_logits : predictions are logits. They are never guessed.
+    name, dtype : as for every Keras metric; "float64" sums need a backend that has them.
+
+    Examples
+    --------
+    >>> from verax.adapters.keras import Score
+    >>> metric = Score("pbs")
+    >>> metric.update_state([0, 1], [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+    >>> round(float(metric.result()), 4)
+    0.8333
+    """
+
+    def __init__(
+        self, rule: Rule | str, *, from_logits: bool = False, name: str | None = None, dtype: Any = None
+    ) -> None:
+        self.rule = parse(rule)
+        self.from_logits = from_logits
+        super().__init__(name=name or name_of(self.rule), dtype=dtype)
+        self._direction = "down"  # which way is better, where Keras asks in mode="auto"
+        # The sums of w, w * loss and of w at infinity; below each what rounding took from it.
+        self._sums = self.add_variable((2, 3), "zeros", dtype=self.dtype, name="sums")
+        self._n_invalid = self.add_variable((), "zeros", dtype="int32", name="n_invalid")
+
+    def update_state(self, y_true: Array, y_pred: Array, sample_weight: Array | None = None) -> None:
+        """Take in targets, predictions and weights."""
+        y_pred, y_true = ops.convert_to_tensor(y_pred), ops.convert_to_tensor(y_true)
+        batch = _read(y_true, y_pred, from_logits=self.from_logits)
+        loss = ops.cast(batch.statistics(self.rule.needs).loss(self.rule), self.dtype)
+        w, seen = self._weights(loss, y_pred, sample_weight)
+        infinite = loss == math.inf
+        zero = ops.zeros_like(loss)
+        finite = ops.where(infinite | ~seen, zero, loss)
+        self._plus(ops.stack([ops.sum(w), ops.sum(w * finite), ops.sum(ops.where(infinite, w, zero))]))
+        bits = int(keras.backend.standardize_dtype(y_pred.dtype)[-2:])
+        invalid = seen & ~(batch.valid(tolerance_of(bits)) & (w >= 0) & (w < math.inf))
+        self._n_invalid.assign(self._n_invalid + ops.sum(ops.cast(invalid, "int32")))
+
+    def _weights(self, loss: Array, y_pred: Array, sample_weight: Array | None) -> tuple[Array, Array]:
+        """A weight for each loss, and which rows a mask leaves in."""
+        shape = y_pred.shape if len(y_pred.shape) == 1 else y_pred.shape[:-1]
+        like = ops.reshape(loss, (-1, *shape[1:]))
+        w = ops.ones_like(like)
+        if sample_weight is not None:
+            w = w * _spread(ops.cast(sample_weight, self.dtype), len(shape))
+        seen = ops.ones_like(like, dtype="bool")
+        mask = getattr(y_pred, "_keras_mask", None)
+        if mask is not None:
+            seen = seen & _spread(ops.cast(mask, "bool"), len(shape))
+            w = ops.where(seen, w, ops.zeros_like(w))
+        return ops.reshape(w, (-1,)), ops.reshape(seen, (-1,))
+
+    def _plus(self, terms: Array) -> None:
+        high, low = self._sums[0], self._sums[1]
+        total = high + terms
+        virtual = total - high
+        lost = (high - (total - virtual)) + (terms - virtual)
+        self._sums.assign(ops.stack([total, low + lost]))
+
+    def result(self) -> Array:
+        """The mean loss so far."""
+        weight, total, infinite = ops.unstack(self._sums[0] + self._sums[1])
+        counted = weight - infinite
+        some = counted > 0
+        mean = ops.where(some, total / ops.where(some, counted, 1.0), math.nan)
+        mean = ops.where(infinite > 0, math.inf, mean)
+        return ops.where(self._n_invalid > 0, math.nan, mean)
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same metric of; the rule goes by its text."""
+        return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}
+
+
+def _spread(x: Array, n_dimensions: int) -> Array:
+    """Weights or a mask with as many dimensions as the outcomes have."""
+    while len(x.shape) > n_dimensions and x.shape[-1] == 1:
+        x = ops.squeeze(x, axis=-1)
+    while len(x.shape) < n_dimensions:
+        x = ops.expand_dims(x, -1)
+    return x
+
+
+@keras.saving.register_keras_serializable(package="verax")
+class Loss(keras.losses.Loss):  # type: ignore[misc]
+    """A scoring rule as a Keras loss; best from logits, where nothing underflows.
+
+    Rules that depend on the most likely class alone (zero-one) have no gradient and are refused. A
+    penalized rule has the value of its name, penalty included, and the gradient of the rule inside.
+    Probabilities are not clipped: for the log score of a class with probability zero the loss is infinite.
+    A target that is no class makes the loss NaN.
+
+    Parameters
+    ----------
+    rule : a rule, or a text for `verax.parse`.
+    from_logits : predictions are logits. They are never guessed.
+    reduction, name, dtype : as for every Keras loss.
+
+    Examples
+    --------
+    >>> from verax.adapters.keras import Loss
+    >>> round(float(Loss("rps", from_logits=True)([0, 2], [[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])), 4)
+    0.1689
+    """
+
+    def __init__(
+        self,
+        rule: Rule | str,
+        *,
+        from_logits: bool = False,
+        reduction: str = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        self.rule = trainable(rule)
+        self.from_logits = from_logits
+        super().__init__(name=name or name_of(self.rule), reduction=reduction, dtype=dtype)
+
+    def call(self, y_true: Array, y_pred: Array) -> Array:
+        """The loss of every outcome."""
+        batch = _read(y_true, y_pred, from_logits=self.from_logits)
+        losses = batch.statistics(self.rule.needs).loss(self.rule)
+        losses = ops.where(batch.fits, losses, math.nan)
+        shape = y_pred.shape if len(y_pred.shape) == 1 else y_pred.shape[:-1]
+        return ops.reshape(losses, (-1, *shape[1:]))
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same loss of; the rule goes by its text."""
+        return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}

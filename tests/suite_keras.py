@@ -1,0 +1,342 @@
+"""Rules as Keras metrics and losses, on one backend; `test_adapters_keras.py` runs this on each."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import verax as vx
+from cases import RULES, forecasts, number
+from verax.adapters.keras import Loss, Score
+from verax.claims import Holds, Properties
+
+VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
+GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
+SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
+BACKEND = keras.backend.backend()
+
+# Keras's own variables, when NumPy reads them.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
+
+
+@dataclass(frozen=True, repr=False)
+class Sharp(vx.Rule):
+    """A rule that verax does not have: no adapter can know it."""
+
+    name = "sharp"
+    needs = frozenset({"rest_sq"})
+    properties = Properties(**dict.fromkeys(Properties.__dataclass_fields__, Holds.UNKNOWN))
+
+    def formula(self, stats):
+        return stats.xp.pow(1 - stats.p_true, 3) + stats.rest_sq
+
+    def bounds(self, n_classes):
+        return 0.0, 2.0
+
+
+def rows(n=400, k=4, seed=0):
+    y, p = forecasts(n, k, seed, ties=False)
+    w = np.random.default_rng(seed).exponential(size=n).astype(np.float32)
+    return y, p.astype(np.float32), w
+
+
+def score(rule, *batches, **options):
+    metric = Score(rule, **options)
+    for batch in batches:
+        metric.update_state(*batch)
+    return float(metric.result())
+
+
+# ---- metrics -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [*RULES, Sharp()], ids=repr)
+def test_a_score_is_what_verax_says_of_all_rows(rule):
+    y, p, w = rows()
+    hot = np.eye(4, dtype=np.float32)[y]
+    first, second = slice(0, 200), slice(200, None)
+    expected = pytest.approx(rule(y, p, weights=w), rel=2e-6)
+    assert score(rule, (y[first], p[first], w[first]), (y[second], p[second], w[second])) == expected
+    assert score(rule, (hot, p, w)) == expected
+    assert score(rule, (y[:, None], p, w[:, None])) == expected
+    z = np.random.default_rng(1).normal(size=(400, 4)).astype(np.float32) * 3
+    assert score(rule, (y, z), from_logits=True) == pytest.approx(rule(y, z, logits=True), rel=2e-6)
+
+
+def test_tied_forecasts():
+    y, p = forecasts(300, 5)
+    assert score("pbs", (y, p.astype(np.float32))) == pytest.approx(vx.pbs(y, p.astype(np.float32)), rel=1e-6)
+
+
+def test_the_columns_of_binary_models():
+    y, p, w = rows(k=2)
+    for column in (p[:, 1], p[:, 1:]):
+        assert score("brier", (y, column, w)) == pytest.approx(vx.brier(y, p[:, 1], weights=w), rel=1e-6)
+    z = np.random.default_rng(1).normal(size=(400, 1)).astype(np.float32)
+    expected = vx.log_score(y, z[:, 0], logits=True)
+    assert score("log_score", (y[:, None], z), from_logits=True) == pytest.approx(expected, rel=1e-6)
+    assert float(Loss("log_score", from_logits=True)(y, z)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_sequences_weights_and_masks():
+    y, p, w = rows(n=60, k=3)
+    steps, flat = p.reshape(12, 5, 3), vx.rps(y, p, weights=w)
+    assert score("rps", (y.reshape(12, 5), steps, w.reshape(12, 5))) == pytest.approx(flat, rel=1e-6)
+    each = np.repeat(w[:12], 5)
+    assert score("rps", (y.reshape(12, 5), steps, w[:12])) == pytest.approx(
+        vx.rps(y, p, weights=each), rel=1e-6
+    )
+    mask = np.arange(60).reshape(12, 5) % 5 < 3
+    labels = np.where(mask, y.reshape(12, 5), -1)
+    tensor = ops.convert_to_tensor(steps)
+    keras.src.backend.set_keras_mask(tensor, ops.convert_to_tensor(mask))
+    kept = mask.reshape(-1)
+    assert score("rps", (labels, tensor)) == pytest.approx(vx.rps(y[kept], p[kept]), rel=1e-6)
+    losses = Loss("rps", reduction=None)(y.reshape(12, 5), steps)
+    np.testing.assert_allclose(ops.convert_to_numpy(losses).reshape(-1), vx.rps.samples(y, p), rtol=1e-5)
+
+
+def test_infinite_losses_and_rows_that_are_none():
+    good = (np.array([0]), np.array([[0.5, 0.3, 0.2]], np.float32))
+    certain = np.array([[0.0, 1.0, 0.0]], np.float32)
+    assert score("log_score", good, (np.array([0]), certain)) == math.inf
+    assert score("log_score", good, (np.array([0]), certain, np.array([0.0]))) == pytest.approx(math.log(2))
+    bad = [
+        (np.array([3]), good[1]),
+        (np.array([-1]), good[1]),
+        (np.array([0.5]), good[1]),
+        (np.array([[0.5, 0.5, 0.0]]), good[1]),
+        (np.array([0]), np.array([[0.5, 0.3, 0.1]], np.float32)),
+        (np.array([0]), np.array([[1.2, -0.1, -0.1]], np.float32)),
+        (np.array([0]), np.array([[np.nan, 0.5, 0.5]], np.float32)),
+        (np.array([0]), good[1], np.array([-1.0])),
+    ]
+    for batch in bad:
+        assert math.isnan(score("brier", good, batch, good))
+    for logits in ([0.0, math.nan], [math.inf, 0.0], [-math.inf] * 2):
+        assert math.isnan(score("brier", (np.array([0]), np.array([logits], np.float32)), from_logits=True))
+    masked = np.array([[0.0, -math.inf, 1.0]], np.float32)
+    assert score("brier", (np.array([0]), masked), from_logits=True) == pytest.approx(2 * 0.7310586**2)
+    assert math.isnan(float(Score("brier").result()))
+    assert math.isnan(score("brier", (*good, np.array([0.0]))))
+    with pytest.raises(vx.InputError, match=r"`y_true` must be class positions or one-hot rows of 3 classes"):
+        score("brier", (np.zeros((1, 2)), good[1]))
+
+
+def test_half_precision_predictions():
+    y, p, _ = rows()
+    half = ops.cast(p, "bfloat16")
+    wide = np.asarray(ops.convert_to_numpy(ops.cast(half, "float32")), np.float64)
+    expected = vx.brier.by_outcome(wide / wide.sum(axis=1, keepdims=True))[np.arange(400), y].mean()
+    assert score("brier", (y, half)) == pytest.approx(expected, rel=1e-2)
+
+
+def compiled(metric):
+    """`metric.update_state` as the backend compiles it, where it does."""
+    if BACKEND == "jax":
+        import jax
+
+        step = jax.jit(metric.stateless_update_state)
+
+        def update(*batch):
+            values = step([v.value for v in metric.variables], *batch)
+            for variable, value in zip(metric.variables, values, strict=True):
+                variable.assign(value)
+
+        return update
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        return tf.function(metric.update_state, jit_compile=True)
+    return metric.update_state
+
+
+def test_compilers_leave_the_sums_exact():
+    metric = Score("brier")
+    update = compiled(metric)
+    y, p = np.array([0]), np.array([[0.75, 0.25]], np.float32)
+    update(y, p, np.array([2.0**26], np.float32))
+    for _ in range(64):
+        update(y, 1 - p, np.array([1.0], np.float32))
+    sums = ops.convert_to_numpy(metric.variables[0]).astype(np.float64).sum(axis=0)
+    assert sums.tolist() == [2.0**26 + 64, 2.0**26 * 0.125 + 64 * 1.125, 0.0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_metrics_and_losses_go_by_their_text(rule):
+    copy = Score.from_config(Score(rule, from_logits=True, name="mine").get_config())
+    assert (copy.rule, copy.from_logits, copy.name) == (rule, True, "mine")
+    assert Score(rule).name == Score(vx.parse(repr(rule))).name
+    if rule in SMOOTH:
+        again = keras.losses.deserialize(keras.losses.serialize(Loss(rule, reduction="sum")))
+        assert (again.rule, again.from_logits, again.reduction) == (rule, False, "sum")
+
+
+# ---- losses ------------------------------------------------------------------------------------
+
+
+def gradient(function, z):
+    """A function of an array and its gradient there, by the backend's own means."""
+    if BACKEND == "torch":
+        import torch
+
+        z = torch.tensor(z, requires_grad=True)
+        value = function(z)
+        value.backward()
+        return value.item(), z.grad.numpy()
+    if BACKEND == "jax":
+        import jax
+
+        value, slope = jax.jit(jax.value_and_grad(function))(jax.numpy.asarray(z))
+        return float(value), np.asarray(slope)
+    import tensorflow as tf
+
+    z = tf.Variable(z)
+    with tf.GradientTape() as tape:
+        value = function(z)
+    return float(value), tape.gradient(value, z).numpy()
+
+
+def test_losses_and_gradients_of_the_vectors():
+    # Those of one rule and number of classes at once, which compiles less often.
+    groups = {}
+    for case in GRADIENTS:
+        groups.setdefault((case["params"]["base"], len(case["params"]["logits"])), []).append(case)
+    for (base, _), cases in groups.items():
+        z = np.array([[number(v) for v in case["params"]["logits"]] for case in cases], np.float32)
+        y = np.array([case["y"] for case in cases])
+        loss = Loss(base, from_logits=True, reduction="sum")
+        value, slope = gradient(lambda z, loss=loss, y=y: loss(y, z), z)
+        expected = [case["expected"] for case in cases]
+        assert value == pytest.approx(sum(number(e["score"]) for e in expected), rel=1e-5, abs=1e-7)
+        gradients = [[number(g) for g in e["grad"]] for e in expected]
+        np.testing.assert_allclose(slope, gradients, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", [*SMOOTH, Sharp()], ids=repr)
+def test_losses_are_what_verax_says_and_extreme_logits_harmless(rule):
+    y, p, _ = rows(n=50)
+    assert float(Loss(rule)(y, p)) == pytest.approx(rule(y, p), rel=2e-6)
+    extreme = np.array([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4], [1e4, 0.0, -1e4]] * 3, np.float32)
+    outcomes = np.repeat(np.arange(3), 3)
+    value, slope = gradient(lambda z: Loss(rule, from_logits=True)(outcomes, z), extreme)
+    assert value == pytest.approx(rule(outcomes, extreme, logits=True), rel=1e-5)
+    assert np.isfinite(slope).all()
+
+
+def test_the_log_loss_is_cross_entropy():
+    y, _, w = rows()
+    z = np.random.default_rng(1).normal(size=(400, 4)).astype(np.float32)
+    for reduction in ("sum_over_batch_size", "sum", "mean_with_sample_weight"):
+        theirs = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
+        ours = Loss("log_score", from_logits=True, reduction=reduction)
+        assert float(ours(y, z, w)) == pytest.approx(float(theirs(y, z, w)), rel=1e-5)
+
+
+def test_bad_losses():
+    with pytest.raises(vx.RuleError, match="depends on the most likely class alone"):
+        Loss("zero_one")
+    assert math.isnan(float(Loss("brier")(np.array([0, 3]), np.full((2, 3), 1 / 3, np.float32))))
+
+
+def test_the_numbers_of_the_package_of_the_paper():
+    y, p, _ = rows(k=4)
+    as_released = vx.penalized(vx.Brier("mean"), 3 / 4)
+    assert score(as_released, (y, p)) == pytest.approx(vx.compat.pbs(y, p), rel=1e-5)
+    assert score("pll", (y, p)) == pytest.approx(vx.compat.pll(y, p), rel=1e-5)
+
+
+# ---- training ----------------------------------------------------------------------------------
+
+
+class Predictions(keras.callbacks.Callback):
+    """What the model forecasts after each epoch."""
+
+    def __init__(self, x):
+        super().__init__()
+        self.x, self.kept = x, []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.kept.append(self.model.predict(self.x, verbose=0))
+
+
+def data():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(200, 4)).astype(np.float32)
+    y = np.clip(np.rint(x[:, 0] + rng.normal(size=200)), -1, 1).astype(int) + 1
+    return x[:60], y[:60], x[60:], y[60:]
+
+
+def network(activation=None):
+    keras.utils.set_random_seed(0)
+    layers = [keras.layers.Dense(32, activation="relu"), keras.layers.Dense(3, activation=activation)]
+    return keras.Sequential([keras.layers.Input((4,)), *layers])
+
+
+def test_callbacks_watch_a_score_and_keep_the_best_epoch(tmp_path):
+    x, y, held_x, held_y = data()
+    model = network()
+    model.compile(
+        keras.optimizers.Adam(0.05),
+        loss=Loss("rps", from_logits=True),
+        metrics=[Score("pbs", from_logits=True)],
+        weighted_metrics=[Score("brier", from_logits=True)],
+    )
+    predictions = Predictions(held_x)
+    stop = keras.callbacks.EarlyStopping("val_pbs", mode="min", patience=3, restore_best_weights=True)
+    keep = keras.callbacks.ModelCheckpoint(
+        tmp_path / "best.keras", monitor="val_pbs", mode="min", save_best_only=True
+    )
+    w = np.linspace(0.5, 1.5, len(held_y)).astype(np.float32)
+    history = model.fit(
+        x, y, batch_size=20, epochs=30, verbose=0,
+        validation_data=(held_x, held_y, w), callbacks=[predictions, stop, keep],
+    ).history  # fmt: skip
+    values = [vx.pbs(held_y, z, logits=True) for z in predictions.kept]
+    assert history["val_pbs"] == pytest.approx(values, rel=1e-5)
+    weighted = [vx.brier(held_y, z, logits=True, weights=w) for z in predictions.kept]
+    assert history["val_brier"] == pytest.approx(weighted, rel=1e-5)
+    best = int(np.argmin(values))
+    assert len(values) == best + 1 + 3 < 30
+    np.testing.assert_allclose(model.predict(held_x, verbose=0), predictions.kept[best], rtol=1e-5, atol=1e-6)
+    loaded = keras.models.load_model(tmp_path / "best.keras")
+    assert loaded.loss.rule == vx.rps
+    results = loaded.evaluate(held_x, held_y, verbose=0, return_dict=True)
+    assert results["pbs"] == pytest.approx(values[best], rel=1e-5)
+    assert results["loss"] == pytest.approx(vx.rps(held_y, predictions.kept[best], logits=True), rel=1e-5)
+
+
+def test_probabilities_one_hot_rows_and_every_mode():
+    x, y, held_x, held_y = data()
+    hot = np.eye(3, dtype=np.float32)
+    model = network("softmax")
+    model.compile("adam", loss=Loss("brier"), metrics=[Score("pbs"), Score("pll"), Score(Sharp())])
+    callbacks = [keras.callbacks.EarlyStopping("val_pbs"), keras.callbacks.ReduceLROnPlateau("val_pll")]
+    history = model.fit(
+        x, hot[y], epochs=2, verbose=0, validation_data=(held_x, hot[held_y]), callbacks=callbacks
+    ).history
+    p = model.predict(held_x, verbose=0)
+    for name, rule in (("pbs", vx.pbs), ("pll", vx.pll), ("sharp", Sharp())):
+        assert history[f"val_{name}"][-1] == pytest.approx(rule(held_y, p), rel=1e-5)
+
+
+def test_models_with_a_rule_of_ones_own_load_once_it_is_registered(tmp_path, monkeypatch):
+    model = network("softmax")
+    model.compile("sgd", loss=Loss(Sharp()), metrics=[Score(Sharp())], run_eagerly=True)
+    x, y, *_ = data()
+    model.fit(x, y, epochs=1, verbose=0)
+    model.save(tmp_path / "model.keras")
+    with pytest.raises((vx.ParseError, TypeError), match="no rule called 'sharp'"):
+        keras.models.load_model(tmp_path / "model.keras")
+    monkeypatch.setitem(vx.RULES, "sharp", Sharp())
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.loss.rule == Sharp()
+    expected = vx.RULES["sharp"](y, model.predict(x, verbose=0))
+    assert loaded.evaluate(x, y, verbose=0, return_dict=True)["sharp"] == pytest.approx(expected, rel=1e-5)
