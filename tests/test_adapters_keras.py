@@ -29,10 +29,17 @@ def test_the_suite_passes_on(backend):
     assert " passed" in result.stdout
 
 
-def test_missing_packages_are_named():
-    code = (
-        "import sys; sys.modules['keras'] = None\nimport verax as vx\ntry:\n    import verax.adapters.keras\n"
+@pytest.mark.parametrize(
+    ("missing", "named"), [("keras", "Keras 3"), ("tensorflow", "the backend tensorflow")]
+)
+def test_missing_packages_are_named(missing, named):
+    code = f"import sys; sys.modules[{missing!r}] = None\nimport verax as vx\n"
+    code += "try:\n    import verax.adapters.keras\nexcept vx.MissingPackageError as error:\n    print(error)"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"KERAS_BACKEND": "tensorflow"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    code += "except vx.MissingPackageError as error:\n    print(error)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.startswith("verax.adapters.keras needs Keras 3: pip install 'verax[keras]' and a ")
+    assert result.stdout.startswith(f"verax.adapters.keras needs {named}: pip install 'verax[keras]' and a ")

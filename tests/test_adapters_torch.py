@@ -353,7 +353,8 @@ def test_class_weights_and_sample_weights_multiply():
     z, y, w = torch.randn(50, 3), torch.randint(0, 3, (50,)), torch.rand(50)
     per_class = torch.tensor([1.0, 2.0, 0.5])
     expected = vx.brier(y, z, weights=w * per_class[y], logits=True)
-    assert Loss("brier", class_weights=per_class)(z, y, w).item() == pytest.approx(expected, rel=1e-6)
+    for given in (per_class, per_class.tolist()):
+        assert Loss("brier", class_weights=given)(z, y, w).item() == pytest.approx(expected, rel=1e-6)
     with pytest.raises(vx.InputError, match="`class_weights` must be 3 numbers"):
         Loss("brier", class_weights=torch.ones(4))(z, y)
 

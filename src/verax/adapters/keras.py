@@ -220,8 +220,10 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> from verax.adapters.keras import Loss
-    >>> round(float(Loss("rps", from_logits=True)([0, 2], [[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])), 4)
+    >>> loss = Loss("rps", from_logits=True)
+    >>> round(float(loss(np.array([0, 2]), np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))), 4)
     0.1689
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
@@ -48,7 +49,11 @@ class Loss(torch.nn.Module):
     class_weights: Tensor | None
 
     def __init__(
-        self, rule: Rule | str, *, reduction: Reduction = "mean", class_weights: Tensor | None = None
+        self,
+        rule: Rule | str,
+        *,
+        reduction: Reduction = "mean",
+        class_weights: Tensor | Sequence[float] | None = None,
     ) -> None:
         super().__init__()
         self.rule = trainable(rule)
@@ -57,7 +62,9 @@ class Loss(torch.nn.Module):
                 f"`reduction` must be one of {', '.join(map(repr, get_args(Reduction)))}, not {reduction!r}."
             )
         self.reduction = reduction
-        self.register_buffer("class_weights", class_weights)
+        self.register_buffer(
+            "class_weights", None if class_weights is None else torch.as_tensor(class_weights)
+        )
 
     def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         """The loss of `logits` (N, K) when `target` (N,) happened, with (N,) weights if given."""

@@ -159,8 +159,12 @@ class Score(_RuleSums):
     """
 
     def __init__(self, rule: Rule | str, *, logits: bool = False, **kwargs: Any) -> None:
-        self.rule = parse(rule)
-        super().__init__([self.rule], logits=logits, **kwargs)
+        super().__init__([parse(rule)], logits=logits, **kwargs)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that scores."""
+        return self.rules[0]
 
     def compute(self) -> Tensor:
         """The mean loss; infinite as soon as one row's is, NaN without any weight."""
