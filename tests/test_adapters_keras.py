@@ -22,7 +22,7 @@ def test_the_suite_passes_on(backend):
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", suite],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=600,
         env=os.environ | environment,
     )
     assert result.returncode == 0, result.stdout + result.stderr

@@ -23,7 +23,7 @@ try:
     import keras
     from keras import ops
 except ImportError as error:
-    missing = error.name
+    missing = str(error.name).partition(".")[0]
     raise MissingPackageError(
         f"verax.adapters.keras needs {'Keras 3' if missing == 'keras' else f'the backend {missing}'}: "
         "pip install 'verax[keras]' and a backend (torch, jax or tensorflow), named in KERAS_BACKEND."
