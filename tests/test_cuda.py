@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -83,7 +84,10 @@ def no_waiting():
 
     @contextmanager
     def guard():
-        torch.cuda.set_sync_debug_mode("error")
+        with warnings.catch_warnings():
+            # torch says once that the mode is a prototype.
+            warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
+            torch.cuda.set_sync_debug_mode("error")
         try:
             yield
         finally:
