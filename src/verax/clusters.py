@@ -29,7 +29,9 @@ class Groups:
 
     @classmethod
     def of(cls, groups: object, n_rows: int) -> Groups:
-        """Read a label a row, of any kind."""
+        """Read a label a row, of any kind; or take over labels that are coded already."""
+        if isinstance(groups, Groups) and len(groups.codes) == n_rows:
+            return groups
         raw = to_host(to_array(groups, "groups")[0])
         if raw.shape != (n_rows,):
             raise InputError(

@@ -15,12 +15,16 @@ SHOWN_ROWS = 3
 
 @dataclass
 class Offenders:
-    """The rows that break one requirement: all are counted, the first few are kept with their values."""
+    """The rows that break one requirement: all are counted, the first few are kept with their values.
+
+    `so_far` says that more rows may follow, which nobody has looked at.
+    """
 
     argument: str
     requirement: str
     verbs: tuple[str, str] = ("holds", "hold")
     remedy: str = ""
+    so_far: bool = False
     count: int = 0
     rows: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
@@ -46,7 +50,11 @@ class Offenders:
         if self.count == 1:
             return f"row {self.rows[0]} {self.verbs[0]} {shown[0]}"
         rows = join(str(row) for row in self.rows)
-        total = f" ({self.count} rows in all)" if self.count > len(self.rows) else ""
+        total = (
+            f" ({self.count} rows {'so far' if self.so_far else 'in all'})"
+            if self.count > len(self.rows)
+            else ""
+        )
         return f"rows {rows} {self.verbs[1]} {join(shown)}{total}"
 
 

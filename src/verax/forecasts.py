@@ -57,6 +57,8 @@ class Forecasts:
     normalize : divide each row of `p` by its sum.
     logits : `p` holds logits; apply the softmax (a single column: the logistic function).
     ordered : an ordinal rule will be used, so labels need an explicit order.
+    first_row : the number of the first row, where these are a part of all rows: errors then name rows
+        by it, and weights may all be zero here.
 
     Nothing is copied and no row is read here. `batch` brings rows to standard form, a slice at a
     time, so memory does not grow with N; whoever reads them counts the invalid ones on the way and
@@ -74,6 +76,7 @@ class Forecasts:
         normalize: bool = False,
         logits: bool = False,
         ordered: bool = False,
+        first_row: int | None = None,
     ) -> None:
         if hasattr(p, "with_outcomes"):
             raise InputError(
@@ -100,6 +103,7 @@ class Forecasts:
         self._check_lengths()
         self.weights = None if weights is None else self._check_form_of_weights(weights)
         self.groups = None if groups is None else Groups.of(groups, self.n_rows)
+        self._first_row = first_row
         self.xp = namespace_of(raw)
         self.tolerance = sum_tolerance(raw)
 
@@ -196,25 +200,28 @@ class Forecasts:
         outcome = self.outcomes.offenders()
         weight = Offenders("weights", "`weights` must be finite and not negative")
         heaviest = 0.0
+        offset = self._first_row or 0
         for batch in self.batches(4096):
             stop = batch.start + batch.y.shape[0]
             given = to_host(widen(self._p[batch.start : stop, ...]))
             p, y = to_host(batch.p), to_host(batch.y)
-            self._check_rows(given, p, batch.start, finite, sign, total)
+            self._check_rows(given, p, offset + batch.start, finite, sign, total)
             raw = to_host(self.outcomes.raw[batch.start : stop, ...])
-            outcome.add((y < 0) | (y >= self.n_classes), raw, batch.start)
+            outcome.add((y < 0) | (y >= self.n_classes), raw, offset + batch.start)
             if batch.weights is not None:
                 w = to_host(batch.weights)
-                weight.add(~(np.isfinite(w) & (w >= 0)), w, batch.start)
+                weight.add(~(np.isfinite(w) & (w >= 0)), w, offset + batch.start)
                 heaviest = max(heaviest, float(w.max()))
         if any(abs(value - 1) > 0.5 for value in total.values) and total.remedy.endswith("to rescale."):
             total.remedy = "Pass normalize=True to rescale, or logits=True if these are logits."
+        for offenders in (finite, sign, total, weight, outcome):
+            offenders.so_far = self._first_row is not None
         for offenders in (finite, sign, total, weight):
             if offenders.count:
                 raise offenders.error()
         if outcome.count:
             raise outcome.error(self.outcomes.remedy())
-        if self.weights is not None and heaviest == 0:
+        if self.weights is not None and heaviest == 0 and self._first_row is None:
             raise InputError("`weights` must not all be zero.", argument="weights")
 
     def _check_rows(

@@ -84,6 +84,8 @@ class Outcomes:
         elif classes is not None and kind == "integer" and all(str(c).isdecimal() for c in classes):
             _refuse_digits_as_text(classes)
         lookup = classes is not None and (textual or any(_is_number(c) for c in classes))
+        if kind == "integer" and classes == tuple(range(n_classes)):
+            lookup = False  # labels and positions are the same
         self.classes = classes
         self._table = _LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
         self._exact = kind == "integer" or kind == "bool"
@@ -232,6 +234,10 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number, np.bool_))
 
 
+def _counts_up(numbers: np.ndarray[Any, Any]) -> bool:
+    return bool((np.diff(numbers) == 1).all())
+
+
 class _LookUp:
     """Labels to positions, by binary search where the labels sort and by hashing where they may not."""
 
@@ -241,8 +247,12 @@ class _LookUp:
         names = np.asarray(classes)
         self._order = np.argsort(names) if names.dtype.kind in "iufUS" else None
         self._sorted = names if self._order is None else names[self._order]
+        self._first: Any = classes[0] if names.dtype.kind in "iu" and _counts_up(names) else None
 
     def __call__(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self._first is not None and y.dtype.kind == "i":
+            known = (y >= self._first) & (y < self._first + len(self.classes))
+            return np.where(known, y - self._first, UNKNOWN)
         comparable = {"U": "U", "S": "S"}.get(self._sorted.dtype.kind, "iufb")
         if self._order is None or y.dtype.kind not in comparable:
             return self._by_hash(y)

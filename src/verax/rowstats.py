@@ -295,9 +295,13 @@ class _DenseReduction(Reduction):
             forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
         )
         self._tolerance = forecasts.tolerance
+        # Columns one after the other, as files have them, cost a short row nothing.
+        self._short = forecasts.n_classes <= module.SHORT_ROWS
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
-        p, y = np.ascontiguousarray(batch.p), np.ascontiguousarray(batch.y)
+        p, y = batch.p, np.ascontiguousarray(batch.y)
+        if not self._short or p.strides[0] != p.itemsize:
+            p = np.ascontiguousarray(p)
         # One type for the compiler, whether or not the caller's arrays are writeable.
         p.flags.writeable = y.flags.writeable = False
         n_bad = self._kernel(p, y, self._tolerance, self._buffer, self._decision)
