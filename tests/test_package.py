@@ -64,8 +64,10 @@ selection.blocks selection.windows selection.directions selection.logs selection
 selection.choice selection.histories selection.stopping selection
 adapters.sklearn adapters.mlflow adapters.training adapters.keras
 adapters.torch.rows adapters.torch.losses adapters.torch.metrics adapters.torch adapters
+files.predictions files.finding files.labels files.extract files.tables files.archives files.sources
+files.scoring files
 demo reproduce reproduce.galdran reproduce.resin
-cli.frame cli.output cli.certify cli.reproduce cli.select cli.toplist cli
+cli.frame cli.output cli.options cli.require cli.evaluate cli.certify cli.reproduce cli.select cli.toplist cli
 """
 
 

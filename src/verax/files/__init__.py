@@ -1,0 +1,18 @@
+r"""Files of predictions: CSV, Parquet, Arrow, JSON Lines and NumPy files, read at once or in batches.
+
+>>> import tempfile, pathlib, verax as vx
+>>> from verax import files
+>>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+>>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+>>> read = files.read(path)
+>>> read.classes, read.y.tolist(), read.p.tolist()
+(('cat', 'dog'), [0, 1], [[0.8, 0.2], [0.4, 0.6]])
+>>> round(vx.brier(read.y, read.p, classes=read.classes), 3)
+0.2
+"""
+
+from verax.files.predictions import Predictions
+from verax.files.scoring import evaluate_source
+from verax.files.sources import Source, open, read, scan  # noqa: A004
+
+__all__ = ["Predictions", "Source", "evaluate_source", "open", "read", "scan"]

@@ -1,0 +1,233 @@
+"""Which column of a file is what: by what the caller says, and by name where that is beyond doubt."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from verax.complaints import join
+from verax.errors import InputError
+from verax.files.predictions import Request, Roles
+
+TARGETS = (
+    *("label", "labels", "target", "targets", "y", "y_true", "outcome", "outcomes", "truth", "true_label"),
+    *("class", "actual", "ground_truth"),
+)
+PROBS = (
+    *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
+    *("y_probs", "pred_prob", "pred_probs", "pred_proba", "predicted_probability", "softmax"),
+)
+LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
+
+# What column types amount to here: numbers, whole numbers, lists of numbers, texts some of which are
+# numbers (something went wrong there, which reading them will tell), anything else.
+REAL, INTEGER, LIST, DOUBTFUL, OTHER = "real", "integer", "list", "doubtful", "other"
+_SEPARATORS = "_.-: "
+
+
+def find_roles(
+    kinds: Mapping[str, str], request: Request, *, where: str, labels: Collection[str] = ()
+) -> Roles:
+    """Decide which column is what.
+
+    Parameters
+    ----------
+    kinds : what each column holds: REAL, INTEGER, LIST, DOUBTFUL or OTHER.
+    where : what to call the file in messages.
+    labels : some of the texts that the target holds, for columns that are named like classes.
+    """
+    columns = list(kinds)
+    target = find_target(columns, request, where)
+    named = [request.weights, request.groups, *request.by, request.id]
+    options = ["weights", "groups", *["by"] * len(request.by), "id"]
+    for option, name in zip(options, named, strict=True):
+        if name is not None:
+            _require(name, columns, option, where)
+    others = {target, *(name for name in named if name is not None)}
+    left = {name: kind for name, kind in kinds.items() if name not in others}
+    if request.probs:
+        probs, names = _asked(left, request, where)
+    else:
+        probs, names = _guessed(left, request, where, labels)
+    return Roles(
+        target, probs, names, request.weights, request.groups, request.by, request.id, request.logits
+    )
+
+
+def find_target(columns: Sequence[str], request: Request, where: str) -> str:
+    """The column of outcomes."""
+    if request.target is not None:
+        return _require(request.target, columns, "target", where)
+    found = [c for c in columns if c.lower() in TARGETS]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(
+            f"{where} has several columns that may hold the outcomes: {join(found)}. "
+            "Pass target=... to choose.",
+            argument="target",
+        )
+    raise InputError(
+        f"{where} has no column that is called like outcomes (label, target, y, ...); it has "
+        f"{_listing(columns)}. Pass target=...",
+        argument="target",
+    )
+
+
+def _require(name: str, columns: Sequence[str], option: str, where: str) -> str:
+    if name in columns:
+        return name
+    near = difflib.get_close_matches(name, columns, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"It has {_listing(columns)}."
+    raise InputError(f"{where} has no column {name!r} ({option}). {hint}", argument=option)
+
+
+def _listing(columns: Sequence[str], limit: int = 8) -> str:
+    shown = ", ".join(columns[:limit])
+    return shown if len(columns) <= limit else f"{shown}, ... ({len(columns):,} columns)"
+
+
+def _asked(
+    kinds: Mapping[str, str], request: Request, where: str
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The columns that names and patterns ask for, in the order asked, each pattern in file order."""
+    found: dict[str, None] = {}
+    for pattern in request.probs:
+        if pattern in kinds:
+            found[pattern] = None
+            continue
+        matches = fnmatch.filter(kinds, pattern)
+        if not matches:
+            near = (
+                [] if _literal(pattern) != pattern else difflib.get_close_matches(pattern, list(kinds), n=1)
+            )
+            hint = f"Did you mean {near[0]!r}?" if near else f"Its other columns are {_listing(list(kinds))}."
+            raise InputError(f"{where} has no column {pattern!r} (probs). {hint}", argument="probs")
+        found |= dict.fromkeys(matches)
+    probs = tuple(found)
+    lists = [name for name in probs if kinds[name] == LIST]
+    if lists and len(probs) > 1:
+        raise InputError(
+            f"{where}: column {lists[0]!r} holds lists of probabilities, so it must stand alone.",
+            argument="probs",
+        )
+    if lists:
+        return probs, None
+    prefix = _literal(request.probs[0])
+    if len(request.probs) == 1 and prefix and prefix != request.probs[0]:
+        return probs, _without(prefix, probs)
+    return probs, _strip(probs)
+
+
+def _literal(pattern: str) -> str:
+    """What stands before the first wildcard of a pattern."""
+    return re.split(r"[*?\[]", pattern)[0]
+
+
+def _guessed(
+    kinds: Mapping[str, str], request: Request, where: str, labels: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The one set of columns whose names say that they are probabilities."""
+    words = LOGITS if request.logits else PROBS
+    found = _candidates(kinds, words, labels)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        sets = " or ".join(f"({_listing(probs, 4)})" for probs, _ in found)
+        raise InputError(
+            f"{where} has several sets of columns that may hold the {_what(request)}: {sets}. "
+            "Pass probs=... (names, or a pattern such as 'p_*') to choose.",
+            argument="probs",
+        )
+    logits = [] if request.logits else _candidates(kinds, LOGITS, ())
+    if logits:
+        raise InputError(
+            f"{where} has columns that are called like logits ({_listing(logits[0][0])}). "
+            "Pass logits=True if they are.",
+            argument="logits",
+        )
+    pattern = "logit_*" if request.logits else "p_*, prob_*, ..."
+    raise InputError(
+        f"{where} has no columns that are called like {_what(request)} ({pattern}), nor like the classes; "
+        f"it has {_listing(list(kinds))}. Pass probs=... (names, or a pattern such as 'p_*').",
+        argument="probs",
+    )
+
+
+def _what(request: Request) -> str:
+    return "logits" if request.logits else "probabilities"
+
+
+def _candidates(
+    kinds: Mapping[str, str], words: Sequence[str], labels: Collection[str]
+) -> list[tuple[tuple[str, ...], tuple[str, ...] | None]]:
+    """Sets of columns that may be the probabilities, with the names of their classes."""
+    numeric = [name for name, kind in kinds.items() if kind in (REAL, INTEGER, DOUBTFUL)]
+    sets: dict[str, list[str]] = {}
+    for name in numeric:
+        prefix = _prefix(name, words)
+        if prefix:
+            sets.setdefault(prefix, []).append(name)
+    found: list[tuple[tuple[str, ...], tuple[str, ...] | None]] = [
+        (tuple(names), _without(prefix, names)) for prefix, names in sets.items() if len(names) > 1
+    ]
+    found += [((name,), None) for name, kind in kinds.items() if kind == LIST and name.lower() in words]
+    if found:
+        return found
+    like_classes = tuple(name for name in numeric if name in labels)
+    if len(like_classes) > 1 or (len(like_classes) == 1 and len(labels) == 2):
+        return [(like_classes, like_classes)]
+    numbered = tuple(name for name in numeric if kinds[name] == REAL and re.fullmatch(r"-?\d+", name))
+    if len(numbered) > 1:
+        return [(numbered, numbered)]
+    single = [(name, _prefix(name, words)) for name in numeric]
+    return [
+        ((name,), None if prefix is None or prefix == name else _without(prefix, [name]))
+        for name, prefix in single
+        if prefix or name.lower() in words
+    ]
+
+
+def _prefix(name: str, words: Sequence[str]) -> str | None:
+    """The longest known beginning of a name, with its separator; None where there is none."""
+    best = None
+    for word in words:
+        if not name.lower().startswith(word):
+            continue
+        rest = name[len(word) :]
+        if len(rest) > 1 and rest[0] in _SEPARATORS:
+            prefix = name[: len(word) + 1]
+        elif rest.isdecimal():
+            prefix = name[: len(word)]
+        else:
+            continue
+        if best is None or len(prefix) > len(best):
+            best = prefix
+    return best
+
+
+def _without(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name[len(prefix) :] or name for name in names)
+
+
+def _common(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    low, high = min(names), max(names)
+    end = next(
+        (i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high))
+    )
+    return low[:end]
+
+
+def _strip(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without what they have in common, cut where a word ends."""
+    if len(names) == 1:
+        prefix = _prefix(names[0], PROBS + LOGITS)
+        return _without(prefix or "", names)
+    common = _common(names)
+    if common.lower() in PROBS + LOGITS:
+        return _without(common, names) if all(len(n) > len(common) for n in names) else tuple(names)
+    end = max((common.rfind(s) for s in _SEPARATORS), default=-1)
+    return _without(common[: end + 1], names)

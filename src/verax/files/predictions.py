@@ -1,0 +1,157 @@
+"""What a file of predictions holds, once it is known which column is what."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from verax.clusters import Groups
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller says about a file; what is None is found by name.
+
+    Attributes
+    ----------
+    target : the column of outcomes. For a .npy file of probabilities: the .npy file of outcomes.
+    probs : columns of probabilities, as names or glob patterns.
+    classes : names of the classes; they choose among named columns, and give their order.
+    weights, groups, id : one column each; never guessed, except for the arrays of an .npz file.
+    by : columns of subgroups.
+    positive : the class that a single column of probabilities is about.
+    ordered : the classes have an order, which must be known.
+    logits : the probabilities are logits, and are found by the names of logits.
+    delimiter, decimal : of CSV files.
+    """
+
+    target: str | None = None
+    probs: tuple[str, ...] = ()
+    classes: tuple[Hashable, ...] | None = None
+    weights: str | None = None
+    groups: str | None = None
+    by: tuple[str, ...] = ()
+    id: str | None = None
+    positive: str | None = None
+    ordered: bool = False
+    logits: bool = False
+    delimiter: str | None = None
+    decimal: str = "."
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column is what.
+
+    Attributes
+    ----------
+    names : what the columns of probabilities are called without what they have in common; None
+        where they have no names of their own.
+    """
+
+    target: str
+    probs: tuple[str, ...]
+    names: tuple[str, ...] | None = None
+    weights: str | None = None
+    groups: str | None = None
+    by: tuple[str, ...] = ()
+    id: str | None = None
+    logits: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is needed, once."""
+        others = (self.weights, self.groups, *self.by, self.id)
+        return list(dict.fromkeys([self.target, *self.probs, *(c for c in others if c is not None)]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        return {
+            "target": self.target,
+            "probs": list(self.probs),
+            "logits": self.logits,
+            "weights": self.weights,
+            "groups": self.groups,
+            "by": list(self.by),
+            "id": self.id,
+        }
+
+    def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
+        """A line for everything that was taken for something."""
+        lines, what = [f"outcomes: {self.target}"], "logits" if self.logits else "probabilities"
+        if len(self.probs) == 1:
+            about = "" if classes is None or self.names is None else f", of {_short(classes)}"
+            lines.append(f"{what}: {self.probs[0]}{about}")
+        elif classes is None or [str(c) for c in classes] == list(self.probs):
+            lines.append(f"{what}: {_short(self.probs)}")
+        else:
+            pairs = [f"{column} ({name})" for column, name in zip(self.probs, classes, strict=True)]
+            lines.append(f"{what}: {_short(pairs)}")
+        for role, column in (("weights", self.weights), ("groups", self.groups), ("ids", self.id)):
+            if column is not None:
+                lines.append(f"{role}: {column}")
+        lines += [f"subgroups: {column}" for column in self.by]
+        return tuple(lines)
+
+
+def _short(names: Sequence[Hashable], limit: int = 6) -> str:
+    """The first names, and how many there are when these are not all."""
+    shown = ", ".join(str(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown}, ... ({len(names):,} in all)"
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Rows of a file, ready for `evaluate` and its like.
+
+    Attributes
+    ----------
+    path : the file.
+    y : (N,) positions of the outcomes; the labels themselves where the classes are whole numbers.
+    p : (N, K) probabilities (or logits), float32 or float64 as in the file.
+    classes : K names in the order of the columns of `p`; None where the file has none.
+    weights, groups, ids : (N,) each, or None.
+    by : (N,) labels of subgroups by column.
+    roles : which column is what.
+    start : the number of the first row, where these are not all rows.
+    """
+
+    path: str
+    y: Array
+    p: Array
+    classes: tuple[Hashable, ...] | None
+    roles: Roles
+    weights: Array | None = None
+    groups: Array | Groups | None = None
+    by: Mapping[str, Array] = field(default_factory=dict)
+    ids: Array | None = None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What was taken for what, in words: a line each."""
+        return self.roles.in_words(self.classes)
+
+
+def join(parts: Sequence[Predictions]) -> Predictions:
+    """Consecutive rows of one file as one."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+
+    def whole(name: str) -> Array | None:
+        pieces = [getattr(part, name) for part in parts]
+        return None if pieces[0] is None else np.concatenate(pieces)
+
+    by = {column: np.concatenate([part.by[column] for part in parts]) for column in first.by}
+    y, p = np.concatenate([part.y for part in parts]), np.concatenate([part.p for part in parts])
+    joined: dict[str, Any] = {name: whole(name) for name in ("weights", "groups", "ids")}
+    return replace(first, y=y, p=p, by=by, **joined)

@@ -1,0 +1,108 @@
+"""Files scored without holding their rows: batches are tallied while the next ones are read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from verax.decisions import CostsLike
+from verax.errors import InputError
+from verax.files.predictions import Predictions
+from verax.files.sources import Source
+from verax.forecasts import Forecasts
+from verax.resample import check_confidence, check_replicates
+from verax.rowstats import n_cores
+from verax.rule import Rule
+from verax.scorecard import Resampling, Scorecard, fitting_metrics, fitting_rules
+from verax.tally import Tally
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def evaluate_source(
+    source: Source,
+    *,
+    ordered: bool = False,
+    costs: CostsLike | None = None,
+    rules: Sequence[Rule | str] | None = None,
+    normalize: bool = False,
+    logits: bool = False,
+    confidence: float = 0.95,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    rows: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Scorecard:
+    """The card of all rows of a file, as `evaluate` would make it, in memory that does not grow with them.
+
+    Parameters
+    ----------
+    source : a file, as `files.open` gives it.
+    rows : how many rows are read at a time.
+    progress : called with the number of rows of every batch that has been scored.
+    others : as for `evaluate`.
+
+    Groups keep a few numbers each; nothing else grows.
+    """
+    check_confidence(confidence)
+    check_replicates(bootstrap, least=2)
+    chosen = fitting_rules(rules, ordered)
+    plan = Resampling(confidence, bootstrap, seed)
+    needs_order = ordered or any(rule.ordinal for rule in chosen)
+
+    def score(batch: Predictions) -> Scorecard:
+        forecasts = forecasts_of(batch, normalize=normalize, logits=logits, ordered=needs_order)
+        tally = Tally(chosen, forecasts.n_classes).update(forecasts)
+        metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
+        return Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+
+    card: Scorecard | None = None
+    for part in in_order(score, source.batches(rows, coded=True), n_cores()):
+        card = part if card is None else card.merge(part)
+        if progress is not None:
+            progress(part.n_rows)
+    assert card is not None
+    if card.weight == 0:
+        raise InputError("`weights` must not all be zero.", argument="weights")
+    if card.n_groups is not None and card.n_groups < 2:
+        raise InputError("`groups` must name at least two groups to resample.", argument="groups")
+    return card
+
+
+def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int) -> Iterator[B]:
+    """The work on each item, done by threads while further items are made, in the order of the items.
+
+    Few items are under way at a time, and the order is always theirs: memory is bounded, and sums
+    do not depend on the number of threads.
+
+    >>> list(in_order(lambda x: x * x, range(5), 2))
+    [0, 1, 4, 9, 16]
+    """
+    pending: deque[Future[B]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                if len(pending) > n_threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
+    """A part of a file as forecasts whose rows are named by their numbers in the file."""
+    return Forecasts(
+        batch.y,
+        batch.p,
+        classes=batch.classes,
+        weights=batch.weights,
+        groups=batch.groups,
+        first_row=batch.start,
+        **options,
+    )

@@ -1,0 +1,95 @@
+"""The files that examples speak of: any command's, and those of the documentation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as papq
+
+# Real predictions, where they are at hand.
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+N = 240
+GRADES = ("none", "mild", "severe")
+
+
+def _rows(seed: int, k: int):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(k), N).round(6)
+    p[:, -1] = 1 - p[:, :-1].sum(axis=1)
+    y = (rng.random((N, 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    return rng, y, np.clip(p, 0, 1)
+
+
+def predictions(path, seed=1):
+    """Three animals, with an id, a site and a weight."""
+    rng, y, p = _rows(seed, 3)
+    names = np.array(["cat", "dog", "fox"])
+    columns = {"id": np.arange(N), "label": names[y], "site": np.where(rng.random(N) < 0.5, "north", "south")}
+    columns |= {f"p_{name}": p[:, j] for j, name in enumerate(names)}
+    papq.write_table(pa.table({**columns, "w": rng.integers(1, 4, N).astype(float)}), path)
+
+
+def grades(path):
+    """Ordered grades, several eyes a patient."""
+    rng, y, p = _rows(2, 3)
+    columns = {"patient": rng.integers(0, 80, N), "grade": np.array(GRADES)[y]}
+    columns |= {f"prob_{name}": p[:, j] for j, name in enumerate(GRADES)}
+    pacsv.write_csv(pa.table(columns), path)
+
+
+def archive(path):
+    _, y, p = _rows(3, 5)
+    np.savez(path, probs=p, labels=y)
+
+
+def logits(path):
+    _, y, p = _rows(4, 3)
+    np.savez(path, logits=np.log(p + 1e-3), labels=y)
+
+
+def completions(path):
+    lines = [{"outcome": "yes", "top_logprobs": {"yes": -0.2, "no": -2.0}}] * 30
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+HISTORY = {
+    "epoch": [0, 1, 2, 3],
+    "val_log": [1.0, 0.7, 0.8, 0.9],
+    "val_pbs": [1.2, 0.8, 0.7, 0.75],
+    "val_f1": [0.3, 0.6, 0.7, 0.72],
+    "val_my_metric": [1.0, 3.0, 2.0, 0.0],
+}
+
+
+def log_as_csv(path):
+    pacsv.write_csv(pa.table(HISTORY), path)
+
+
+def log_as_json_lines(path):
+    lines = pa.table(HISTORY).to_pylist()
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+# Name: how it is written.
+FILES = {
+    "preds.parquet": predictions,
+    "a.parquet": lambda path: predictions(path, 1),
+    "b.parquet": lambda path: predictions(path, 1),
+    "grades.csv": grades,
+    "predictions.npz": archive,
+    "logits.npz": logits,
+    "completions.jsonl": completions,
+    "metrics.csv": log_as_csv,
+    "log.jsonl": log_as_json_lines,
+}
+
+
+def write_all(folder):
+    """Write every demo file into a folder."""
+    for name, write in FILES.items():
+        write(folder / name)
