@@ -14,6 +14,7 @@ app = typer.Typer(
     name="verax",
     help="How good are a classifier's probabilities, which model to keep, what to look at first.",
     no_args_is_help=True,
+    epilog="Files of predictions are described in docs/files.md; every command has examples in its --help.",
     pretty_exceptions_enable=False,
 )
 

@@ -1,24 +1,95 @@
-"""How results leave the command line: as tables or as JSON."""
+"""How results leave the command line: as tables or as JSON; and how long work is seen to go on."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Protocol
 
+import numpy as np
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from verax import __version__
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
+# Nobody needs to be told that something goes on before this many seconds.
+PATIENCE = 2.0
 
-def show(result: dict[str, Any], tables: list[Table], *, as_json: bool) -> None:
+
+def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool) -> None:
     """Print a result as JSON or as tables, whichever was asked for."""
     if as_json:
-        typer.echo(json.dumps({"verax": __version__, **result}, indent=2))
+        typer.echo(to_json(result))
         return
     console = Console()
     for table in tables:
-        console.print(table)
+        if isinstance(table, str):
+            typer.echo(table)
+        else:
+            console.print(table)
+
+
+def to_json(result: Mapping[str, Any]) -> str:
+    """A result as JSON, with the version that made it first."""
+    return json.dumps(plain({"verax": __version__, **result}), indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: an infinite number is the text "inf" or "-inf", one that is not there null.
+
+    >>> plain({"mean": np.float64("inf"), "interval": (0.5, float("nan"))})
+    {'mean': 'inf', 'interval': [0.5, None]}
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(inner) for inner in value]
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+class Advance(Protocol):
+    """Says that so many more are done."""
+
+    def __call__(self, n: int = 1, /) -> None: ...
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Advance]:
+    """A progress bar on stderr, once the work has gone on for a while, and only on a terminal."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(what, total=total)
+    began, shown = time.monotonic(), sys.stderr.isatty()
+
+    def advance(n: int = 1, /) -> None:
+        bar.advance(task, n)
+        if shown and time.monotonic() - began > PATIENCE:
+            bar.start()
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()

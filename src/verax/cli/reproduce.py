@@ -15,7 +15,7 @@ from verax.errors import VeraxError
 from verax.reproduce import PAPERS, Finding, findings
 
 
-@app.command()
+@app.command(epilog="Examples: `verax reproduce galdran`, `verax reproduce galdran predictions.npz --json`")
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"One of: {', '.join(PAPERS)}.")],
     predictions: Annotated[

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from verax import __version__
 from verax.cli.frame import app
-from verax.cli.output import Json
+from verax.cli.output import Json, show
 from verax.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,8 +46,7 @@ def select(
     selection = read.select(rule or None, against or None)
     if plot is not None:
         _draw(selection, plot)
-    result = {"verax": __version__, "file": history.name, **selection.to_dict()}
-    typer.echo(json.dumps(result, indent=2) if as_json else str(selection))
+    show({"file": history.name, **selection.to_dict()}, [str(selection)], as_json=as_json)
 
 
 def _directions(given: list[str]) -> dict[str, Any]:

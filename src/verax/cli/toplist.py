@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from verax.cli.frame import app
-from verax.cli.output import Json
+from verax.cli.output import Json, show
 
 
-@app.command()
+@app.command(epilog="Examples: `verax toplist completions.jsonl --classes 50000 --json`")
 def toplist(
     file: Annotated[
         Path, typer.Argument(help="JSON Lines, a record a line, with log-probabilities of tokens.")
@@ -38,4 +37,4 @@ def toplist(
     lists = TopLists.from_dicts(rows, n_classes=classes, tolerance=LOGPROB_TOLERANCE)
     lists = lists if length is None else lists.truncate(length)
     card = evaluate(outcomes, lists, rules=padded_rules(invalid_penalty))
-    typer.echo(json.dumps(card.to_dict(), indent=2) if as_json else str(card))
+    show(card.to_dict(), [str(card)], as_json=as_json)

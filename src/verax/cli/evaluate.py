@@ -1,0 +1,127 @@
+"""`verax evaluate`: a file of predictions scored by every rule that fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from verax.cli import options
+from verax.cli.frame import app
+from verax.cli.options import reading, split, spoken
+from verax.cli.output import Json, progress, show
+from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.errors import VeraxError
+from verax.rule import Rule
+from verax.scorecard import fitting_rules
+
+if TYPE_CHECKING:
+    from verax.files import Source
+
+_EXAMPLES = """Examples: `verax evaluate preds.parquet`,
+`verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
+`verax evaluate preds.parquet --by site --json`,
+`verax evaluate logits.npz --logits --rule brier --rule 'penalized(log)'`,
+`verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`
+"""
+
+
+@app.command(epilog=_EXAMPLES)
+def evaluate(
+    file: options.File,
+    target: options.Target = None,
+    probs: options.Probs = None,
+    classes: options.Classes = None,
+    ordered: options.Ordered = False,
+    positive: options.Positive = None,
+    weights: options.Weights = None,
+    groups: options.Groups = None,
+    by: options.By = None,
+    least: Annotated[int, typer.Option(help="The fewest rows that a subgroup may have.")] = 20,
+    logits: options.Logits = False,
+    normalize: options.Normalize = False,
+    rule: options.Rules = None,
+    require: Require = None,
+    require_interval: Strictly = False,
+    confidence: options.Confidence = 0.95,
+    seed: options.Seed = 0,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    as_json: Json = False,
+) -> None:
+    """Score a file of predictions by every rule that fits, with intervals.
+
+    Rows are read in batches and none is kept, so the file may be larger than memory; --by keeps all rows.
+    """
+    from verax import files
+
+    with spoken(file):
+        bounds = read_bounds(require, strictly=require_interval, ordered=ordered)
+        rules = _rules(rule, bounds, ordered)
+        source = files.open(
+            file,
+            **reading(target=target, probs=probs, classes=classes, delimiter=delimiter),
+            weights=weights,
+            groups=groups,
+            by=split(by),
+            positive=positive,
+            ordered=ordered or any(r.ordinal for r in rules),
+            logits=logits,
+            decimal=decimal,
+        )
+        settings: dict[str, Any] = {"ordered": ordered, "normalize": normalize, "logits": logits}
+        settings |= {"confidence": confidence, "seed": seed}
+        with progress(f"Scoring {file.name}", source.n_rows) as advance:
+            card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
+        parts = _subgroups(source, rule, least, settings)
+    verdicts = [bound.hold(card) for bound in bounds]
+    result: dict[str, Any] = {
+        "command": "evaluate",
+        "file": str(file),
+        "taken": source.roles.to_dict(),
+        "normalize": normalize,
+        "logits": logits,
+        "card": card.to_dict(),
+        "subgroups": {name: part.to_dict() for name, part in parts.items()},
+        "require": [verdict.to_dict() for verdict in verdicts],
+        "met": all(verdict.met for verdict in verdicts),
+    }
+    taken = f"{file}: {'; '.join(source.taken)}"
+    texts = [taken, str(card), *(f"\n{part}" for part in parts.values()), *map(str, verdicts)]
+    show(result, texts, as_json=as_json)
+    if not result["met"]:
+        raise typer.Exit(1)
+
+
+def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool) -> list[Rule]:
+    """The rules asked for, or all that fit, and those that bounds are about."""
+    chosen = fitting_rules(asked or None, ordered)
+    return list(dict.fromkeys([*chosen, *(bound.rule for bound in bounds if bound.rule is not None)]))
+
+
+def _subgroups(
+    source: Source, rule: list[str] | None, least: int, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What `subgroups` says by each column that was asked for; it needs all rows."""
+    if not source.roles.by:
+        return {}
+    if source.roles.weights is not None:
+        raise VeraxError("Subgroups have no weights yet. Leave out --by or --weights.")
+    from verax.breakdown import subgroups
+
+    rows = source.read()
+    found = {}
+    for name in source.roles.by:
+        part = subgroups(
+            rows.y,
+            rows.p,
+            by=rows.by[name],
+            rule=rule[0] if rule else None,
+            classes=rows.classes,
+            groups=rows.groups,
+            least=least,
+            **settings,
+        )
+        part.by = name
+        found[name] = part
+    return found

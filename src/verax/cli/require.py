@@ -1,0 +1,136 @@
+"""`--require`: bounds that scores must keep, for pipelines that stop when one does not."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from verax.errors import ParseError, VeraxError
+from verax.registry import name_of, parse
+from verax.rule import Rule
+from verax.scorecard import Score, Scorecard
+
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="BOUND",
+        help="A bound such as 'rps<0.06' or 'accuracy>=0.8'; 'rps.high<0.06' is about the end of its "
+        "interval. May be repeated. Exit code 1 if one fails.",
+    ),
+]
+Strictly = Annotated[
+    bool,
+    typer.Option("--require-interval", help="Hold every bound against the worse end of the interval."),
+]
+
+METRICS = ("accuracy", "qwk", "ec")
+_ORDERED_METRICS = ("qwk", "ec")
+_TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_FORM = re.compile(r"\s*(?P<name>.+?)(?:\.(?P<end>low|high))?\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^<>=]+?)\s*")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One requirement.
+
+    Attributes
+    ----------
+    name : of a metric of decisions, or of a rule as cards have it.
+    end : what is held against the bound: "mean", or the "low" or "high" end of the interval.
+    rule : None for metrics of decisions.
+    """
+
+    text: str
+    name: str
+    end: str
+    sign: str
+    bound: float
+    rule: Rule | None = None
+
+    def hold(self, card: Scorecard) -> Verdict:
+        """Whether a card keeps it. What cannot be known is not kept."""
+        score = card.metrics[self.name] if self.rule is None else card.scores[self.name]
+        value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
+        return Verdict(
+            self, score, value, not math.isnan(value) and bool(_TESTS[self.sign](value, self.bound))
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A requirement beside what was found."""
+
+    bound: Bound
+    score: Score
+    value: float
+    met: bool
+
+    def __str__(self) -> str:
+        what = self.bound.name if self.bound.end == "mean" else f"{self.bound.end} end of {self.bound.name}"
+        found = "has no interval" if math.isnan(self.value) else f"is {self.value:.6g}"
+        return f"{'met   ' if self.met else 'FAILED'}  {self.bound.text}: {what} {found}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        return {
+            "require": self.bound.text,
+            "score": self.bound.name,
+            "of": self.bound.end,
+            "value": self.value,
+            "sign": self.bound.sign,
+            "bound": self.bound.bound,
+            "met": self.met,
+        }
+
+
+def read_bounds(texts: Sequence[str] | None, *, strictly: bool, ordered: bool) -> list[Bound]:
+    """The bounds that texts state; what makes no sense is refused before any work is done."""
+    return [_read(text, strictly, ordered) for text in texts or ()]
+
+
+def _read(text: str, strictly: bool, ordered: bool) -> Bound:
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise ParseError(f"--require {text!r} is no bound, such as 'rps<0.06' or 'accuracy>=0.8'.")
+    try:
+        bound = float(found["bound"])
+    except ValueError:
+        raise ParseError(f"--require {text!r}: {found['bound']!r} is not a number.") from None
+    if math.isnan(bound):
+        raise ParseError(f"--require {text!r}: a bound must be a number.")
+    name, rule = _named(found["name"], text)
+    if not ordered and (name in _ORDERED_METRICS or (rule is not None and rule.ordinal)):
+        raise VeraxError(f"--require {text!r}: {name} is for ordered classes. Pass --ordered.")
+    lower = rule is not None or name == "ec"
+    sign = found["sign"]
+    if lower != sign.startswith("<"):
+        better = "lower" if lower else "higher"
+        right = f"{found['name']}{'<' if lower else '>'}{found['bound']}"
+        raise VeraxError(f"--require {text!r}: {better} is better for {name}, so a bound reads {right!r}.")
+    worse = "high" if lower else "low"
+    if found["end"] not in (None, worse):
+        raise VeraxError(
+            f"--require {text!r}: the {worse} end of the interval is the one to bound, {name}.{worse}."
+        )
+    end = worse if strictly or found["end"] else "mean"
+    return Bound(text, name, end, sign, bound, rule)
+
+
+def _named(text: str, whole: str) -> tuple[str, Rule | None]:
+    if text in METRICS:
+        return text, None
+    try:
+        rule = parse(text)
+    except ParseError as error:
+        near = difflib.get_close_matches(text, METRICS, n=1)
+        hint = f"There is no score called {text!r}. Did you mean {near[0]!r}?" if near else str(error)
+        raise ParseError(f"--require {whole!r}: {hint}") from None
+    return name_of(rule), rule

@@ -1,0 +1,422 @@
+"""`verax evaluate`, run as people run it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as papq
+import pytest
+from typer.testing import CliRunner
+
+import demofiles
+import verax as vx
+from verax.cli import app, options, output
+from verax.cli.require import read_bounds
+
+ENVIRONMENT = {**os.environ, "COLUMNS": "150"}
+
+
+def verax(*arguments, **options):
+    command = [sys.executable, "-m", "verax", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT, **options)
+
+
+def quickly(*arguments):
+    """The same without the wait for another interpreter."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if isinstance(result.exception, vx.VeraxError):
+        return 2, "", str(result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files")
+    demofiles.write_all(path)
+    return path
+
+
+def test_a_card_as_a_table(folder):
+    result = verax("evaluate", folder / "preds.parquet", "--groups", "site")
+    assert (result.returncode, result.stderr) == (0, "")
+    first, heading, *_ = result.stdout.splitlines()
+    taken = "outcomes: label; probabilities: p_cat (cat), p_dog (dog), p_fox (fox); groups: site"
+    assert first == f"{folder / 'preds.parquet'}: {taken}"
+    assert heading == "verax scorecard: 240 rows, 2 groups, 3 classes"
+
+
+def test_json_is_what_the_library_says(folder):
+    result = verax("evaluate", folder / "preds.parquet", "--weights", "w", "--json", "--seed", 5)
+    assert (result.returncode, result.stderr) == (0, "")
+    found = json.loads(result.stdout, parse_constant=pytest.fail)
+    table = papq.read_table(folder / "preds.parquet")
+    p = np.stack([table[f"p_{name}"].to_numpy() for name in ("cat", "dog", "fox")], axis=1)
+    names = ["cat", "dog", "fox"]
+    card = vx.evaluate(table["label"].to_pylist(), p, classes=names, weights=table["w"].to_numpy(), seed=5)
+    assert found["card"] == output.plain(card.to_dict())
+    assert found["verax"] == vx.__version__
+    assert found["taken"] == {
+        "target": "label",
+        "probs": ["p_cat", "p_dog", "p_fox"],
+        "logits": False,
+        "weights": "w",
+        "groups": None,
+        "by": [],
+        "id": None,
+    }
+
+
+# Two rows, by hand: p_true 0.5 and 0, so brier (0.5 + 2) / 2 and an infinite log score.
+GOLDEN = """
+{"verax": "VERSION", "command": "evaluate", "file": "two.csv",
+ "taken": {"target": "label", "probs": ["p_a", "p_b"], "logits": false, "weights": null, "groups": null,
+           "by": [], "id": null},
+ "normalize": false, "logits": false,
+ "card": {"verax": "VERSION", "n_rows": 2, "weight": 2.0, "n_groups": null, "n_classes": 2,
+  "classes": ["a", "b"], "ordered": false,
+  "intervals": {"confidence": 0.95, "replicates": 1000, "seed": 0,
+   "method": "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"},
+  "scores": {
+   "brier": {"mean": 1.25, "interval": [0.0, 2.0], "std": 0.75, "range": [0.0, 2.0],
+    "orientation": "lower is better", "proper": "strictly", "summary": "squared error over the classes",
+    "rule": "brier", "finite_mean": 1.25, "infinite_weight": 0.0, "reference": "REFERENCE"},
+   "log_score": {"mean": "inf", "interval": [null, null], "std": null, "range": [0.0, "inf"],
+    "orientation": "lower is better", "proper": "strictly",
+    "summary": "minus the log probability of the outcome",
+    "rule": "log", "finite_mean": 0.6931471805599453, "infinite_weight": 1.0, "reference": "REFERENCE"}},
+  "metrics": {
+   "accuracy": {"mean": 0.5, "interval": [0.09453120573423074, 0.9054687942657693], "std": null,
+    "range": [0.0, 1.0], "orientation": "higher is better", "proper": "",
+    "summary": "share of right decisions"}},
+  "class_counts": [2.0, 0.0], "confusion": [[1.0, 1.0], [0.0, 0.0]],
+  "zero_probability": {"count": 1, "rows": [1]}},
+ "subgroups": {},
+ "require": [{"require": "brier.high<2.5", "score": "brier", "of": "high", "value": 2.0, "sign": "<",
+              "bound": 2.5, "met": true}],
+ "met": true}
+"""
+
+
+def test_golden_json(tmp_path, monkeypatch):
+    (tmp_path / "two.csv").write_text("label,p_a,p_b\na,0.5,0.5\na,0,1\n")
+    monkeypatch.chdir(tmp_path)
+    rules = ["--rule", "brier", "--rule", "log", "--require", "brier.high<2.5"]
+    code, out, _ = quickly("evaluate", "two.csv", *rules, "--json")
+    found = json.loads(re.sub(r'("reference": )"[^"]+"', r'\1"REFERENCE"', out), parse_constant=pytest.fail)
+    expected = json.loads(GOLDEN.replace("VERSION", vx.__version__))
+    assert code == 0
+    assert found == expected
+    assert list(found) == list(expected)
+    # Wilson's interval of 1 out of 2, by its formula.
+    z = 1.959963984540054
+    half = z / (1 + z * z / 2) * math.sqrt(1 / 8 + z * z / 16)
+    assert found["card"]["metrics"]["accuracy"]["interval"] == pytest.approx([0.5 - half, 0.5 + half])
+
+
+def test_subgroups(folder):
+    code, out, _ = quickly("evaluate", folder / "preds.parquet", "--by", "site", "--json")
+    assert code == 0
+    (parts,) = json.loads(out)["subgroups"].values()
+    assert [part["label"] for part in parts["subgroups"]] == ["north", "south"]
+    assert sum(part["card"]["n_rows"] for part in parts["subgroups"]) == demofiles.N
+    assert "verax subgroups by site" in quickly("evaluate", folder / "preds.parquet", "--by", "site")[1]
+    code, _, error = quickly("evaluate", folder / "preds.parquet", "--by", "site", "--least", 200)
+    assert code == 2
+    assert "--by must give at least 200 rows" in error
+
+
+def test_logits_and_normalize(folder, tmp_path):
+    code, out, _ = quickly("evaluate", folder / "logits.npz", "--logits", "--json")
+    z = np.load(folder / "logits.npz")
+    expected = vx.log_score(z["labels"], z["logits"], logits=True)
+    assert (code, json.loads(out)["card"]["scores"]["log_score"]["mean"]) == (
+        0,
+        pytest.approx(expected, rel=1e-12),
+    )
+    np.savez(tmp_path / "counts.npz", probs=np.array([[3.0, 1.0], [1.0, 1.0]]), labels=[0, 1])
+    assert quickly("evaluate", tmp_path / "counts.npz")[2] == (
+        f"{tmp_path / 'counts.npz'}: rows of probabilities must sum to 1 within 1e-06; "
+        "rows 0 and 1 sum to 4 and 2. Pass --normalize to rescale, or --logits if these are logits."
+    )
+    code, out, _ = quickly("evaluate", tmp_path / "counts.npz", "--normalize", "--json")
+    assert json.loads(out)["card"]["scores"]["brier"]["mean"] == (0.125 + 0.5) / 2
+
+
+# ---- bounds --------------------------------------------------------------------------------------
+
+
+def test_bounds_decide_the_exit_code(folder):
+    file = folder / "preds.parquet"
+    met = verax("evaluate", file, "--require", "brier<0.9", "--require", "accuracy>=0.1")
+    assert met.returncode == 0, met.stderr
+    assert re.search(r"^met     brier<0.9: brier is 0\.\d+$", met.stdout, re.MULTILINE)
+    failed = verax("evaluate", file, "--require", "brier<0.9", "--require", "log<0.1", "--json")
+    assert (failed.returncode, failed.stderr) == (1, "")
+    found = json.loads(failed.stdout)
+    assert [line["met"] for line in found["require"]] == [True, False]
+    assert found["met"] is False
+    assert found["require"][1]["value"] == found["card"]["scores"]["log_score"]["mean"]
+
+
+def test_bounds_on_the_worse_end_of_the_interval(folder):
+    file = folder / "preds.parquet"
+    card = json.loads(quickly("evaluate", file, "--json")[1])["card"]
+    (low, high), mean = card["scores"]["brier"]["interval"], card["scores"]["brier"]["mean"]
+    between = (mean + high) / 2
+    assert quickly("evaluate", file, "--require", f"brier<{between}")[0] == 0
+    assert quickly("evaluate", file, "--require", f"brier.high<{between}")[0] == 1
+    assert quickly("evaluate", file, "--require", f"brier<{between}", "--require-interval")[0] == 1
+    worse = card["metrics"]["accuracy"]["interval"][0]
+    assert quickly("evaluate", file, "--require", f"accuracy>={worse}", "--require-interval")[0] == 0
+    assert quickly("evaluate", file, "--require", f"accuracy.low>{worse}")[0] == 1
+    assert low < mean < high
+
+
+def test_a_bound_brings_its_rule_along(folder):
+    file = folder / "preds.parquet"
+    code, out, _ = quickly("evaluate", file, "--rule", "log", "--require", "brier(scale='half')<1", "--json")
+    assert code == 0
+    assert list(json.loads(out)["card"]["scores"]) == ["log_score", "brier(scale='half')"]
+
+
+def test_what_cannot_be_known_is_not_kept(tmp_path):
+    (tmp_path / "one.csv").write_text("label,p_a,p_b\na,0.5,0.5\n")
+    code, out, _ = quickly("evaluate", tmp_path / "one.csv", "--require", "brier.high<2")
+    assert code == 1
+    assert "FAILED  brier.high<2: high end of brier has no interval" in out
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        ("brierr<1", "There is no rule called 'brierr'. Did you mean 'brier'?"),
+        ("accurcy>0.5", "There is no score called 'accurcy'. Did you mean 'accuracy'?"),
+        ("nll<1", "Did you mean 'log'?"),
+        ("brier>0.3", "lower is better for brier, so a bound reads 'brier<0.3'"),
+        ("accuracy<0.3", "higher is better for accuracy, so a bound reads 'accuracy>0.3'"),
+        ("brier.low<0.3", "the high end of the interval is the one to bound"),
+        ("rps<0.3", "rps is for ordered classes. Pass --ordered."),
+        ("qwk>0.3", "qwk is for ordered classes. Pass --ordered."),
+        ("brier", "is no bound, such as 'rps<0.06'"),
+        ("brier<low", "'low' is not a number"),
+        ("brier<nan", "must be a number"),
+    ],
+)
+def test_bounds_that_make_no_sense(bound, words, folder):
+    code, out, error = quickly("evaluate", folder / "preds.parquet", "--require", bound)
+    assert (code, out) == (2, "")
+    assert words in error
+
+
+def test_signs_are_what_they_say():
+    card = vx.evaluate([0, 1], [[0.5, 0.5], [0.5, 0.5]])
+    for text, met in (
+        ("brier<0.5", False),
+        ("brier<=0.5", True),
+        ("accuracy>0.5", False),
+        ("accuracy>=0.5", True),
+    ):
+        (bound,) = read_bounds([text], strictly=False, ordered=False)
+        assert bound.hold(card).met is met
+
+
+# ---- how it leaves -------------------------------------------------------------------------------
+
+
+def test_bad_input_is_one_line_and_exit_2(tmp_path):
+    (tmp_path / "a.csv").write_text("label;p_a;p_b\na;0.5;0.5\n")
+    result = verax("evaluate", tmp_path / "a.csv")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"verax: {tmp_path / 'a.csv'} seems to be separated by ';': its first line reads 'label;p_a;p_b'. "
+        "Pass --delimiter ';'.\n"
+    )
+    assert "Traceback" in verax("--debug", "evaluate", tmp_path / "a.csv").stderr
+    assert verax("evaluate", tmp_path / "a.csv", "--nonsense").returncode == 2
+    assert quickly("evaluate", tmp_path / "a.csv", "--delimiter", ";")[0] == 0
+
+
+def test_a_number_of_rows_that_sum_to_1_00002(tmp_path):
+    """Single precision cannot tell; double precision can, and says what to do."""
+    lines = "".join("a,0.60001,0.40001\n" for _ in range(3))
+    (tmp_path / "a.csv").write_text("label,p_a,p_b\n" + lines)
+    code, _, error = quickly("evaluate", tmp_path / "a.csv")
+    assert code == 2
+    assert error.endswith("sum to 1.00002, 1.00002 and 1.00002. Pass --normalize to rescale.")
+    assert quickly("evaluate", tmp_path / "a.csv", "--normalize")[0] == 0
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """A file that takes a few seconds."""
+    path = tmp_path_factory.mktemp("slow") / "slow.csv"
+    block = "".join(f"{i % 3},0.2,0.3,0.5\n" for i in range(30_000))
+    with path.open("w") as file:
+        file.write("label,p_0,p_1,p_2\n")
+        for _ in range(100):
+            file.write(block)
+    return path
+
+
+def wait_until_open(path, process):
+    """Wait until a process reads a file, however busy the machine is."""
+    folder = f"/proc/{process.pid}/fd"
+    while process.poll() is None:
+        for number in os.listdir(folder):
+            try:
+                if os.readlink(f"{folder}/{number}") == str(path):
+                    return
+            except FileNotFoundError:  # closed meanwhile
+                continue
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_an_interrupt_is_exit_130(slow):
+    with subprocess.Popen(
+        [sys.executable, "-m", "verax", "evaluate", str(slow)],
+        env=ENVIRONMENT,
+        stdout=-1,
+        stderr=-1,
+        text=True,
+    ) as process:
+        wait_until_open(slow, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+
+
+def test_a_closed_pipe_is_quiet(folder):
+    with subprocess.Popen(
+        [sys.executable, "-m", "verax", "evaluate", str(folder / "preds.parquet"), "--json"],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+    assert error == ""
+
+
+def test_progress_is_for_terminals_that_wait(monkeypatch, capsys):
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    with output.progress("Working", 10) as advance:
+        advance(5)
+    assert capsys.readouterr().err == ""
+    master, slave = pty.openpty()
+    code = "\n".join(
+        [
+            "import time",
+            "from verax.cli import output",
+            "output.PATIENCE = PATIENCE_HERE",
+            "with output.progress('Working', 10) as advance:",
+            "    time.sleep(0.05); advance(5); time.sleep(0.3)",
+        ]
+    )
+    for patience, expected in (("0.01", True), ("60.0", False)):
+        command = [sys.executable, "-c", code.replace("PATIENCE_HERE", patience)]
+        subprocess.run(command, stderr=slave, check=True, env={**ENVIRONMENT, "TERM": "xterm"})
+        os.write(slave, b"end")
+        seen = b""
+        while b"end" not in seen:
+            seen += os.read(master, 65536)
+        assert (b"5/10" in seen) is expected
+    os.close(master)
+    os.close(slave)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    # The shell is given, so nothing looks at the processes around.
+    environment = {**ENVIRONMENT, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [sys.executable, "-m", "verax", "--show-completion", shell]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert "complet" in result.stdout.lower()
+
+
+def test_completion_knows_the_commands():
+    environment = {
+        **ENVIRONMENT,
+        "_VERAX_COMPLETE": "complete_bash",
+        "COMP_WORDS": "verax ev",
+        "COMP_CWORD": "1",
+    }
+    code = "import sys; sys.argv = ['verax']; from verax.cli import run; run()"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert result.stdout.split() == ["evaluate"]
+
+
+def test_names_of_keywords_become_options(tmp_path):
+    with pytest.raises(vx.InputError) as caught, options.spoken(tmp_path):
+        raise vx.InputError(
+            "`p` must be x. Pass classes=[...], or target=... to choose.", argument="p", rows=(3,)
+        )
+    assert str(caught.value) == (
+        f"{tmp_path}: the probabilities must be x. Pass --classes a,b,c, or --target ... to choose."
+    )
+    assert (caught.value.argument, caught.value.rows) == ("p", (3,))
+    with pytest.raises(vx.RuleError, match="as it is"), options.spoken(tmp_path):
+        raise vx.RuleError("as it is")
+
+
+# ---- real files ----------------------------------------------------------------------------------
+
+DATA = demofiles.DATA
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real predictions are not here")
+@pytest.mark.parametrize(
+    ("arguments", "scores"),
+    [
+        (["dr-aptos/dr_aptos5.npz", "--ordered"], {"rps": 0.0406, "log_score": 0.4840, "brier": 0.2380}),
+        (["label-errors/imdb.npz"], {"log_score": 0.3006, "brier": 0.1590}),
+        (["cifar10-vgg16/cifar10_vgg16.npz"], {"log_score": 0.2571, "brier": 0.1054}),
+        (["cifar100/cifar100_vgg19_bn.npz", "--logits"], {"log_score": 1.8048, "brier": 0.4449}),
+        (["cifar10h-human/cifar10h.npz", "--probs", "counts", "--normalize"], {"brier": 0.0203}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_real_files(arguments, scores):
+    file, *rest = arguments
+    result = verax("evaluate", DATA / file, *rest, "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    found = json.loads(result.stdout)["card"]["scores"]
+    # The readme of each file prints these, computed elsewhere.
+    assert {name: round(found[name]["mean"], 4) for name in scores} == scores
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real predictions are not here")
+def test_real_files_that_need_a_word():
+    odds = [
+        "evaluate",
+        DATA / "football-odds" / "odds_6bookmakers.parquet",
+        "--target",
+        "FTR",
+        "--probs",
+        "B365?",
+    ]
+    code, _, error = quickly(*odds)
+    assert code == 2
+    assert "rows of probabilities must sum to 1" in error
+    code, _, error = quickly("evaluate", DATA / "cifar100" / "cifar100_resnet-20.npz")
+    assert (code, error.endswith("has an array of logits. Pass --logits to use it.")) == (2, True)
+    matches = DATA / "soccer-538-spi" / "spi_matches_2016_2019.csv.gz"
+    probs = ["--probs", "prob1,probtie,prob2", "--classes", "home,draw,away", "--ordered", "--normalize"]
+    code, out, _ = quickly("evaluate", matches, *probs, "--json")
+    assert code == 0
+    assert json.loads(out)["card"]["classes"] == ["home", "draw", "away"]
