@@ -25,6 +25,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/comparison.py
 	$(BIN)/python benchmarks/toplists.py
 	$(BIN)/python benchmarks/decomposition.py
+	$(BIN)/python benchmarks/files.py
 
 clean: ## remove the environment and all caches
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
