@@ -107,3 +107,28 @@ def test_refusals(by, message):
     with pytest.raises(vx.InputError, match=message) as caught:
         vx.subgroups(y, q, by=by)
     assert caught.value.argument == "by"
+
+
+def test_rows_stay_in_the_precision_they_came_in():
+    """Single precision may be off one by 1e-4, and a subgroup is no stricter than the whole."""
+    rng = np.random.default_rng(3)
+    p = (rng.dirichlet(np.ones(3), 80) * 1.00002).astype(np.float32)
+    y = rng.integers(0, 3, 80)
+    found = vx.subgroups(y, p, by=[0, 1] * 40, bootstrap=10)
+    assert found[0].card["brier"] == pytest.approx(vx.brier(y[::2], p[::2]), rel=1e-12)
+    logits = vx.subgroups(y, np.log(p), by=[0, 1] * 40, bootstrap=10, logits=True)
+    assert logits[1].card["log_score"] == pytest.approx(
+        vx.log_score(y[1::2], np.log(p[1::2]), logits=True), rel=1e-12
+    )
+
+
+def test_weights_count_as_copies():
+    rng = np.random.default_rng(4)
+    y, q, w = rng.random(90) < 0.5, rng.random(90), rng.integers(1, 4, 90)
+    by = np.arange(90) % 2
+    found = vx.subgroups(y, q, by=by, weights=w, bootstrap=10)
+    for label in (0, 1):
+        rows = np.repeat(np.flatnonzero(by == label), w[by == label])
+        assert found[label].card["brier"] == pytest.approx(vx.brier(y[rows], q[rows]), rel=1e-12)
+        expected = vx.decompose(y[rows], q[rows], rule="brier").miscalibration
+        assert found[label].decomposition.miscalibration == pytest.approx(expected, rel=1e-9)

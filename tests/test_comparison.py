@@ -421,3 +421,23 @@ def test_top_lists_beside_full_distributions():
         vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="brier", reference="uniform")
     with pytest.raises(vx.VeraxError):
         vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="rps")
+
+
+def test_one_model_has_skill_against_a_reference():
+    y, p = models(n=200)
+    alone = vx.compare(y, {"m0": p["m0"]}, rule="brier", reference="frequencies")
+    among = vx.compare(y, p, rule="brier", reference="frequencies")
+    (found,) = alone.models["brier"]
+    expected = next(m for m in among.models["brier"] if m.name == "m0")
+    assert (found.skill, found.skill_interval) == (expected.skill, expected.skill_interval)
+    assert alone.differences["brier"] == [] and found.letters == "a"
+
+
+def test_frequencies_of_weighted_rows_are_weighted():
+    """Outcomes of one class weigh next to nothing, so knowing the frequencies is knowing the rest."""
+    y = np.array([0, 1] * 100)
+    weights = np.where(y == 0, 1.0, 1e-6)
+    found = vx.compare(
+        y, {"even": np.full((200, 2), 0.5)}, rule="brier", weights=weights, reference="frequencies"
+    )
+    assert found.models["brier"][0].skill < -100

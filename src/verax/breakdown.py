@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from verax.arrays import to_host
 from verax.clusters import Groups
 from verax.comparison import compare
-from verax.cuts import Rows
 from verax.decisions import CostsLike
 from verax.decomposition import Decomposition, decompose
 from verax.errors import InputError
@@ -137,6 +137,7 @@ def subgroups(
     classes: Sequence[Hashable] | None = None,
     ordered: bool = False,
     costs: CostsLike | None = None,
+    weights: object | None = None,
     groups: object | None = None,
     normalize: bool = False,
     logits: bool = False,
@@ -149,7 +150,7 @@ def subgroups(
 
     Parameters
     ----------
-    y, classes, ordered, costs, groups, normalize, logits : as for `evaluate`.
+    y, classes, ordered, costs, weights, groups, normalize, logits : as for `evaluate`.
     p : the forecasts of one model, or of several by name: these are then compared in every subgroup.
     by : (N,) labels of the subgroups.
     rule : what is decomposed and compared; by default RPS for ordered classes, else Brier.
@@ -174,6 +175,7 @@ def subgroups(
             y,
             value,
             classes=classes,
+            weights=weights,
             groups=groups,
             normalize=normalize,
             logits=logits,
@@ -181,20 +183,27 @@ def subgroups(
         )
         for name, value in models.items()
     }
-    rows = {name: Rows.of(forecasts, []) for name, forecasts in read.items()}
-    first, forecasts = next(iter(rows.values())), next(iter(read.values()))
-    parts = _parts(by, len(first.y), least)
-    names = forecasts.classes
-    outcomes = first.y if names is None else np.array([*names, None], dtype=object)[first.y]
-    shared: dict[str, Any] = {"classes": names}
+    for forecasts in read.values():
+        forecasts.check()
+    # As given: in another precision, rows that may sum to 1.00001 would be refused.
+    rows = {name: to_host(forecasts.given) for name, forecasts in read.items()}
+    first = next(iter(read.values()))
+    batch = first.batch(0, first.n_rows)
+    parts = _parts(by, first.n_rows, least)
+    names = first.classes
+    outcomes = to_host(batch.y)
+    outcomes = outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
+    weight = None if batch.weights is None else to_host(batch.weights)
+    shared: dict[str, Any] = {"classes": names, "normalize": normalize, "logits": logits}
     cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
     lines, comparisons = [], {}
     for label, part in parts.items():
         own = {**shared, "groups": None if cluster is None else cluster[part]}
-        for name, r in rows.items():
+        own["weights"] = None if weight is None else weight[part]
+        for name, p_of in rows.items():
             card = evaluate(
                 outcomes[part],
-                r.p[part],
+                p_of[part],
                 ordered=ordered,
                 costs=costs,
                 rules=None if rule is None else [chosen, "zero_one"],
@@ -204,7 +213,7 @@ def subgroups(
             )
             parted = decompose(
                 outcomes[part],
-                r.p[part],
+                p_of[part],
                 rule=chosen,
                 bootstrap=bootstrap,
                 confidence=confidence,
@@ -213,7 +222,7 @@ def subgroups(
             )
             lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
         if len(rows) > 1:
-            forecasts_of = {name: r.p[part] for name, r in rows.items()}
+            forecasts_of = {name: p_of[part] for name, p_of in rows.items()}
             comparisons[label] = compare(
                 outcomes[part], forecasts_of, rule=chosen, ordered=ordered, confidence=confidence, **own
             )

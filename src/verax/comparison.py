@@ -55,7 +55,8 @@ def compare(
     y : outcomes as for `evaluate`; or a mapping from names to outcomes where every model has rows of
         its own, which are then compared as independent samples.
     forecasts : the forecasts of each model, by name, row for row the same cases: full distributions or
-        `TopLists`, also side by side (pass `padded` rules to fine invalid lists).
+        `TopLists`, also side by side (pass `padded` rules to fine invalid lists). A single model is
+        enough with a `reference`.
     rule : one rule or several.
     classes, ordered, weights, normalize, logits : as for `evaluate`.
     groups : labels of rows that belong together; the groups are then the independent units.
@@ -85,7 +86,7 @@ def compare(
     ('good', True)
     """
     rules = as_rules(rule)
-    _check(forecasts, method, confidence, bootstrap)
+    _check(forecasts, method, confidence, bootstrap, reference)
     options = {"classes": classes, "normalize": normalize, "logits": logits}
     options["ordered"] = ordered or any(r.ordinal for r in rules)
     if isinstance(y, Mapping):
@@ -100,9 +101,14 @@ def compare(
     return _compare_paired(rows, rules, units, method, confidence, bootstrap, seed, reference)
 
 
-def _check(forecasts: Mapping[str, object], method: str, confidence: float, bootstrap: int) -> None:
-    if not isinstance(forecasts, Mapping) or len(forecasts) < 2:
-        raise InputError("`forecasts` must name at least two models: {name: p, ...}.", argument="forecasts")
+def _check(
+    forecasts: Mapping[str, object], method: str, confidence: float, bootstrap: int, reference: str | None
+) -> None:
+    if not isinstance(forecasts, Mapping) or len(forecasts) < (2 if reference is None else 1):
+        raise InputError(
+            "`forecasts` must name at least two models: {name: p, ...}; one is enough with a `reference`.",
+            argument="forecasts",
+        )
     if method not in ("moments", "bootstrap", "permutation"):
         raise RuleError(f"`method` must be 'moments', 'bootstrap' or 'permutation', not {method!r}.")
     check_confidence(confidence)
@@ -159,7 +165,7 @@ class _Paired:
         if reference is not None and reference not in names:
             if len(traits) < len(names):
                 raise VeraxError("For top lists the reference must be one of the models.")
-            p = _reference(reference, to_host(batch.y), first.n_classes, first.groups, names, seed)
+            p = _reference(reference, to_host(batch.y), first.n_classes, w, first.groups, names, seed)
             for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
                 columns[rule].append(to_host(loss))
         losses = {rule: np.column_stack(parts) for rule, parts in columns.items()}
@@ -192,7 +198,13 @@ def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
 
 
 def _reference(
-    reference: str, y: Any, n_classes: int, groups: Groups | None, names: list[str], seed: int
+    reference: str,
+    y: Any,
+    n_classes: int,
+    weights: Floats | None,
+    groups: Groups | None,
+    names: list[str],
+    seed: int,
 ) -> Floats:
     """Forecasts that know nothing of the single case."""
     if reference == UNIFORM:
@@ -203,7 +215,7 @@ def _reference(
     units = np.arange(len(y)) if groups is None else groups.codes
     n_folds = min(10, int(units.max()) + 1)
     fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
-    counts = np.stack([np.bincount(y[fold == f], minlength=n_classes) for f in range(n_folds)])
+    counts = np.bincount(fold * n_classes + y, weights, n_folds * n_classes).reshape(n_folds, n_classes)
     # Half a case more of every class, so that none is impossible because it was rare.
     others = counts.sum(axis=0) - counts + 0.5
     return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])

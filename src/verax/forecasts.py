@@ -112,6 +112,11 @@ class Forecasts:
         return int(self._p.shape[0])
 
     @property
+    def given(self) -> Array:
+        """The forecasts as they were given, the columns in the order of the classes."""
+        return self._p
+
+    @property
     def width(self) -> int:
         """How many numbers a row has."""
         return self.n_classes
