@@ -34,6 +34,7 @@ from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, Ze
 if TYPE_CHECKING:
     import verax.adapters as adapters
     import verax.compat as compat
+    import verax.report as report
     import verax.selection as selection
     from verax.binning import ece
     from verax.breakdown import Subgroups, subgroups
@@ -112,6 +113,7 @@ __all__ = [
     "pll",
     "ranked_log",
     "reliability",
+    "report",
     "retention",
     "rps",
     "sa_rps",
@@ -161,7 +163,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("adapters", "compat", "selection"):
+    if name in ("adapters", "compat", "report", "selection"):
         return import_module(f"verax.{name}")
     if name in _LAZY:
         globals()[name] = value = getattr(import_module(_LAZY[name]), name)

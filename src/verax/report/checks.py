@@ -1,0 +1,234 @@
+"""What looks odd in the data itself: duplicates, sums, impossible outcomes, classes that never occur."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.complaints import join
+from verax.report.problem import Problem
+from verax.report.words import clean, count, number, percent
+from verax.scorecard import Scorecard
+
+Kind = Literal["fine", "note", "look"]
+
+_NAMED = 5
+_RARE = 10
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question asked of the data, and the answer in words."""
+
+    question: str
+    kind: Kind
+    answer: str
+
+
+def look_over(
+    problem: Problem, cards: Mapping[str, Scorecard], left_out: Mapping[str, list[tuple[str, int]]]
+) -> list[Check]:
+    """All checks, in the order of the page."""
+    checks = [
+        _duplicated_rows(problem),
+        *([_duplicated_ids(problem)] if problem.ids is not None else []),
+        *_sums(problem),
+        _impossible(problem, cards),
+        _unpredicted(problem, cards),
+        _observed(problem, cards),
+        _constant(problem),
+        _certain(problem),
+    ]
+    checks += [_small(name, left) for name, left in left_out.items()]
+    return checks
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def _duplicated_rows(problem: Problem) -> Check:
+    question = "Rows that are there twice"
+    rows = duplicates(problem.y, list(problem.models.values()))
+    if not len(rows):
+        return Check(question, "fine", "No two rows have the same outcome and the same probabilities.")
+    share = len(rows) / problem.n_rows
+    what = (
+        f"{count(len(rows), 'row')} ({percent(share)}) repeat an earlier one: same outcome, same probabilities "
+        f"({_rows(problem, rows)}). If these are copies, the intervals are too narrow."
+    )
+    return Check(question, "look" if share > 0.01 else "note", what)
+
+
+def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:
+    """The rows that repeat an earlier one in every number.
+
+    Rows are put in the order of a 64-bit mix of their numbers, and neighbours of equal mix compared.
+
+    >>> import numpy as np
+    >>> p = np.array([[0.5, 0.5], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
+    >>> duplicates(np.array([0, 1, 0, 1]), [p]).tolist()
+    [2]
+    """
+    mixed = _mix(y.astype(np.uint64))
+    columns = [column for p in forecasts for column in (p.T if p.ndim == 2 else [p])]
+    for column in columns:
+        # Adding zero makes one number of the two zeros.
+        mixed = _mix(mixed ^ (column.astype(np.float64) + 0.0).view(np.uint64))
+    order = np.argsort(mixed, kind="stable")
+    before, after = order[:-1], order[1:]
+    near = mixed[before] == mixed[after]
+    before, after = before[near], after[near]
+    same = y[before] == y[after]
+    for column in columns:
+        same &= column[before] == column[after]
+    return np.sort(after[same])
+
+
+def _mix(x: Any) -> Any:
+    """A good 64-bit mix of every element (splitmix64)."""
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _duplicated_ids(problem: Problem) -> Check:
+    question = "Ids that are there twice"
+    texts = np.array([str(value) for value in problem.ids.tolist()], dtype=object)
+    values, counts = np.unique(texts, return_counts=True)
+    twice = values[counts > 1]
+    if not len(twice):
+        return Check(question, "fine", "Every id is there once.")
+    shown = join(f"“{clean(v, 40)}”" for v in twice[:_NAMED].tolist())
+    more = ", …" if len(twice) > _NAMED else ""
+    how = f"{count(len(twice), 'id')} occur more than once ({shown}{more})."
+    return Check(
+        question, "note", f"{how} If their rows belong together, pass them as groups: intervals widen."
+    )
+
+
+def _sums(problem: Problem) -> list[Check]:
+    question = "Rows that sum oddly"
+    if problem.logits:
+        return [Check(question, "fine", "Probabilities were made of logits, so every row sums to one.")]
+    if any(p.ndim == 1 for p in problem.models.values()):
+        return [Check(question, "fine", "One probability a row was given; the other class has the rest.")]
+    off = {name: np.abs(p.sum(axis=1, dtype=np.float64) - 1) for name, p in problem.models.items()}
+    worst = max(off, key=lambda name: float(off[name].max()))
+    largest, row = float(off[worst].max()), int(off[worst].argmax())
+    rows = int(sum(np.sum(o > 1e-6) for o in off.values()))
+    of = "" if len(off) == 1 else f" of {worst}"
+    if largest <= 1e-6:
+        return [Check(question, "fine", "Every row sums to one within a millionth.")]
+    answer = (
+        f"{count(rows, 'row')} off one by more than a millionth; the farthest{of} sums to "
+        f"{float(problem.models[worst][row].sum(dtype=np.float64)):.6f} ({_rows(problem, [row])}). "
+    )
+    answer += (
+        "All rows were rescaled, as asked."
+        if problem.normalize
+        else "That is within the tolerance; used as is."
+    )
+    return [Check(question, "note", answer)]
+
+
+def _rows(problem: Problem, rows: Sequence[int]) -> str:
+    """The first few rows by id, or by number."""
+    first = [int(row) for row in rows[:_NAMED]]
+    if problem.ids is None:
+        shown = ", ".join(str(row) for row in first)
+    else:
+        shown = ", ".join(f"“{clean(problem.id_of(row), 40)}”" for row in first)
+    word = ("id" if problem.ids is not None else "row") + ("" if len(rows) == 1 else "s")
+    return f"{word} {shown}{', …' if len(rows) > _NAMED else ''}"
+
+
+# ---- outcomes and classes ----------------------------------------------------------------------
+
+
+def _impossible(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+    question = "Outcomes that had been given probability zero"
+    found = {name: card for name, card in cards.items() if card.n_zero_probability}
+    if not found:
+        return Check(question, "fine", "None: every outcome had some probability.")
+    texts = [
+        f"{_of(name, cards)}{count(card.n_zero_probability, 'row')} ({_rows(problem, card.zero_probability_rows)})"
+        for name, card in found.items()
+    ]
+    return Check(question, "look", f"{'; '.join(texts)}. There the log scores are infinite.")
+
+
+def _of(name: str, several: Mapping[str, Any]) -> str:
+    return f"{name}: " if len(several) > 1 else ""
+
+
+def _unpredicted(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+    question = "Classes that are never predicted"
+    texts = []
+    for name, card in cards.items():
+        if card.confusion is None:
+            return Check(
+                question, "note", "Not looked at: beyond 1,024 classes no table of decisions is kept."
+            )
+        never = np.flatnonzero((card.confusion.sum(axis=0) == 0) & (card.class_counts > 0))
+        if len(never):
+            texts.append(f"{_of(name, cards)}{_classes(problem, never)}")
+    if not texts:
+        return Check(question, "fine", "Every class that happened is the most likely one in some row.")
+    return Check(question, "look", f"{'; '.join(texts)}: never the most likely class, though they happened.")
+
+
+def _observed(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+    question = "Classes that never happened, or hardly"
+    n = np.bincount(problem.y, minlength=problem.n_classes)
+    never, rare = np.flatnonzero(n == 0), np.flatnonzero((n > 0) & (n < _RARE))
+    texts = []
+    if len(never):
+        texts.append(f"{_classes(problem, never)} never happened")
+    if len(rare):
+        texts.append(f"{_classes(problem, rare)} happened fewer than {_RARE} times")
+    if not texts:
+        return Check(question, "fine", f"Every class happened at least {_RARE} times.")
+    return Check(question, "note", f"{'; '.join(texts)}. Little can be said about them.")
+
+
+def _classes(problem: Problem, positions: Any) -> str:
+    names = [problem.names[i] for i in positions[:_NAMED]]
+    more = len(positions) - len(names)
+    return join([*names, *([f"{more} more"] if more else [])])
+
+
+def _constant(problem: Problem) -> Check:
+    question = "Forecasts that are always the same"
+    constant = [name for name, p in problem.models.items() if bool((p == p[:1]).all())]
+    if not constant or problem.n_rows == 1:
+        return Check(question, "fine", "No: forecasts differ from row to row.")
+    who = "" if len(problem.models) == 1 else f"{join(constant)}: "
+    return Check(question, "look", f"{who}every row has the same probabilities. Are these predictions?")
+
+
+def _certain(problem: Problem) -> Check:
+    question = "Probabilities of exactly 0 or 1"
+    if problem.logits:
+        return Check(question, "fine", "Probabilities were made of logits.")
+    shares = {name: float(np.mean((p == 0) | (p == 1))) for name, p in problem.models.items()}
+    if not any(shares.values()):
+        return Check(question, "fine", "None.")
+    texts = [f"{_of(name, shares)}{percent(s)}" for name, s in shares.items() if s]
+    most = max(shares.values())
+    note = "of all numbers. A zero rules an outcome out for good; is that meant?"
+    hard = " These look like hard labels rather than probabilities." if number(most) == "1.0000" else ""
+    return Check(question, "note", f"{'; '.join(texts)} {note}{hard}")
+
+
+def _small(name: str, left: list[tuple[str, int]]) -> Check:
+    question = f"Subgroups of {name} that are too small, or too many"
+    if not left:
+        return Check(question, "fine", "None: all are shown.")
+    shown = join([f"{clean(label, 40)} ({n:,})" for label, n in left[:_NAMED]])
+    more = f" and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
+    return Check(question, "note", f"Left out: {shown}{more}.")

@@ -1,0 +1,319 @@
+"""Everything a report says, computed: cards, skill, worst rows, curves, losses by class, comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.breakdown import Subgroups, subgroups
+from verax.comparison import compare
+from verax.curves import RetentionCurve, RetentionCurves, retention, selective
+from verax.decisions import cheapest, cost_matrix, count_decisions, expected_cost_of
+from verax.decomposition import Decomposition, decompose
+from verax.inference import Estimate
+from verax.inspection import Worst, worst
+from verax.pairs import PairedTally
+from verax.registry import name_of, parse
+from verax.report.checks import Check, look_over
+from verax.report.panels import Panel, panels_of
+from verax.report.problem import Problem
+from verax.rule import losses_of
+from verax.scorecard import Scorecard, evaluate
+from verax.verdicts import Comparison
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+# How much is shown: beyond, the page says what was left out.
+WORST = 10
+CLASSES = 20
+SUBGROUPS = 20
+LEAST = 20
+# Tables of decisions at every cut of a curve take memory that grows with the square of the classes.
+_COUNTED = 64
+
+# What replicates may cost: classes times rows, and a constant for every sort and fit.
+_BUDGET = 2e8
+_OVERHEAD = 15_000
+_FEWEST, _MOST = 20, 200
+
+
+@dataclass(frozen=True)
+class ClassLoss:
+    """The mean loss of the rows of one class, with its interval, by rule."""
+
+    position: int
+    n_rows: int
+    means: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What deciding costs: by the most likely class, and by the smallest expected cost."""
+
+    likeliest: float
+    cheapest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What there is to say about one model."""
+
+    name: str
+    card: Scorecard
+    decomposition: Decomposition
+    worst: Worst
+    panels: list[Panel]
+    retained: list[RetentionCurve]
+    selected: list[RetentionCurve]
+    by_class: list[ClassLoss]
+    decisions: Decisions | None
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What there is to say about all of them.
+
+    Attributes
+    ----------
+    comparison : of the models, with their skill against class frequencies; also of a single one.
+    subgroups : by the name of the breakdown; `left_out` has the subgroups that are too small.
+    """
+
+    problem: Problem
+    primary: str
+    findings: list[Findings]
+    comparison: Comparison
+    subgroups: dict[str, Subgroups]
+    left_out: dict[str, list[tuple[str, int]]]
+    checks: list[Check]
+    replicates: int
+    confidence: float
+    seed: int
+
+    @property
+    def best(self) -> Findings:
+        """The model with the smallest mean of the primary rule."""
+        name = self.comparison.best(self.primary)
+        return next(f for f in self.findings if f.name == name)
+
+    def skill(self, model: str, rule: str) -> tuple[float, tuple[float, float]]:
+        """One minus the mean loss over that of class frequencies, with its interval."""
+        found = next(m for m in self.comparison.models[rule] if m.name == model)
+        return found.skill, found.skill_interval
+
+
+def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
+    """All that is on the page, from the library's own functions."""
+    replicates = affordable(problem)
+    comparison = compare(
+        problem.y,
+        problem.models,
+        rule=list(problem.rules),
+        ordered=problem.ordered,
+        weights=problem.weights,
+        groups=problem.groups,
+        reference="frequencies",
+        confidence=confidence,
+        seed=seed,
+        **problem.options,
+    )
+    plan = {"confidence": confidence, "seed": seed}
+    cards = {
+        name: evaluate(
+            problem.y,
+            p,
+            ordered=problem.ordered,
+            costs=problem.costs,
+            weights=problem.weights,
+            groups=problem.groups,
+            rules=list(problem.rules),
+            **plan,
+            **problem.options,
+        )
+        for name, p in problem.models.items()
+    }
+    parted = {
+        name: decompose(
+            problem.y,
+            p,
+            rule="rps" if problem.ordered else "brier",
+            weights=problem.weights,
+            groups=problem.groups,
+            bootstrap=replicates,
+            **plan,
+            **problem.options,
+        )
+        for name, p in problem.models.items()
+    }
+    panels = panels_of(problem, parted, **plan)
+    shown = _heaviest(problem)
+    broken, left_out = _broken_down(problem, replicates, plan)
+    return Contents(
+        problem=problem,
+        primary=name_of(problem.primary),
+        findings=[
+            Findings(
+                name=name,
+                card=cards[name],
+                decomposition=parted[name],
+                worst=_worst(problem, name),
+                panels=panels[name],
+                retained=_curves(problem, name, plan, sees_outcome=True),
+                selected=_curves(problem, name, plan, sees_outcome=False),
+                by_class=_by_class(problem, name, shown, confidence),
+                decisions=_decisions(problem, name, cards[name]),
+            )
+            for name in problem.models
+        ],
+        comparison=comparison,
+        subgroups=broken,
+        left_out=left_out,
+        checks=look_over(problem, cards, left_out),
+        replicates=replicates,
+        **plan,
+    )
+
+
+def affordable(problem: Problem) -> int:
+    """How many replicates a test of calibration may have; 0 where even the fewest would take too long."""
+    cost = problem.n_classes * (problem.n_rows + _OVERHEAD) * len(problem.models)
+    if cost * _FEWEST > 2.2 * _BUDGET:
+        return 0
+    return int(min(_MOST, max(_FEWEST, _BUDGET / cost)))
+
+
+def _worst(problem: Problem, name: str) -> Worst:
+    labels = problem.names
+    return worst(
+        np.array([*labels, None], dtype=object)[problem.y],
+        problem.models[name],
+        rule=problem.primary,
+        n=min(WORST, problem.n_rows),
+        classes=labels,
+        ids=problem.ids,
+        **problem.options,
+    )
+
+
+def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: bool) -> list[RetentionCurve]:
+    """Curves of every metric in every order, ranked by losses or by what the forecasts say of themselves."""
+    metrics: list[Any] = [parse("zero_one"), problem.primary]
+    if problem.n_classes <= _COUNTED:
+        metrics += ["qwk"] if problem.ordered else []
+        metrics += ["ec"] if problem.costs is not None else []
+    shared: dict[str, Any] = {
+        "metric": list(dict.fromkeys(metrics)),
+        "costs": "zero_one" if problem.costs is None else problem.costs,
+        "weights": problem.weights,
+        "groups": problem.groups,
+        "bootstrap": 100 if problem.n_rows <= 200_000 else 40,
+        **plan,
+        **problem.options,
+    }
+    p = problem.models[name]
+    if sees_outcome:
+        orders = [problem.primary, *(parse(r) for r in ("brier", "log", "sa_rps"))]
+        kept = [r for r in dict.fromkeys(orders) if r in problem.rules]
+        found = retention(problem.y, p, rule=kept, **shared)
+    else:
+        doubts = ["max_probability", "entropy", problem.primary]
+        found = selective(problem.y, p, by=doubts, **shared)
+    assert isinstance(found, RetentionCurves)
+    return list(found.values())
+
+
+def _heaviest(problem: Problem) -> list[int]:
+    """The classes that the most loss comes from, in their own order; all where they are few."""
+    if problem.n_classes <= CLASSES:
+        return list(range(problem.n_classes))
+    w = np.ones(problem.n_rows) if problem.weights is None else problem.weights
+    total = np.zeros(problem.n_classes)
+    for name in problem.models:
+        (loss,) = losses_of([problem.primary], problem.forecasts(name))
+        total += np.bincount(problem.y, w * np.asarray(loss), problem.n_classes)
+    return sorted(np.argsort(-total, kind="stable")[:CLASSES].tolist())
+
+
+def _by_class(problem: Problem, name: str, shown: list[int], confidence: float) -> list[ClassLoss]:
+    losses = np.column_stack(losses_of(problem.rules, problem.forecasts(name)))
+    rules = [name_of(rule) for rule in problem.rules]
+    found = []
+    for position in shown:
+        rows = np.flatnonzero(problem.y == position)
+        w = None if problem.weights is None else problem.weights[rows]
+        if not len(rows) or (w is not None and w.sum() == 0):
+            continue
+        means, intervals = {}, {}
+        for i, rule in enumerate(rules):
+            tally = PairedTally(1).update(
+                losses[rows, i][:, None], w, None if problem.groups is None else problem.groups[rows]
+            )
+            means[rule], intervals[rule] = _mean(
+                tally, problem.rules[i].bounds(problem.n_classes), confidence
+            )
+        found.append(ClassLoss(position, len(rows), means, intervals))
+    return found
+
+
+def _mean(
+    tally: PairedTally, bounds: tuple[float, float], confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """A mean and its interval, which ends where the losses do; no interval where there is but one unit."""
+    mean = float(tally.means[0])
+    if np.isnan(mean):
+        return float("inf"), (float("nan"), float("nan"))
+    error, freedom = tally.standard_errors()
+    if freedom <= 0:
+        return mean, (float("nan"), float("nan"))
+    low, high = Estimate(tally.means, error, freedom).intervals(confidence)[0]
+    return mean, (max(bounds[0], float(low)), min(bounds[1], float(high)))
+
+
+def _decisions(problem: Problem, name: str, card: Scorecard) -> Decisions | None:
+    if problem.costs is None or card.confusion is None:
+        return None
+    k = problem.n_classes
+    matrix = cost_matrix(problem.costs, k)
+    counts = np.zeros((k, k))
+    for batch in problem.forecasts(name).batches(2**18):
+        decided = cheapest(np.asarray(batch.p, dtype=float), matrix)
+        counts += count_decisions(batch.y, decided, n_classes=k, weights=batch.weights)
+    return Decisions(float(expected_cost_of(card.confusion, matrix)), float(expected_cost_of(counts, matrix)))
+
+
+def _broken_down(
+    problem: Problem, replicates: int, plan: Mapping[str, Any]
+) -> tuple[dict[str, Subgroups], dict[str, list[tuple[str, int]]]]:
+    """The subgroups of every breakdown that are large enough, the largest of them; and the others."""
+    found, left_out = {}, {}
+    for name, groups in problem.by.items():
+        sizes = np.bincount(groups.codes)
+        kept, left = [], []
+        for code in np.argsort(-sizes, kind="stable").tolist():
+            rows = groups.codes == code
+            w = None if problem.weights is None else problem.weights[rows]
+            units = sizes[code] if problem.groups is None else len(np.unique(problem.groups[rows]))
+            enough = sizes[code] >= LEAST and units >= 2 and (w is None or w.sum() > 1)
+            (kept if enough and len(kept) < SUBGROUPS else left).append(code)
+        left_out[name] = [(str(groups.labels[code]), int(sizes[code])) for code in left]
+        if not kept:
+            continue
+        rows = np.flatnonzero(np.isin(groups.codes, kept))
+        found[name] = subgroups(
+            problem.y[rows],
+            {model: p[rows] for model, p in problem.models.items()},
+            by=groups.labels[groups.codes[rows]],
+            ordered=problem.ordered,
+            costs=problem.costs,
+            weights=None if problem.weights is None else problem.weights[rows],
+            groups=None if problem.groups is None else problem.groups[rows],
+            bootstrap=max(replicates, _FEWEST),
+            least=LEAST,
+            **plan,
+            **problem.options,
+        )
+    return found, left_out

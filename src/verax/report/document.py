@@ -1,0 +1,171 @@
+"""The report: computed once, then written as a page or as plain values."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verax.decisions import CostsLike
+from verax.registry import name_of
+from verax.report.contents import Contents, compute
+from verax.report.page import render
+from verax.report.problem import Problem
+from verax.report.verdict import verdict_of
+from verax.resample import check_confidence
+from verax.rule import Rule
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Report:
+    """All there is to say about one or several models' probabilities, as one page.
+
+    Made by `Report.of`. `to_html` and `save` need the packages of `verax[report]`; `verdict` and `to_dict`
+    do not.
+    """
+
+    contents: Contents
+    title: str
+    source: str
+
+    @classmethod
+    def of(
+        cls,
+        y: object,
+        p: object,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        ordered: bool = False,
+        costs: CostsLike | None = None,
+        weights: object | None = None,
+        groups: object | None = None,
+        by: object | None = None,
+        ids: object | None = None,
+        rules: Sequence[Rule | str] | None = None,
+        title: str = "How good are these probabilities?",
+        source: str = "",
+        logits: bool = False,
+        normalize: bool = False,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> Report:
+        """Compute everything.
+
+        Parameters
+        ----------
+        y, classes, ordered, costs, weights, groups, rules, normalize, logits : as for `evaluate`.
+        p : the forecasts of one model, or of several by name: {name: p, ...}.
+        by : labels of subgroups: {name: column, ...}, or one column.
+        ids : (N,) names of the rows, for those to look at first; by default their numbers.
+        title, source : what stands at the top: a title, and where the rows come from.
+        confidence, seed : of all intervals and tests.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]] * 20
+        >>> report = vx.report.Report.of([0, 1, 2] * 20, p, classes=["low", "middle", "high"], ordered=True)
+        >>> report.verdict[:56]
+        'The model is far better than knowing the class frequencie'
+        """
+        check_confidence(confidence)
+        problem = Problem.of(
+            y,
+            p,
+            classes=classes,
+            ordered=ordered,
+            costs=costs,
+            weights=weights,
+            groups=groups,
+            by=by,
+            ids=ids,
+            rules=rules,
+            normalize=normalize,
+            logits=logits,
+        )
+        return cls(compute(problem, confidence=confidence, seed=seed), title, source)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in one sentence."""
+        return verdict_of(self.contents)
+
+    def __repr__(self) -> str:
+        problem = self.contents.problem
+        models = "" if len(problem.models) == 1 else f", {len(problem.models)} models"
+        return f"verax report: {problem.n_rows:,} rows, {problem.n_classes:,} classes{models}. {self.verdict}"
+
+    def to_html(self) -> str:
+        """The page: one HTML file that needs nothing else."""
+        return render(self.contents, title=self.title, source=self.source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page. A file of that name is replaced when the new one is complete, not before."""
+        target = Path(path)
+        text = self.to_html()
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything on the page as plain Python values."""
+        from verax import __version__
+
+        contents = self.contents
+        problem = contents.problem
+        return {
+            "verax": __version__,
+            "title": self.title,
+            "source": self.source,
+            "verdict": self.verdict,
+            "n_rows": problem.n_rows,
+            "classes": list(problem.names),
+            "ordered": problem.ordered,
+            "primary": contents.primary,
+            "confidence": contents.confidence,
+            "seed": contents.seed,
+            "replicates": contents.replicates,
+            "models": {
+                found.name: {
+                    "card": found.card.to_dict(),
+                    "skill": {
+                        name_of(rule): _skill(contents, found.name, name_of(rule)) for rule in problem.rules
+                    },
+                    "decomposition": found.decomposition.to_dict(),
+                    "worst": found.worst.to_dict(),
+                    "reliability": [panel.to_dict() for panel in found.panels],
+                    "retention": [curve.to_dict() for curve in found.retained],
+                    "selective": [curve.to_dict() for curve in found.selected],
+                    "by_class": [
+                        {"class": problem.names[line.position], **vars(line)} for line in found.by_class
+                    ],
+                    "decisions": None if found.decisions is None else vars(found.decisions),
+                }
+                for found in contents.findings
+            },
+            "subgroups": {name: found.to_dict() for name, found in contents.subgroups.items()},
+            "left_out": {name: [list(pair) for pair in left] for name, left in contents.left_out.items()},
+            "comparison": contents.comparison.to_dict(),
+            "checks": [vars(check) for check in contents.checks],
+        }
+
+
+def _skill(contents: Contents, model: str, rule: str) -> dict[str, Any]:
+    skill, interval = contents.skill(model, rule)
+    return {"skill": skill, "interval": list(interval), "reference": "frequencies"}
+
+
+def _umask() -> int:
+    """What new files may not be: there is no asking without setting."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,90 @@
+"""The page: contents and charts to one HTML file that needs nothing else.
+
+All texts go through a template that escapes them. Scripts are two, named by their hashes in a policy
+that forbids every other script, every connection and the evaluation of text as code.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from verax.errors import MissingPackageError
+from verax.report.charts import all_charts
+from verax.report.contents import Contents
+from verax.report.sections import context_of
+
+
+def render(contents: Contents, *, title: str, source: str) -> str:
+    """The whole page."""
+    script = _bundle() + "\n" + _asset("report.js")
+    charts = json.dumps(all_charts(contents), allow_nan=False, separators=(",", ":"))
+    return str(
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            **context_of(contents, title=title, source=source),
+            style=_asset("report.css"),
+            script=_plain(script),
+            charts=_plain(_harmless(charts)),
+            policy=_policy(script),
+        )
+    )
+
+
+def _policy(script: str) -> str:
+    """What the page may do: run its one script, style itself. Nothing may be fetched."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _harmless(text: str) -> str:
+    """JSON that cannot end the element it stands in; the characters stay what they are, escaped."""
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _plain(text: str) -> Any:
+    """Text that is to be left as it is, having been looked at."""
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed with all they need."""
+    try:
+        from vl_convert import javascript_bundle
+    except ImportError:
+        raise MissingPackageError("A report needs vl-convert-python: pip install 'verax[report]'.") from None
+    text = str(javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    assert "</script" not in text.lower() and "<!--" not in text
+    return text
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise MissingPackageError("A report needs jinja2: pip install 'verax[report]'.") from None
+    return Environment(
+        loader=PackageLoader("verax.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("verax.report") / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,197 @@
+"""What a report is about: outcomes, forecasts of one or several models, and names, all read once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.arrays import to_array, to_host
+from verax.clusters import Groups
+from verax.decisions import CostsLike, cost_matrix
+from verax.errors import InputError
+from verax.forecasts import Forecasts
+from verax.registry import RULES, as_rules, name_of
+from verax.report.words import distinct
+from verax.rule import Rule
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_MISSING = "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows in the form that the library reads without asking: positions, and forecasts as they were given.
+
+    Attributes
+    ----------
+    models : the forecasts by the name that the page shows, on the host.
+    classes : the classes as they were named; None for positions.
+    names : what the page calls the classes, all different.
+    rules : on the card, the one that the page is built around first among them as `primary`.
+    by : labels of the rows for each breakdown.
+    """
+
+    models: dict[str, Any]
+    y: Any
+    classes: tuple[Hashable, ...] | None
+    names: tuple[str, ...]
+    ordered: bool
+    costs: CostsLike | None
+    weights: Floats | None
+    groups: Any
+    by: dict[str, Groups]
+    ids: Any
+    rules: tuple[Rule, ...]
+    normalize: bool
+    logits: bool
+
+    @classmethod
+    def of(
+        cls,
+        y: object,
+        p: object,
+        *,
+        classes: Sequence[Hashable] | None,
+        ordered: bool,
+        costs: CostsLike | None,
+        weights: object | None,
+        groups: object | None,
+        by: object | None,
+        ids: object | None,
+        rules: Sequence[Rule | str] | None,
+        normalize: bool,
+        logits: bool,
+    ) -> Problem:
+        """Read and check everything; `p` is one model or a mapping of several."""
+        given = dict(p) if isinstance(p, Mapping) else {"model": p}
+        if not given:
+            raise InputError("`p` must hold at least one model.", argument="p")
+        chosen = as_rules(rules) if rules is not None else _fitting(ordered)
+        read = {}
+        for name, forecast in given.items():
+            try:
+                read[name] = Forecasts(
+                    y,
+                    forecast,
+                    classes=classes,
+                    weights=weights,
+                    groups=groups,
+                    normalize=normalize,
+                    logits=logits,
+                    ordered=ordered or any(rule.ordinal for rule in chosen),
+                )
+                read[name].check()
+            except InputError as error:
+                if error.argument != "p" or len(given) == 1:
+                    raise
+                raise InputError(f"{name!r}: {error}", argument="p", rows=error.rows) from None
+        first = next(iter(read.values()))
+        for name, forecasts in read.items():
+            if forecasts.n_classes != first.n_classes:
+                raise InputError(
+                    f"All models must have the same classes; {name!r} has {forecasts.n_classes}, the first "
+                    f"{first.n_classes}.",
+                    argument="p",
+                )
+        if costs is not None:
+            cost_matrix(costs, first.n_classes)
+        batch = first.batch(0, first.n_rows)
+        labels = range(first.n_classes) if first.classes is None else first.classes
+        return cls(
+            models={
+                shown: to_host(forecasts.given)
+                for shown, forecasts in zip(distinct(read), read.values(), strict=True)
+            },
+            y=to_host(batch.y),
+            classes=first.classes,
+            names=distinct(labels),
+            ordered=ordered,
+            costs=costs if costs is not None or not ordered else "quadratic",
+            weights=None if batch.weights is None else to_host(batch.weights),
+            groups=None if first.groups is None else first.groups.labels[first.groups.codes],
+            by=_breakdowns(by, first.n_rows),
+            ids=None if ids is None else _ids(ids, first.n_rows),
+            rules=tuple(chosen),
+            normalize=normalize,
+            logits=logits,
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.y)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.names)
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """How the library reads the forecasts."""
+        return {"normalize": self.normalize, "logits": self.logits}
+
+    @property
+    def primary(self) -> Rule:
+        """The rule that ranks models and rows: strictly proper and bounded if there is such a one."""
+        wanted = ("rps", "brier") if self.ordered else ("brier",)
+        named = {name_of(rule): rule for rule in self.rules}
+        for name in wanted:
+            if name in named:
+                return named[name]
+
+        def merit(rule: Rule) -> tuple[bool, bool]:
+            holds = rule.properties.at(self.n_classes)
+            return not holds["strictly_proper"], not holds["bounded"]
+
+        return min(self.rules, key=merit)
+
+    def forecasts(self, name: str) -> Forecasts:
+        """One model with the outcomes."""
+        ordered = any(rule.ordinal for rule in self.rules)
+        return Forecasts(
+            self.y,
+            self.models[name],
+            weights=self.weights,
+            groups=self.groups,
+            ordered=ordered,
+            **self.options,
+        )
+
+    def id_of(self, row: int) -> object:
+        """The id of a row, or its number."""
+        return row if self.ids is None else self.ids[row]
+
+
+def _fitting(ordered: bool) -> list[Rule]:
+    return [rule for rule in RULES.values() if ordered or not rule.ordinal]
+
+
+def _ids(ids: object, n_rows: int) -> Any:
+    values = to_host(to_array(ids, "ids")[0])
+    if values.shape != (n_rows,):
+        raise InputError(f"`ids` must be {n_rows}, one a row; its shape is {values.shape}.", argument="ids")
+    return values
+
+
+def _breakdowns(by: object | None, n_rows: int) -> dict[str, Groups]:
+    """The labels of every breakdown; rows without one get a label that says so."""
+    if by is None:
+        return {}
+    columns = dict(by) if isinstance(by, Mapping) else {str(getattr(by, "name", None) or "subgroup"): by}
+    read = {}
+    for shown, column in zip(distinct(columns), columns.values(), strict=True):
+        raw = to_host(to_array(column, "by")[0])
+        if raw.dtype.kind in "fO":
+            values = [_MISSING if v is None or v != v else v for v in raw.tolist()]
+            if any(isinstance(v, str) for v in values):
+                raw = np.array([str(v) for v in values], dtype=object)
+        try:
+            read[shown] = Groups.of(raw, n_rows)
+        except InputError as error:
+            raise InputError(str(error).replace("`groups`", "`by`"), argument="by", rows=error.rows) from None
+    return read

@@ -1,0 +1,80 @@
+// Puts the charts in their places and keeps them and the tables on the same model, score and metric.
+(() => {
+  "use strict";
+  const ink = "var(--ink)", soft = "var(--soft)", line = "var(--line)", accent = "var(--accent)";
+  const font = "ui-sans-serif, system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
+  const config = {
+    font,
+    view: { stroke: null },
+    axis: {
+      labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line,
+      labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", titlePadding: 6, labelPadding: 5,
+    },
+    legend: { labelColor: ink, labelFontSize: 12, symbolStrokeWidth: 2.5, symbolSize: 220, rowPadding: 4 },
+    style: {
+      context: { fill: line, stroke: null, filled: true, size: 36, opacity: 1 },
+      span: { stroke: accent, strokeWidth: 2, opacity: 0.55, strokeCap: "round" },
+      mean: { fill: accent, stroke: null, filled: true, size: 64, opacity: 1 },
+      zero: { stroke: soft, strokeDash: [3, 3] },
+      band: { opacity: 0.12, line: false },
+      curve: { strokeWidth: 2.25 },
+      target: { filled: true, fill: ink, stroke: null, size: 160, opacity: 0 },
+      calibrated: { fill: "var(--band)", opacity: 1, line: false },
+      diagonal: { stroke: soft, strokeWidth: 1, strokeDash: [3, 3] },
+      observed: { stroke: accent, strokeWidth: 2 },
+      bar: { fill: "var(--bars)", opacity: 1 },
+    },
+  };
+  const charts = JSON.parse(document.getElementById("charts").textContent);
+  const chosen = { model: 0, score: 0, metric: 0 };
+  const views = [];
+
+  const show = (signal) => {
+    for (const part of document.querySelectorAll(`[data-${signal}]`)) {
+      part.hidden = Number(part.dataset[signal]) !== chosen[signal];
+    }
+    for (const select of document.querySelectorAll(`select[data-signal="${signal}"]`)) {
+      select.value = String(chosen[signal]);
+    }
+    for (const { view, signals } of views) {
+      if (signals.has(signal)) view.signal(signal, chosen[signal]).runAsync();
+    }
+  };
+
+  for (const select of document.querySelectorAll("select[data-signal]")) {
+    chosen[select.dataset.signal] = Number(select.value);
+    select.addEventListener("change", () => {
+      chosen[select.dataset.signal] = Number(select.value);
+      show(select.dataset.signal);
+    });
+  }
+  for (const signal of Object.keys(chosen)) show(signal);
+
+  const theme = document.getElementById("theme");
+  const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (document.documentElement.dataset.theme ?? (prefersDark.matches ? "dark" : "light")) === "dark";
+  const nameTheme = () => { theme.textContent = isDark() ? "Light" : "Dark"; };
+  theme.hidden = false;
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    nameTheme();
+  });
+  prefersDark.addEventListener("change", nameTheme);
+  nameTheme();
+
+  const draw = async () => {
+    for (const place of document.querySelectorAll("[data-chart]")) {
+      const spec = charts[place.dataset.chart];
+      const signals = new Set((spec.params ?? []).map((param) => param.name));
+      for (const param of spec.params ?? []) if (param.name in chosen) param.value = chosen[param.name];
+      const { view } = await window.vegaEmbed(place, spec, {
+        ast: true, actions: false, renderer: "svg", config, defaultStyle: false,
+        tooltip: { theme: "verax" },
+      });
+      views.push({ view, signals });
+    }
+    for (const signal of Object.keys(chosen)) show(signal);
+    document.documentElement.dataset.drawn = String(views.length);
+  };
+  draw();
+})();

@@ -1,0 +1,139 @@
+"""Words and numbers on the page: names of scores, texts from outside made safe to show, figures rounded."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+# How long a text from outside (a class, an id, a file name) may be before it is cut.
+LONGEST = 120
+
+TITLES = {
+    "brier": "Brier score",
+    "log_score": "Log score",
+    "spherical": "Spherical score",
+    "zero_one": "Zero-one loss",
+    "pbs": "Penalized Brier score",
+    "pll": "Penalized log score",
+    "rps": "Ranked probability score",
+    "ranked_log": "Ranked log score",
+    "abs_rps": "Absolute RPS",
+    "sa_rps": "Squared absolute RPS",
+    "accuracy": "Accuracy",
+    "qwk": "Quadratic kappa",
+    "ec": "Expected cost",
+    "max_probability": "Largest probability",
+    "entropy": "Entropy",
+}
+
+
+def title_of(name: str) -> str:
+    """What a score is called on the page; its own name where it has no other.
+
+    >>> title_of("rps"), title_of("expected brier"), title_of("focal")
+    ('Ranked probability score', 'Expected Brier score', 'focal')
+    """
+    if name.startswith("expected "):
+        inner = title_of(name.removeprefix("expected "))
+        return f"Expected {inner}"
+    return TITLES.get(name, name)
+
+
+def clean(value: object, longest: int = LONGEST) -> str:
+    r"""A text from outside as it can be shown: one that encodes, without control characters, not too long.
+
+    Control characters and halves of surrogate pairs are written out; line breaks stay.
+
+    >>> clean("a\x00b\nc"), clean("x" * 10, 4)
+    ('a\\x00b\nc', 'xxx…')
+    """
+    text = "".join(_shown(character) for character in str(value)[: 4 * longest])
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _shown(character: str) -> str:
+    if character == "\n" or unicodedata.category(character) not in ("Cc", "Cs", "Cf"):
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+def distinct(values: Iterable[object]) -> tuple[str, ...]:
+    """Texts for different things that differ, whatever `clean` makes of them.
+
+    >>> distinct([1, "1", "b"])
+    ('1', '1 (2)', 'b')
+    """
+    taken: dict[str, int] = {}
+    texts = []
+    for value in values:
+        text = clean(value)
+        shown = text
+        while shown in taken:
+            taken[text] += 1
+            shown = f"{text} ({taken[text]})"
+        taken[shown] = 1
+        texts.append(shown)
+    return tuple(texts)
+
+
+def number(x: float | None, digits: int = 4) -> str:
+    """A figure: that many decimals, more where they would all be zero; a dash where there is none.
+
+    >>> number(0.04057), number(0.00001234), number(float("inf")), number(float("nan")), number(-0.25, 2)
+    ('0.0406', '0.000012', '∞', '–', '−0.25')
+    """
+    if x is None or math.isnan(x):
+        return "–"
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
+    if x != 0 and abs(x) < 10 ** (1 - digits):
+        digits = min(12, 1 - math.floor(math.log10(abs(x))))
+    return f"{x:z,.{digits}f}".replace("-", "−")
+
+
+def span(interval: Sequence[float] | None, digits: int = 4) -> str:
+    """An interval.
+
+    >>> span((0.1, 0.25)), span((float("nan"), float("nan"))), span(None)
+    ('0.1000 to 0.2500', '–', '–')
+    """
+    if interval is None or any(math.isnan(end) for end in interval):
+        return "–"
+    return f"{number(interval[0], digits)} to {number(interval[1], digits)}"
+
+
+def percent(x: float, digits: int | None = None) -> str:
+    """A share in percent: two digits that count, or so many decimals.
+
+    >>> percent(0.7412), percent(0.00123), percent(-0.05), percent(0.5, 1), percent(1.0)
+    ('74%', '0.12%', '−5%', '50.0%', '100%')
+    """
+    if math.isnan(x):
+        return "–"
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
+    value = 100 * x
+    if digits is None:
+        magnitude = math.floor(math.log10(abs(value))) if value else 0
+        text = f"{value:.{min(6, max(0, 1 - magnitude))}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    else:
+        text = f"{value:.{digits}f}"
+    return f"{text}%".replace("-", "−")
+
+
+def probability(p: float | None) -> str:
+    """A p-value."""
+    if p is None or math.isnan(p):
+        return "–"
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
+
+
+def count(n: float, one: str, many: str | None = None) -> str:
+    """A number of things.
+
+    >>> count(1, "row"), count(1200, "row"), count(2, "class", "classes")
+    ('1 row', '1,200 rows', '2 classes')
+    """
+    return f"{n:,.10g} {one if n == 1 else many or one + 's'}"
