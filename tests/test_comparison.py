@@ -430,7 +430,8 @@ def test_one_model_has_skill_against_a_reference():
     (found,) = alone.models["brier"]
     expected = next(m for m in among.models["brier"] if m.name == "m0")
     assert (found.skill, found.skill_interval) == (expected.skill, expected.skill_interval)
-    assert alone.differences["brier"] == [] and found.letters == "a"
+    assert alone.differences["brier"] == []
+    assert found.letters == "a"
 
 
 def test_frequencies_of_weighted_rows_are_weighted():
@@ -441,3 +442,9 @@ def test_frequencies_of_weighted_rows_are_weighted():
         y, {"even": np.full((200, 2), 0.5)}, rule="brier", weights=weights, reference="frequencies"
     )
     assert found.models["brier"][0].skill < -100
+
+
+def test_nothing_has_skill_against_a_reference_without_loss():
+    y = np.zeros(40, int)
+    found = vx.compare(y, {"wrong": np.tile([0.3, 0.7], (40, 1))}, rule="zero_one", reference="frequencies")
+    assert np.isnan(found.models["zero_one"][0].skill)

@@ -67,7 +67,7 @@ adapters.torch.rows adapters.torch.losses adapters.torch.metrics adapters.torch 
 files.predictions files.finding files.labels files.extract files.tables files.archives files.sources
 files.scoring files
 report.words report.problem report.checks report.panels report.contents report.verdict
-report.definitions report.charts report.sections report.page report.document report
+report.definitions report.charts report.exhibits report.sections report.page report.document report
 demo reproduce reproduce.galdran reproduce.resin
 cli.frame cli.output cli.options cli.require cli.evaluate cli.certify cli.reproduce cli.select cli.toplist cli
 """

@@ -287,10 +287,14 @@ def _skill(
     column = {pair: m + i for i, pair in enumerate(all_pairs(m))}
     result = []
     for i in range(len(names)):
-        ratio = estimate.mean[i] / estimate.mean[base]
         if i == base:
             result.append((0.0, (0.0, 0.0)))
             continue
+        if estimate.mean[base] == 0:
+            # A reference that loses nothing cannot be improved on, and no multiple of it says how far off.
+            result.append((math.nan, (math.nan, math.nan)))
+            continue
+        ratio = estimate.mean[i] / estimate.mean[base]
         if draws is not None:
             low, high = percentile_interval(1 - draws[:, i] / draws[:, base], confidence)
             result.append((float(1 - ratio), (float(low), float(high))))

@@ -1,20 +1,22 @@
-"""The charts: Vega-Lite specifications, made with altair.
+"""The charts: Vega-Lite specifications, drawn with altair, and the rows behind them.
 
 Colours are CSS variables of the page, so that light, dark and paper are one drawing. What comes
-from outside is only ever data: field names and expressions are fixed, models and scores are numbers
-there, and the page sets the signals `model`, `score` and `metric`.
+from outside is only ever data: field names and expressions are fixed, models, scores and metrics are
+numbers there, and the page sets the signals of these names.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from verax.curves import RetentionCurve
 from verax.errors import MissingPackageError
 from verax.registry import name_of
 from verax.report.contents import Contents
-from verax.report.words import title_of
+from verax.report.panels import Panel
+from verax.report.words import clean, short_of
 
 Spec = dict[str, Any]
 Values = list[dict[str, Any]]
@@ -23,142 +25,121 @@ _DIGITS = 5
 _FORMAT = ".4~g"
 _SERIES = [f"var(--series-{i})" for i in range(1, 6)]
 _DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]]
-
-
-def altair() -> Any:
-    """Altair, or the error that says how to get it."""
-    try:
-        import altair as alt
-    except ImportError:
-        raise MissingPackageError("A report needs altair: pip install 'verax[report]'.") from None
-    return alt
+_BINS = 20
+# How high the highest bar along the bottom of a panel may be.
+_BAR = 0.25
+# How high a line of an interval chart is.
+_STEP = 26
 
 
 def all_charts(contents: Contents) -> dict[str, Spec]:
-    """Every chart of the page under the id of its place."""
+    """Every chart of the page under the name of its place."""
     charts = {
-        "classes": interval_chart(class_values(contents), "class", "mean loss"),
-        "retained": curve_chart(curve_values(contents, sees_outcome=True)),
-        "selected": curve_chart(curve_values(contents, sees_outcome=False)),
+        "classes": _interval_chart_of(_interval_chart("class", "mean loss"), class_rows(contents)),
+        "retained": _curve_chart_of(curve_rows(contents, sees_outcome=True)),
+        "selected": _curve_chart_of(curve_rows(contents, sees_outcome=False)),
     }
-    first = contents.findings[0]
-    for i in range(len(first.panels)):
-        charts[f"panel-{i}"] = panel_chart([f.panels[i] for f in contents.findings])
-    for i, name in enumerate(contents.subgroups):
-        charts[f"subgroups-{i}"] = interval_chart(subgroup_values(contents, name), "subgroup", "mean loss")
+    n_panels = len(contents.findings[0].panels)
+    for i in range(n_panels):
+        panels = [found.panels[i] for found in contents.findings]
+        drawing = _panel_chart(170 if n_panels > 1 else 300)
+        charts[f"panel-{i}"] = _filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
+    for i, name in enumerate(contents.problem.by):
+        if name in contents.subgroups:
+            drawing = _interval_chart("subgroup", "mean loss")
+            charts[f"subgroups-{i}"] = _interval_chart_of(drawing, subgroup_rows(contents, name))
     if len(contents.findings) > 1:
-        charts["models"] = interval_chart(model_values(contents), "model", "mean loss", every_model=True)
-        charts["differences"] = interval_chart(
-            difference_values(contents),
-            "model",
-            "mean loss minus that of the best model",
-            every_model=True,
-            zero=True,
-        )
+        drawing = _interval_chart("model", "mean loss", alone=True)
+        charts["models"] = _interval_chart_of(drawing, model_rows(contents))
+        drawing = _interval_chart("model", "mean loss minus that of the best", alone=True, from_zero=True)
+        charts["differences"] = _interval_chart_of(drawing, difference_rows(contents))
     return charts
 
 
-# ---- data --------------------------------------------------------------------------------------
+def _filled(drawing: Spec, data: dict[str, Values]) -> Spec:
+    return {**drawing, "datasets": {**drawing.get("datasets", {}), **data}}
 
 
-def class_values(contents: Contents) -> Values:
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def class_rows(contents: Contents) -> Values:
     """A row for each model, score and class."""
-    rows = []
-    for m, found in enumerate(contents.findings):
-        for line in found.by_class:
-            for s, rule in enumerate(line.means):
-                rows.append(
-                    _interval(
-                        m, s, contents.problem.names[line.position], line.means[rule], line.intervals[rule]
-                    )
-                    | {"n": line.n_rows, "order": line.position}
-                )
-    return rows
+    names = contents.problem.names
+    return [
+        _interval(m, s, names[line.position], i, line.n_rows, mean, line.intervals[rule])
+        for m, found in enumerate(contents.findings)
+        for i, line in enumerate(found.by_class)
+        for s, (rule, mean) in enumerate(line.means.items())
+    ]
 
 
-def subgroup_values(contents: Contents, name: str) -> Values:
+def subgroup_rows(contents: Contents, name: str) -> Values:
     """A row for each model, score and subgroup of one breakdown."""
     position = {found.name: m for m, found in enumerate(contents.findings)}
-    several = len(position) > 1
-    labels = {
-        label: i
-        for i, label in enumerate(dict.fromkeys(str(x.label) for x in contents.subgroups[name].lines))
-    }
+    lines = contents.subgroups[name].lines
+    order = {label: i for i, label in enumerate(dict.fromkeys(line.label for line in lines))}
     rows = []
-    for line in contents.subgroups[name].lines:
-        m = position[line.model] if several else 0
+    for line in lines:
+        label = clean(line.label)
         for s, rule in enumerate(contents.problem.rules):
             score = line.card.scores.get(name_of(rule))
             if score is not None:
-                rows.append(
-                    _interval(m, s, str(line.label), score.mean, score.interval)
-                    | {"n": line.card.n_rows, "order": labels[str(line.label)]}
-                )
+                m, n = position.get(line.model, 0), line.card.n_rows
+                rows.append(_interval(m, s, label, order[line.label], n, score.mean, score.interval))
     return rows
 
 
-def model_values(contents: Contents) -> Values:
-    """A row for each model and score, in the order of the score."""
-    rows = []
-    for s, rule in enumerate(contents.comparison.models):
-        for model in contents.comparison.models[rule]:
-            rows.append(
-                _interval(0, s, model.name, model.mean, model.interval)
-                | {"n": contents.problem.n_rows, "order": model.rank}
-            )
-    return rows
+def model_rows(contents: Contents) -> Values:
+    """A row for each model and score, the best first."""
+    return [
+        _interval(0, s, model.name, model.rank, contents.problem.n_rows, model.mean, model.interval)
+        for s, models in enumerate(contents.comparison.models.values())
+        for model in models
+    ]
 
 
-def difference_values(contents: Contents) -> Values:
+def difference_rows(contents: Contents) -> Values:
     """A row for each model but the best, and score: how much more it loses."""
     rows = []
     for s, (rule, models) in enumerate(contents.comparison.models.items()):
-        best = models[0].name
         for model in models[1:]:
-            d = contents.comparison.difference(model.name, best, rule)
-            rows.append(
-                _interval(0, s, model.name, d.difference, d.interval)
-                | {"n": contents.problem.n_rows, "order": model.rank}
-            )
+            d = contents.comparison.difference(model.name, models[0].name, rule)
+            n = contents.problem.n_rows
+            rows.append(_interval(0, s, model.name, model.rank, n, d.difference, d.interval))
     return rows
 
 
-def _interval(m: int, s: int, label: str, mean: float, interval: tuple[float, float]) -> dict[str, Any]:
-    return {
-        "m": m,
-        "s": s,
-        "label": label,
-        "mean": _finite(mean),
-        "low": _finite(interval[0]),
-        "high": _finite(interval[1]),
-    }
+def _interval(
+    m: int, s: int, label: str, order: int, n: int, mean: float, interval: tuple[float, float]
+) -> dict[str, Any]:
+    low, high = interval
+    row = {"m": m, "s": s, "label": label, "order": order, "n": n}
+    return row | {"mean": _finite(mean), "low": _finite(low), "high": _finite(high)}
 
 
-def _finite(x: float) -> float | None:
-    """A number of a few digits that count, or nothing: JSON has no infinity."""
-    return float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else None
-
-
-def curve_values(contents: Contents, *, sees_outcome: bool) -> Values:
+def curve_rows(contents: Contents, *, sees_outcome: bool) -> Values:
     """A row for each model, metric, order and share of rows removed."""
     rows = []
     for m, found in enumerate(contents.findings):
         curves = found.retained if sees_outcome else found.selected
         metrics = metrics_of(curves)
+        first = curves[0].order
         for curve in curves:
             low, high = (curve.values, curve.values) if curve.band is None else curve.band
-            for i, removed in enumerate(curve.removed):
-                rows.append(
-                    {
-                        "m": m,
-                        "metric": metrics.index(curve.metric),
-                        "label": title_of(curve.order),
-                        "removed": _finite(100 * float(removed)),
-                        "value": _finite(float(curve.values[i])),
-                        "low": _finite(float(low[i])),
-                        "high": _finite(float(high[i])),
-                    }
-                )
+            rows += [
+                {
+                    "m": m,
+                    "metric": metrics.index(curve.metric),
+                    "label": short_of(curve.order),
+                    "first": curve.order == first,
+                    "removed": _finite(100 * float(removed)),
+                    "value": _finite(float(curve.values[i])),
+                    "low": _finite(float(low[i])),
+                    "high": _finite(float(high[i])),
+                }
+                for i, removed in enumerate(curve.removed)
+            ]
     return rows
 
 
@@ -167,70 +148,104 @@ def metrics_of(curves: list[RetentionCurve]) -> list[str]:
     return list(dict.fromkeys(curve.metric for curve in curves))
 
 
+def point_rows(panels: list[Panel]) -> Values:
+    """A row for each model and point of one event's curve."""
+    names = ("x", "y", "low", "high", "share")
+    return [
+        {"m": m, **{name: _finite(value) for name, value in zip(names, point, strict=True)}}
+        for m, panel in enumerate(panels)
+        for point in panel.points.tolist()
+    ]
+
+
+def bar_rows(panels: list[Panel]) -> Values:
+    """A row for each model and bar of one event's forecasts."""
+    return [
+        {"m": m, "from": i / _BINS, "to": (i + 1) / _BINS, "foot": 0, "top": _finite(_BAR * share)}
+        for m, panel in enumerate(panels)
+        for i, share in enumerate((panel.histogram / panel.histogram.max()).tolist())
+        if share > 0
+    ]
+
+
+def _finite(x: float) -> float | None:
+    """A number of a few digits that count, or nothing: JSON has no infinity."""
+    return float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else None
+
+
 # ---- drawings ----------------------------------------------------------------------------------
 
 
-def _finish(chart: Any, height: int | dict[str, int], **params: int) -> Spec:
-    alt = altair()
-    chart = chart.properties(width="container", height=height, background="transparent")
-    chart = chart.add_params(*(alt.param(name=name, value=value) for name, value in params.items()))
+def _altair() -> Any:
+    try:
+        import altair as alt
+    except ImportError:
+        raise MissingPackageError("A report needs altair: pip install 'verax[report]'.") from None
+    return alt
+
+
+def _finish(chart: Any, height: Any, *signals: str) -> Spec:
+    """The specification, as wide as its place, with signals that the page sets."""
+    alt = _altair()
+    chart = chart.properties(
+        width="container", height=height, background="transparent", autosize=alt.AutoSizeParams(type="fit-x")
+    )
+    chart = chart.add_params(*(alt.param(name=name, value=0) for name in signals))
     spec: Spec = chart.to_dict()
     spec.pop("config", None)
     return spec
 
 
-def interval_chart(
-    values: Values, what: str, axis: str, *, every_model: bool = False, zero: bool = False
-) -> Spec:
-    """Means with their intervals, a line each; the other models' means behind, in grey."""
-    alt = altair()
-    n = len({row["label"] for row in values})
-    base = alt.Chart(alt.InlineData(values=values)).transform_filter(
-        "datum.s == score && isValid(datum.mean)"
-    )
-    y = alt.Y(
-        "label:N",
-        sort=alt.EncodingSortField("order", op="min"),
-        title=None,
-        axis=alt.Axis(labelLimit=130, ticks=False, domain=False, grid=True),
-    )
-    x = alt.X("mean:Q", title=axis, scale=alt.Scale(zero=zero), axis=alt.Axis(format="~g", tickCount=5))
+def _interval_chart_of(drawing: Spec, rows: Values) -> Spec:
+    labels = {row["label"] for row in rows}
+    return {**_filled(drawing, {"rows": rows}), "height": _STEP * len(labels)}
+
+
+@lru_cache
+def _interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool = False) -> Spec:
+    """Means with their intervals, a line each; the other models' means behind, unless all are shown."""
+    alt = _altair()
+    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
+    labels = alt.Axis(labelLimit=120, ticks=False, domain=False, grid=True)
+    y = alt.Y("label:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
+    scale = alt.Scale(zero=from_zero)
+    x = alt.X("mean:Q", title=axis, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
     tooltip = [
         alt.Tooltip("label:N", title=what),
-        alt.Tooltip(
-            "mean:Q", title=axis.partition(" minus")[0] if not zero else "difference", format=_FORMAT
-        ),
+        alt.Tooltip("mean:Q", title="difference" if from_zero else axis, format=_FORMAT),
         alt.Tooltip("low:Q", title="interval from", format=_FORMAT),
         alt.Tooltip("high:Q", title="to", format=_FORMAT),
         alt.Tooltip("n:Q", title="rows", format=","),
     ]
-    own = base if every_model else base.transform_filter("datum.m == model")
-    layers = [] if every_model else [base.mark_point(style="context").encode(x=x, y=y)]
-    if zero:
-        layers.append(
-            alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(style="zero").encode(x="zero:Q")
-        )
+    own = base if alone else base.transform_filter("datum.m == model")
+    layers = [] if alone else [base.mark_point(style="context").encode(x=x, y=y)]
+    if from_zero:
+        zero = alt.Chart(alt.InlineData(values=[{"zero": 0}]))
+        layers.append(zero.mark_rule(style="zero").encode(x=alt.X("zero:Q", title=axis, scale=scale)))
     layers += [
-        own.mark_rule(style="span").encode(x=alt.X("low:Q", title=axis), x2="high:Q", y=y, tooltip=tooltip),
+        own.mark_rule(style="span").encode(x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", y=y),
         own.mark_point(style="mean").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), {"step": 26} if n > 1 else 40, score=0, model=0)
+    return _finish(alt.layer(*layers), _STEP, "score", *([] if alone else ["model"]))
 
 
-def curve_chart(values: Values) -> Spec:
-    """A metric as rows are removed: a line for each order, with its band."""
-    alt = altair()
-    labels = list(dict.fromkeys(row["label"] for row in values))
-    base = alt.Chart(alt.InlineData(values=values)).transform_filter(
+def _curve_chart_of(rows: Values) -> Spec:
+    return _filled(_curve_chart(tuple(dict.fromkeys(row["label"] for row in rows))), {"rows": rows})
+
+
+@lru_cache
+def _curve_chart(orders: tuple[str, ...]) -> Spec:
+    """A metric as rows are removed: a line for each order, and the band of the first."""
+    alt = _altair()
+    base = alt.Chart(alt.NamedData("rows")).transform_filter(
         "datum.m == model && datum.metric == metric && isValid(datum.value)"
     )
-    x = alt.X("removed:Q", title="rows removed, percent", axis=alt.Axis(tickCount=5, grid=False))
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(format="~g", tickCount=5))
+    scale = alt.Scale(zero=False)
+    x = alt.X("removed:Q", title="percent of rows removed", axis=alt.Axis(tickCount=5, grid=False))
+    y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
     legend = alt.Legend(title=None, orient="top", columns=2, labelLimit=170, symbolType="stroke")
-    colour = alt.Color("label:N", scale=alt.Scale(domain=labels, range=_SERIES[: len(labels)]), legend=legend)
-    dash = alt.StrokeDash(
-        "label:N", scale=alt.Scale(domain=labels, range=_DASHES[: len(labels)]), legend=legend
-    )
+    colours = alt.Scale(domain=list(orders), range=_SERIES[: len(orders)])
+    dashes = alt.Scale(domain=list(orders), range=_DASHES[: len(orders)])
     tooltip = [
         alt.Tooltip("label:N", title="ranked by"),
         alt.Tooltip("removed:Q", title="% removed", format="~g"),
@@ -238,49 +253,28 @@ def curve_chart(values: Values) -> Spec:
         alt.Tooltip("low:Q", title="interval from", format=_FORMAT),
         alt.Tooltip("high:Q", title="to", format=_FORMAT),
     ]
+    band = base.transform_filter("datum.first").mark_area(style="band")
     layers = [
-        base.mark_area(style="band").encode(
-            x=x, y=alt.Y("low:Q", title=None, scale=alt.Scale(zero=False)), y2="high:Q", color=colour
+        band.encode(x=x, y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q"),
+        base.mark_line(style="curve").encode(
+            x=x,
+            y=y,
+            color=alt.Color("label:N", scale=colours, legend=legend),
+            strokeDash=alt.StrokeDash("label:N", scale=dashes, legend=legend),
         ),
-        base.mark_line(style="curve").encode(x=x, y=y, color=colour, strokeDash=dash),
         base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), 240, metric=0, model=0)
+    return _finish(alt.layer(*layers), 240, "metric", "model")
 
 
-def panel_chart(panels: list[Any]) -> Spec:
+@lru_cache
+def _panel_chart(height: int) -> Spec:
     """One event's reliability: the curve, the band of calibrated forecasts, the diagonal, the forecasts."""
-    alt = altair()
-    points = [
-        {
-            "m": m,
-            "x": _finite(x),
-            "y": _finite(y),
-            "low": _finite(low),
-            "high": _finite(high),
-            "share": _finite(share),
-        }
-        for m, panel in enumerate(panels)
-        for x, y, low, high, share in panel.points.tolist()
-    ]
-    bars = [
-        {
-            "m": m,
-            "from": i / 20,
-            "to": (i + 1) / 20,
-            "share": _finite(share),
-            "bottom": 0,
-            "top": _finite(0.25 * share),
-        }
-        for m, panel in enumerate(panels)
-        for i, share in enumerate(panel.histogram.tolist())
-        if share > 0
-    ]
+    alt = _altair()
     unit = alt.Scale(domain=[0, 1], nice=False)
     ticks = alt.Axis(values=[0, 0.5, 1], format=".1~f", grid=True)
-    mine = "datum.m == model"
-    curve = alt.Chart(alt.InlineData(values=points)).transform_filter(mine)
     x = alt.X("x:Q", title="forecast", scale=unit, axis=ticks)
+    y = alt.Y("y:Q", title="happened", scale=unit, axis=ticks)
     tooltip = [
         alt.Tooltip("x:Q", title="forecast", format=".3f"),
         alt.Tooltip("y:Q", title="happened", format=".3f"),
@@ -288,24 +282,22 @@ def panel_chart(panels: list[Any]) -> Spec:
         alt.Tooltip("high:Q", title="to", format=".3f"),
         alt.Tooltip("share:Q", title="share of rows", format=".2~%"),
     ]
+    mine = "datum.m == model"
+    curve = alt.Chart(alt.NamedData("curve")).transform_filter(mine)
+    bars = alt.Chart(alt.NamedData("bars")).transform_filter(mine)
     diagonal = alt.Chart(alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
     layers = [
-        alt.Chart(alt.InlineData(values=bars))
-        .transform_filter(mine)
-        .mark_rect(style="bar")
-        .encode(
-            x=alt.X("from:Q", scale=unit, title="forecast"),
+        bars.mark_rect(style="bar").encode(
+            x=alt.X("from:Q", title="forecast", scale=unit),
             x2="to:Q",
-            y=alt.Y("bottom:Q", scale=unit),
+            y=alt.Y("foot:Q", title="happened", scale=unit),
             y2="top:Q",
         ),
         curve.mark_area(style="calibrated").encode(
-            x=x, y=alt.Y("low:Q", scale=unit, title="happened"), y2="high:Q"
+            x=x, y=alt.Y("low:Q", title="happened", scale=unit), y2="high:Q"
         ),
-        diagonal.mark_line(style="diagonal").encode(x=x, y=alt.Y("y:Q", scale=unit)),
-        curve.mark_line(style="observed").encode(
-            x=x, y=alt.Y("y:Q", scale=unit, title="happened", axis=ticks)
-        ),
-        curve.mark_point(style="target").encode(x=x, y=alt.Y("y:Q", scale=unit), tooltip=tooltip),
+        diagonal.mark_line(style="diagonal").encode(x=x, y=y),
+        curve.mark_line(style="observed").encode(x=x, y=y),
+        curve.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), 170, model=0)
+    return _finish(alt.layer(*layers), height, "model")

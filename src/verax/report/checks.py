@@ -38,7 +38,7 @@ def look_over(
         *_sums(problem),
         _impossible(problem, cards),
         _unpredicted(problem, cards),
-        _observed(problem, cards),
+        _observed(problem),
         _constant(problem),
         _certain(problem),
     ]
@@ -56,8 +56,8 @@ def _duplicated_rows(problem: Problem) -> Check:
         return Check(question, "fine", "No two rows have the same outcome and the same probabilities.")
     share = len(rows) / problem.n_rows
     what = (
-        f"{count(len(rows), 'row')} ({percent(share)}) repeat an earlier one: same outcome, same probabilities "
-        f"({_rows(problem, rows)}). If these are copies, the intervals are too narrow."
+        f"{count(len(rows), 'row')} ({percent(share)}) repeat an earlier one in outcome and probabilities: "
+        f"{_rows(problem, rows)}. If these are copies, the intervals are too narrow."
     )
     return Check(question, "look" if share > 0.01 else "note", what)
 
@@ -155,10 +155,10 @@ def _impossible(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
     found = {name: card for name, card in cards.items() if card.n_zero_probability}
     if not found:
         return Check(question, "fine", "None: every outcome had some probability.")
-    texts = [
-        f"{_of(name, cards)}{count(card.n_zero_probability, 'row')} ({_rows(problem, card.zero_probability_rows)})"
-        for name, card in found.items()
-    ]
+    texts = []
+    for name, card in found.items():
+        n, rows = card.n_zero_probability, card.zero_probability_rows
+        texts.append(f"{_of(name, cards)}{count(n, 'row')} ({_rows(problem, rows)})")
     return Check(question, "look", f"{'; '.join(texts)}. There the log scores are infinite.")
 
 
@@ -182,7 +182,7 @@ def _unpredicted(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
     return Check(question, "look", f"{'; '.join(texts)}: never the most likely class, though they happened.")
 
 
-def _observed(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+def _observed(problem: Problem) -> Check:
     question = "Classes that never happened, or hardly"
     n = np.bincount(problem.y, minlength=problem.n_classes)
     never, rare = np.flatnonzero(n == 0), np.flatnonzero((n > 0) & (n < _RARE))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,7 @@ from verax.verdicts import Comparison
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # How much is shown: beyond, the page says what was left out.
-WORST = 10
+WORST = 9
 CLASSES = 20
 SUBGROUPS = 20
 LEAST = 20
@@ -108,47 +107,10 @@ class Contents:
 
 def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
     """All that is on the page, from the library's own functions."""
+    plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
     replicates = affordable(problem)
-    comparison = compare(
-        problem.y,
-        problem.models,
-        rule=list(problem.rules),
-        ordered=problem.ordered,
-        weights=problem.weights,
-        groups=problem.groups,
-        reference="frequencies",
-        confidence=confidence,
-        seed=seed,
-        **problem.options,
-    )
-    plan = {"confidence": confidence, "seed": seed}
-    cards = {
-        name: evaluate(
-            problem.y,
-            p,
-            ordered=problem.ordered,
-            costs=problem.costs,
-            weights=problem.weights,
-            groups=problem.groups,
-            rules=list(problem.rules),
-            **plan,
-            **problem.options,
-        )
-        for name, p in problem.models.items()
-    }
-    parted = {
-        name: decompose(
-            problem.y,
-            p,
-            rule="rps" if problem.ordered else "brier",
-            weights=problem.weights,
-            groups=problem.groups,
-            bootstrap=replicates,
-            **plan,
-            **problem.options,
-        )
-        for name, p in problem.models.items()
-    }
+    cards = {name: _card(problem, name, plan) for name in problem.models}
+    parted = {name: _decomposition(problem, name, replicates, plan) for name in problem.models}
     panels = panels_of(problem, parted, **plan)
     shown = _heaviest(problem)
     broken, left_out = _broken_down(problem, replicates, plan)
@@ -169,12 +131,53 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
             )
             for name in problem.models
         ],
-        comparison=comparison,
+        comparison=_comparison(problem, plan),
         subgroups=broken,
         left_out=left_out,
         checks=look_over(problem, cards, left_out),
         replicates=replicates,
         **plan,
+    )
+
+
+def _card(problem: Problem, name: str, plan: dict[str, Any]) -> Scorecard:
+    return evaluate(
+        problem.y,
+        problem.models[name],
+        ordered=problem.ordered,
+        costs=problem.costs,
+        weights=problem.weights,
+        groups=problem.groups,
+        rules=list(problem.rules),
+        **plan,
+        **problem.options,
+    )
+
+
+def _comparison(problem: Problem, plan: dict[str, Any]) -> Comparison:
+    return compare(
+        problem.y,
+        problem.models,
+        rule=list(problem.rules),
+        ordered=problem.ordered,
+        weights=problem.weights,
+        groups=problem.groups,
+        reference="frequencies",
+        **plan,
+        **problem.options,
+    )
+
+
+def _decomposition(problem: Problem, name: str, replicates: int, plan: dict[str, Any]) -> Decomposition:
+    return decompose(
+        problem.y,
+        problem.models[name],
+        rule="rps" if problem.ordered else "brier",
+        weights=problem.weights,
+        groups=problem.groups,
+        bootstrap=replicates,
+        **plan,
+        **problem.options,
     )
 
 
@@ -210,7 +213,7 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: 
         "costs": "zero_one" if problem.costs is None else problem.costs,
         "weights": problem.weights,
         "groups": problem.groups,
-        "bootstrap": 100 if problem.n_rows <= 200_000 else 40,
+        "bootstrap": int(min(100, max(_FEWEST, _BUDGET / 10 / problem.n_rows / len(problem.models)))),
         **plan,
         **problem.options,
     }
@@ -220,22 +223,23 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: 
         kept = [r for r in dict.fromkeys(orders) if r in problem.rules]
         found = retention(problem.y, p, rule=kept, **shared)
     else:
-        doubts = ["max_probability", "entropy", problem.primary]
-        found = selective(problem.y, p, by=doubts, **shared)
+        found = selective(problem.y, p, by=["max_probability", "entropy", problem.primary], **shared)
     assert isinstance(found, RetentionCurves)
     return list(found.values())
 
 
 def _heaviest(problem: Problem) -> list[int]:
-    """The classes that the most loss comes from, in their own order; all where they are few."""
-    if problem.n_classes <= CLASSES:
-        return list(range(problem.n_classes))
+    """The classes that the most loss comes from, in their order; without one, most loss a row first."""
     w = np.ones(problem.n_rows) if problem.weights is None else problem.weights
     total = np.zeros(problem.n_classes)
     for name in problem.models:
         (loss,) = losses_of([problem.primary], problem.forecasts(name))
-        total += np.bincount(problem.y, w * np.asarray(loss), problem.n_classes)
-    return sorted(np.argsort(-total, kind="stable")[:CLASSES].tolist())
+        total += np.bincount(problem.y, w * np.where(w > 0, loss, 0.0), problem.n_classes)
+    shown = np.argsort(-total, kind="stable")[:CLASSES]
+    if problem.ordered:
+        return sorted(shown.tolist())
+    size = np.maximum(np.bincount(problem.y, w, problem.n_classes), 1e-300)
+    return sorted(shown.tolist(), key=lambda i: (-total[i] / size[i], i))
 
 
 def _by_class(problem: Problem, name: str, shown: list[int], confidence: float) -> list[ClassLoss]:
@@ -286,13 +290,14 @@ def _decisions(problem: Problem, name: str, card: Scorecard) -> Decisions | None
 
 
 def _broken_down(
-    problem: Problem, replicates: int, plan: Mapping[str, Any]
+    problem: Problem, replicates: int, plan: dict[str, Any]
 ) -> tuple[dict[str, Subgroups], dict[str, list[tuple[str, int]]]]:
     """The subgroups of every breakdown that are large enough, the largest of them; and the others."""
     found, left_out = {}, {}
     for name, groups in problem.by.items():
         sizes = np.bincount(groups.codes)
-        kept, left = [], []
+        kept: list[int] = []
+        left: list[int] = []
         for code in np.argsort(-sizes, kind="stable").tolist():
             rows = groups.codes == code
             w = None if problem.weights is None else problem.weights[rows]

@@ -1,4 +1,4 @@
-"""What every score on the page is: its definition, what it promises, and where papers print it differently."""
+"""What every score on the page is, what it promises, and where papers and packages print it differently."""
 
 from __future__ import annotations
 
@@ -9,60 +9,66 @@ from dataclasses import dataclass, fields
 from verax.combinators import Penalized
 from verax.decisions import expected_cost, kappa
 from verax.registry import name_of
-from verax.report.words import number, title_of
+from verax.report.words import number, title_of, within
 from verax.rule import Rule
 from verax.scorecard import Score, Scorecard
 
-# Where a published formula, number or claim about a score is wrong or ambiguous. Equation numbers are the papers'.
 _GALDRAN = "Galdran (2023)"
 _AHMADIAN = "Ahmadian, Ghatee and Wahlström (2025)"
+
+# Where a published formula, number or claim is wrong, or scales differ. Equation numbers are the papers'.
 ERRATA: dict[str, tuple[str, ...]] = {
     "rps": (
-        f"{_GALDRAN}: the two RPS values printed after Eq. 3 should be 9/32 and 9/16; those printed belong to the "
-        "forecasts (1/2, 1/2, 0) and (1/2, 0, 1/2).",
+        f"{_GALDRAN}: the two RPS values printed after Eq. 3 should be 9/32 and 9/16; those printed belong "
+        "to the forecasts (1/2, 1/2, 0) and (1/2, 0, 1/2).",
         f"{_GALDRAN}: for two classes the RPS is half the Brier score of Eq. 1, not equal to it.",
         f"{_GALDRAN}: being zero at the label and nowhere negative does not make a score proper; the RPS is "
         "proper for another reason, its divergence.",
     ),
     "sa_rps": (
-        f"{_GALDRAN}: calls it a proper scoring rule. For three classes and more it is not: under a uniform truth over "
-        "three classes, all mass on the middle one is expected to lose 1/6, the truth 11/54.",
+        f"{_GALDRAN} calls it a proper scoring rule. For three classes and more it is not: under a uniform "
+        "truth over three classes, all mass on the middle one is expected to lose 1/6, the truth 11/54.",
         f"{_GALDRAN}: Eq. 7 reaches K−1, not 1 as the text says. Here it is divided so that it does reach 1; "
         "the order of models is the same.",
         f"{_GALDRAN}: the asymmetric example must be (9/20, 1/2, 1/20); the one printed sums to 3/2.",
     ),
     "abs_rps": (
-        "The argument given in Galdran (2023) for propriety would make this score proper as well, and it is not, for "
-        "two classes already: truth (3/5, 2/5) is expected to lose 12/25, certainty of the first class 2/5.",
+        f"The argument that {_GALDRAN} gives for propriety would make this score proper as well, and it is "
+        "not, for two classes already: truth (3/5, 2/5) is expected to lose 12/25, certainty of the first "
+        "class 2/5.",
     ),
     "brier": (
-        "Three scales are in use: the sum over the classes (here, and Brier's own), half of it, and the mean. "
-        "scikit-learn's binary score is half of this one.",
+        "Three scales are in use: the sum over the classes (here, and Brier's own), half of it, and the "
+        "mean. The score that scikit-learn gives for two classes is half of this one.",
     ),
     "log_score": (
-        "Other packages clip probabilities unasked, Keras at 1e-7; a clipped log score is not proper near zero. "
-        "Here nothing is clipped.",
+        "Other packages clip probabilities unasked, Keras at 1e-7; a clipped log score is not proper near "
+        "zero. Here nothing is clipped.",
     ),
     "pbs": (
-        f"{_AHMADIAN}: Algorithm 2 is Eq. 4 divided by K, but the released code weighs the penalty K times more. "
-        "Here it is Eq. 4.",
-        f"{_AHMADIAN}: counts a tie with the true class as right, which makes the score improper: believing in (3/5, 2/5), "
-        "one does better by saying (1/2, 1/2). Here ties share the penalty, and Theorem 5 holds.",
+        f"{_AHMADIAN}: Algorithm 2 is Eq. 4 divided by K, but the released code weighs the penalty K times "
+        "more. Here it is Eq. 4.",
+        f"{_AHMADIAN}: a tie with the true class counts as right, which makes the score improper: believing "
+        "in (3/5, 2/5), one does better by saying (1/2, 1/2). Here ties share the penalty, and Theorem 5 "
+        "holds.",
         "Superiority holds row by row: a model with fewer right decisions can still have the smaller mean.",
     ),
     "pll": (
-        f"{_AHMADIAN}: Algorithm 3 lacks the minus sign of the logarithm, and the log losses in the README are in base 10.",
+        f"{_AHMADIAN}: Algorithm 3 lacks the minus sign of the logarithm, and the log losses in the README "
+        "are in base 10.",
         f"{_AHMADIAN}: ties as for the penalized Brier score.",
     ),
     "zero_one": (
-        "Accuracy is proper only with proper ties: here tied classes share the hit; `accuracy` itself takes the lowest index.",
+        "Counting mistakes is proper only if ties are broken properly: here tied classes share the hit, "
+        "while accuracy takes the lowest index.",
     ),
     "qwk": (
-        f"{_GALDRAN}: the claim that RPS and squared absolute RPS never overlap in kappa on Eyepacs is false in all seven "
-        "tables, at mean plus or minus one standard deviation.",
+        f"{_GALDRAN}: the claim that RPS and squared absolute RPS never overlap in kappa on Eyepacs is false "
+        "in all seven tables, at mean plus or minus one standard deviation.",
     ),
     "ec": (
-        f"{_GALDRAN}: costs, steps and axis of the printed areas are not stated; they fit unnormalised quadratic costs.",
+        f"{_GALDRAN} does not state the costs, steps and axis of the printed areas; they fit unnormalised "
+        "quadratic costs.",
     ),
 }
 
@@ -100,8 +106,8 @@ def _of_rule(score: Score, rule: Rule, k: int) -> Definition:
     if isinstance(rule, Penalized):
         inner = title_of(name_of(rule.rule))
         text = (
-            f"The {inner} plus {number(rule.constant(k))} times the zero-one loss, for {k:,} classes. With the penalty, "
-            "every forecast whose unique mode is the outcome beats every forecast whose unique mode is not."
+            f"The {within(inner)} plus {number(rule.constant(k))} times the zero-one loss (for {k:,} classes), "
+            "so that a forecast whose unique mode is the outcome beats one whose unique mode is not."
         )
     properties = rule.properties
     promises = tuple(
@@ -139,7 +145,7 @@ def _of_metric(score: Score) -> Definition:
     if score.name == "ec":
         text += f" Here: {score.summary}, decisions for the most likely class."
     if score.name in ("accuracy", "qwk"):
-        text += " Decisions take the most likely class, the lowest index where several are. It is no score of probabilities."
+        text += " Decisions take the most likely class, the lowest index where several are."
     return Definition(
         score.name,
         title_of(score.name),

@@ -104,9 +104,9 @@ def on_grid(curve: ReliabilityCurve) -> Floats:
     columns = np.column_stack([curve.forecast, curve.frequency, *curve.band])
     weight = curve.weight
     if len(weight) > _CELLS:
-        cell = np.minimum((curve.forecast * _CELLS).astype(np.int64), _CELLS - 1)
-        _, cell = np.unique(cell, return_inverse=True)
+        grid = np.minimum((curve.forecast * _CELLS).astype(np.int64), _CELLS - 1)
+        _, cell = np.unique(grid, return_inverse=True)
         mass = np.bincount(cell, weight)
-        means = [np.bincount(cell, weight * column) / mass for column in columns.T]
-        columns, weight = np.column_stack(means), mass
+        columns = np.column_stack([np.bincount(cell, weight * column) / mass for column in columns.T])
+        weight = mass.astype(float)
     return np.column_stack([columns, weight / weight.sum()])

@@ -31,7 +31,7 @@ class Problem:
     models : the forecasts by the name that the page shows, on the host.
     classes : the classes as they were named; None for positions.
     names : what the page calls the classes, all different.
-    rules : on the card, the one that the page is built around first among them as `primary`.
+    rules : on the card, the one first that the page is built around.
     by : labels of the rows for each breakdown.
     """
 
@@ -115,7 +115,7 @@ class Problem:
             groups=None if first.groups is None else first.groups.labels[first.groups.codes],
             by=_breakdowns(by, first.n_rows),
             ids=None if ids is None else _ids(ids, first.n_rows),
-            rules=tuple(chosen),
+            rules=_by_merit(chosen, first.n_classes, ordered),
             normalize=normalize,
             logits=logits,
         )
@@ -131,24 +131,14 @@ class Problem:
         return len(self.names)
 
     @property
-    def options(self) -> dict[str, bool]:
+    def options(self) -> dict[str, Any]:
         """How the library reads the forecasts."""
         return {"normalize": self.normalize, "logits": self.logits}
 
     @property
     def primary(self) -> Rule:
-        """The rule that ranks models and rows: strictly proper and bounded if there is such a one."""
-        wanted = ("rps", "brier") if self.ordered else ("brier",)
-        named = {name_of(rule): rule for rule in self.rules}
-        for name in wanted:
-            if name in named:
-                return named[name]
-
-        def merit(rule: Rule) -> tuple[bool, bool]:
-            holds = rule.properties.at(self.n_classes)
-            return not holds["strictly_proper"], not holds["bounded"]
-
-        return min(self.rules, key=merit)
+        """The rule that ranks models and rows."""
+        return self.rules[0]
 
     def forecasts(self, name: str) -> Forecasts:
         """One model with the outcomes."""
@@ -169,6 +159,24 @@ class Problem:
 
 def _fitting(ordered: bool) -> list[Rule]:
     return [rule for rule in RULES.values() if ordered or not rule.ordinal]
+
+
+def _by_merit(rules: list[Rule], n_classes: int, ordered: bool) -> tuple[Rule, ...]:
+    """The rule to go by first: RPS for ordered classes, else Brier, else strictly proper, else bounded."""
+
+    def demerits(rule: Rule) -> tuple[bool, ...]:
+        holds = rule.properties.at(n_classes)
+        name = name_of(rule)
+        return (
+            not (ordered and name == "rps"),
+            name != "brier",
+            not holds["strictly_proper"],
+            not holds["proper"],
+            not holds["bounded"],
+        )
+
+    first = min(rules, key=demerits)
+    return (first, *(rule for rule in rules if rule != first))
 
 
 def _ids(ids: object, n_rows: int) -> Any:

@@ -6,7 +6,7 @@ import math
 
 from verax.complaints import join
 from verax.report.contents import Contents, Findings
-from verax.report.words import number, percent, span, title_of
+from verax.report.words import number, percent, span, title_of, within
 
 # Below this share of the loss, miscalibration is there but hardly matters.
 _SLIGHT = 0.02
@@ -14,93 +14,78 @@ _SLIGHT = 0.02
 
 def verdict_of(contents: Contents) -> str:
     """One sentence: how good, whether better than the others and than class frequencies, and calibrated."""
-    opening = _alone(contents) if len(contents.findings) == 1 else _among(contents)
-    return f"{opening}{_calibration(contents, contents.best)}."
+    opening, good = _alone(contents) if len(contents.findings) == 1 else _among(contents)
+    return f"{opening}{_calibration(contents, contents.best, good)}."
 
 
-def _subject(contents: Contents, name: str) -> str:
-    return "The model" if len(contents.findings) == 1 and name == "model" else name
-
-
-def _score(contents: Contents, found: Findings) -> tuple[str, float]:
-    name = title_of(contents.primary)
-    return name[0].lower() + name[1:] if name[1:2].islower() else name, found.card[contents.primary]
-
-
-def _alone(contents: Contents) -> str:
+def _alone(contents: Contents) -> tuple[str, bool]:
+    """How one model does against class frequencies, and whether that is good news."""
     found = contents.best
-    name, value = _score(contents, found)
+    name, value = within(title_of(contents.primary)), found.card[contents.primary]
     skill, (low, high) = contents.skill(found.name, contents.primary)
-    who = _subject(contents, found.name)
+    who = "The model" if found.name == "model" else found.name
     if not math.isfinite(value):
-        return f"{who} gave probability zero to something that happened, so its {name} is infinite"
+        return f"{who} gave probability zero to something that happened, so its {name} is infinite", False
     if math.isnan(low):
-        return f"{who} has a {name} of {number(value)}"
-    spread = f"{round(100 * contents.confidence):d}% interval {percent(low)} to {percent(high)}"
+        return f"{who} has a {name} of {number(value)}", True
+    spread = f"{100 * contents.confidence:g}% interval {percent(low)} to {percent(min(high, 1.0))}"
     if low > 0:
         much = "far better" if skill >= 0.5 else "better" if skill >= 0.1 else "a little better"
-        return (
-            f"{who} is {much} than knowing the class frequencies alone: its {name} of {number(value)} is "
-            f"{percent(skill)} lower ({spread})"
-        )
+        lower = f"its {name} of {number(value)} is {percent(skill)} lower ({spread})"
+        return f"{who} is {much} than knowing the class frequencies alone: {lower}", True
     if high < 0:
-        return (
-            f"{who} is worse than knowing the class frequencies alone: its {name} of {number(value)} is "
-            f"{percent(-skill)} higher than theirs"
-        )
-    return (
-        f"{who} cannot be told apart from knowing the class frequencies alone: its {name} of {number(value)} "
-        f"is {percent(abs(skill))} {'lower' if skill >= 0 else 'higher'}, which may be chance ({spread})"
-    )
+        more = f"{percent(-skill)} higher than theirs" if skill > -1 else f"{1 - skill:,.0f} times theirs"
+        higher = f"its {name} of {number(value)} is {more}"
+        return f"{who} is worse than knowing the class frequencies alone: {higher}", False
+    apart = f"{percent(abs(skill))} {'lower' if skill >= 0 else 'higher'}, which may be chance ({spread})"
+    opening = f"{who} cannot be told apart from knowing the class frequencies alone"
+    return f"{opening}: its {name} of {number(value)} is {apart}", False
 
 
-def _among(contents: Contents) -> str:
+def _among(contents: Contents) -> tuple[str, bool]:
+    """Which of several models is best, whether its lead is real, and whether that is good news."""
     ranking = contents.comparison.models[contents.primary]
-    best, runner = ranking[0], ranking[1]
-    name, _ = _score(contents, contents.best)
+    best = ranking[0]
+    name = within(title_of(contents.primary))
     if not math.isfinite(best.mean):
-        return f"All models gave probability zero to something that happened, so every {name} is infinite"
-    opening = f"{best.name} has the lowest {name} ({number(best.mean)})"
-    level = 1 - contents.confidence
-    against = {
-        m.name: contents.comparison.difference(m.name, best.name, contents.primary) for m in ranking[1:]
-    }
-    tied = [other for other, d in against.items() if math.isnan(d.p_adjusted) or d.p_adjusted > level]
-    gap = against[runner.name]
-    if tied:
-        shown = tied if len(tied) <= 3 else [*tied[:2], f"{len(tied) - 2} others"]
-        opening += f", but {join(shown)} cannot be told apart from it"
-    elif len(ranking) == 2:
-        opening += (
-            f", and its lead over {runner.name} is real ({number(gap.difference)}, "
-            f"{round(100 * contents.confidence):d}% interval {span(gap.interval)})"
-        )
-    else:
-        opening += f", and its lead over all others is real (over {runner.name} {number(gap.difference)})"
+        return f"All models gave probability zero to something that happened; every {name} is infinite", False
+    opening = f"{best.name} has the lowest {name} ({number(best.mean)}){_lead(contents)}"
     low, high = best.skill_interval
     if math.isnan(low):
-        return opening
+        return opening, True
     if low > 0:
-        return f"{opening}; that is {percent(best.skill)} below class frequencies"
+        return f"{opening}; that is {percent(best.skill)} below class frequencies", True
     if high < 0:
-        return f"{opening}; but knowing the class frequencies alone would do better"
-    return f"{opening}; but none is known to beat the class frequencies alone"
+        return f"{opening}; knowing the class frequencies alone would do better still", False
+    return f"{opening}; none is known to beat the class frequencies alone", False
 
 
-def _calibration(contents: Contents, found: Findings) -> str:
+def _lead(contents: Contents) -> str:
+    """Whether the best model's lead is beyond chance, after the correction for so many pairs."""
+    best, *others = contents.comparison.models[contents.primary]
+    gaps = {m.name: contents.comparison.difference(m.name, best.name, contents.primary) for m in others}
+    tied = [n for n, gap in gaps.items() if not gap.p_adjusted <= 1 - contents.confidence]
+    if tied:
+        shown = tied if len(tied) <= 3 else [*tied[:2], f"{len(tied) - 2} others"]
+        return f", but {join(shown)} cannot be told apart from it"
+    runner = gaps[others[0].name]
+    if len(others) > 1:
+        return f", and its lead over all others is real (over {runner.a} {number(runner.difference)})"
+    interval = f"{100 * contents.confidence:g}% interval {span(runner.interval)}"
+    return f", and its lead over {runner.a} is real ({number(runner.difference)}, {interval})"
+
+
+def _calibration(contents: Contents, found: Findings, good: bool) -> str:
     """The second half of the verdict: whether the probabilities mean what they say."""
-    whole = found.decomposition.whole
-    share = excess_share(found)
-    seen = miscalibrated(found, contents.confidence)
+    seen, share = miscalibrated(found, contents.confidence), excess_share(found)
     if seen is None:
         return "; calibration was not tested"
     if not seen:
-        return ", and no miscalibration beyond chance is seen"
+        return f", {'and' if good else 'though'} no miscalibration beyond chance is seen"
+    gain = f"recalibrating would take about {percent(share)} off the loss"
     if share < _SLIGHT:
-        return f", and its probabilities are nearly calibrated: recalibrating would take {percent(share)} off the loss"
-    if not math.isfinite(whole.score):
-        return ", and its probabilities are not calibrated"
-    return f", but its probabilities are {_direction(contents, found)}: recalibrating would take about {percent(share)} off"
+        return f", {'and' if good else 'though'} its probabilities are nearly calibrated: {gain}"
+    return f", {'but' if good else 'and'} its probabilities are {_direction(contents, found)}: {gain}"
 
 
 def miscalibrated(found: Findings, confidence: float) -> bool | None:

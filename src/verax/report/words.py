@@ -40,6 +40,49 @@ def title_of(name: str) -> str:
     return TITLES.get(name, name)
 
 
+_SHORT = {
+    "brier": "Brier",
+    "log_score": "Log",
+    "rps": "RPS",
+    "ranked_log": "Ranked log",
+    "spherical": "Spherical",
+}
+
+
+def short_of(name: str) -> str:
+    """The same, short enough for a legend.
+
+    >>> short_of("rps"), short_of("expected rps"), short_of("max_probability")
+    ('RPS', 'Expected RPS', 'Largest probability')
+    """
+    if name.startswith("expected "):
+        return f"Expected {short_of(name.removeprefix('expected '))}"
+    return _SHORT.get(name, title_of(name))
+
+
+def within(title: str) -> str:
+    """A title inside a sentence.
+
+    >>> within("Ranked probability score"), within("RPS"), within("Brier score")
+    ('ranked probability score', 'RPS', 'Brier score')
+    """
+    named = title.partition(" ")[0] in ("Brier",) or title[1:2].isupper()
+    return title if named else title[:1].lower() + title[1:]
+
+
+def chance(p: float) -> str:
+    """A probability of one class.
+
+    >>> chance(0.931), chance(0.0004), chance(0.00001), chance(0.0), chance(0.9996), chance(0.99999)
+    ('0.93', '0.0004', '<0.0001', '0', '0.9996', '>0.9999')
+    """
+    if p <= 0 or p >= 1:
+        return f"{p:.0f}"
+    if 0.01 <= p <= 0.99:
+        return f"{p:.2f}"
+    return "<0.0001" if p < 1e-4 else ">0.9999" if p > 1 - 1e-4 else f"{p:.4f}"
+
+
 def clean(value: object, longest: int = LONGEST) -> str:
     r"""A text from outside as it can be shown: one that encodes, without control characters, not too long.
 

@@ -12,17 +12,17 @@
     },
     legend: { labelColor: ink, labelFontSize: 12, symbolStrokeWidth: 2.5, symbolSize: 220, rowPadding: 4 },
     style: {
-      context: { fill: line, stroke: null, filled: true, size: 36, opacity: 1 },
-      span: { stroke: accent, strokeWidth: 2, opacity: 0.55, strokeCap: "round" },
-      mean: { fill: accent, stroke: null, filled: true, size: 64, opacity: 1 },
-      zero: { stroke: soft, strokeDash: [3, 3] },
-      band: { opacity: 0.12, line: false },
+      context: { color: "var(--others)", filled: true, shape: "circle", size: 34, opacity: 1 },
+      span: { color: accent, strokeWidth: 2, opacity: 0.5, strokeCap: "round" },
+      mean: { color: accent, filled: true, shape: "circle", size: 64, opacity: 1 },
+      zero: { color: soft, strokeDash: [3, 3] },
+      band: { color: "var(--series-1)", opacity: 0.12, line: false },
       curve: { strokeWidth: 2.25 },
-      target: { filled: true, fill: ink, stroke: null, size: 160, opacity: 0 },
-      calibrated: { fill: "var(--band)", opacity: 1, line: false },
-      diagonal: { stroke: soft, strokeWidth: 1, strokeDash: [3, 3] },
-      observed: { stroke: accent, strokeWidth: 2 },
-      bar: { fill: "var(--bars)", opacity: 1 },
+      target: { filled: true, color: ink, shape: "circle", size: 160, opacity: 0 },
+      calibrated: { color: "var(--band)", opacity: 1, line: false },
+      diagonal: { color: soft, strokeWidth: 1, strokeDash: [3, 3] },
+      observed: { color: accent, strokeWidth: 2 },
+      bar: { color: "var(--bars)", opacity: 1 },
     },
   };
   const charts = JSON.parse(document.getElementById("charts").textContent);
@@ -61,6 +61,11 @@
   });
   prefersDark.addEventListener("change", nameTheme);
   nameTheme();
+
+  // On paper nothing can be unfolded, so the definitions are.
+  const folded = document.querySelectorAll("details.definition:not([open])");
+  window.addEventListener("beforeprint", () => { for (const part of folded) part.open = true; });
+  window.addEventListener("afterprint", () => { for (const part of folded) part.open = false; });
 
   const draw = async () => {
     for (const place of document.querySelectorAll("[data-chart]")) {

@@ -1,0 +1,326 @@
+"""The figures and tables of the page, section by section, as the template lays them out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verax.complaints import join
+from verax.curves import SEES_THE_OUTCOME, RetentionCurve
+from verax.decisions import cost_matrix
+from verax.registry import name_of
+from verax.report.charts import metrics_of
+from verax.report.contents import Contents, Findings
+from verax.report.panels import PANELS, n_events
+from verax.report.verdict import excess_share, miscalibrated
+from verax.report.words import clean, count, number, percent, probability, short_of, span, title_of
+
+# Up to so many classes a confusion matrix is laid out; beyond, its largest cells are listed.
+_MATRIX = 16
+_CONFUSED = 20
+_CUTS = (0, 5, 10, 15, 20)
+
+
+# ---- calibration -------------------------------------------------------------------------------
+
+
+def reliability_exhibit(contents: Contents) -> dict[str, Any]:
+    """The reliability diagrams, which of them there are, and what they come to."""
+    total = n_events(contents.problem)
+    kind = "thresholds" if contents.problem.ordered else "classes"
+    which = f", for each of the {kind}" if total > 1 else f", for {contents.findings[0].panels[0].title}"
+    first = contents.findings[0]
+    return {
+        "kind": which,
+        "left_out": f"Shown are the {PANELS} of {total:,} {kind} with the largest miscalibration."
+        if total > PANELS
+        else "",
+        "panels": [_panel(contents, i) for i in range(len(first.panels))],
+        "words": [_calibration_verdict(contents, f) for f in contents.findings],
+    }
+
+
+def _panel(contents: Contents, i: int) -> dict[str, Any]:
+    panels = [f.panels[i] for f in contents.findings]
+    return {
+        "title": panels[0].title,
+        "models": [
+            {
+                "miscalibration": number(panel.components.miscalibration),
+                "rows": _bins(panel.points),
+            }
+            for panel in panels
+        ],
+    }
+
+
+def _bins(points: Any) -> list[tuple[str, str, str, str]]:
+    """A curve in ten bins, for reading."""
+    cell = np.minimum((points[:, 0] * 10).astype(int), 9)
+    rows = []
+    for b in np.unique(cell):
+        part = points[cell == b]
+        mass = part[:, 4].sum()
+        means = (part[:, :4] * part[:, 4:]).sum(axis=0) / mass
+        band = f"{number(means[2], 3)} to {number(means[3], 3)}"
+        rows.append((number(means[0], 3), number(means[1], 3), band, percent(float(mass))))
+    return rows
+
+
+def _calibration_verdict(contents: Contents, found: Findings) -> str:
+    seen = miscalibrated(found, contents.confidence)
+    if seen is None:
+        return "Calibration was not tested: it would have taken too long for so many rows and classes."
+    if not seen:
+        return "No miscalibration beyond chance is seen."
+    share = excess_share(found)
+    traits = contents.comparison.traits[found.name]
+    return (
+        f"Miscalibrated beyond chance; recalibrating would take about {percent(share)} off the loss. Its "
+        f"most likely class has {percent(traits.confidence, 1)} on average and is right "
+        f"{percent(traits.accuracy, 1)} of the time."
+    )
+
+
+# ---- curves ------------------------------------------------------------------------------------
+
+
+def curves_exhibit(contents: Contents) -> dict[str, Any]:
+    """The curves of what is left when rows are removed."""
+    first = contents.findings[0]
+    metrics = metrics_of(first.retained)
+    return {
+        "metrics": [_metric_title(m) for m in metrics],
+        "caution": SEES_THE_OUTCOME,
+        "cuts": _CUTS,
+        "retained": [_curve_table(f.retained) for f in contents.findings],
+        "selected": [_curve_table(f.selected) for f in contents.findings],
+    }
+
+
+def _metric_title(name: str) -> str:
+    better = "higher" if name == "qwk" else "lower"
+    named = {"zero_one": "Error rate", "qwk": "Quadratic kappa", "ec": "Expected cost"}
+    return f"{named.get(name, title_of(name))} ({better} is better)"
+
+
+def _curve_table(curves: list[RetentionCurve]) -> list[dict[str, Any]]:
+    rows = []
+    for curve in curves:
+        at = {round(100 * float(r)): float(v) for r, v in zip(curve.removed, curve.values, strict=True)}
+        rows.append(
+            {
+                "metric": _metric_title(curve.metric),
+                "order": short_of(curve.order),
+                "values": [number(at[cut]) for cut in _CUTS],
+                "area": f"{number(curve.area)} ({span(curve.interval)})",
+            }
+        )
+    return rows
+
+
+# ---- decisions ---------------------------------------------------------------------------------
+
+
+def confusion_exhibit(contents: Contents, found: Findings) -> dict[str, Any]:
+    """One model's decisions: a matrix, or the mistakes that matter most where it would be too large."""
+    problem, counts = contents.problem, found.card.confusion
+    if counts is None:
+        return {
+            "matrix": None,
+            "listed": [],
+            "words": "Beyond 1,024 classes no table of decisions is kept.",
+            "costly": False,
+        }
+    costs = None if problem.costs is None else cost_matrix(problem.costs, problem.n_classes)
+    small = problem.n_classes <= _MATRIX
+    return {
+        "matrix": _matrix(problem.names, counts, costs) if small else None,
+        "listed": [] if small else _confused(problem.names, counts, costs),
+        "words": _cost_words(contents, found),
+        "costly": costs is not None,
+    }
+
+
+def _matrix(names: tuple[str, ...], counts: Any, costs: Any) -> list[dict[str, Any]]:
+    rows = []
+    totals = counts.sum(axis=1)
+    for i, name in enumerate(names):
+        cells = []
+        for j in range(len(names)):
+            share = counts[i, j] / totals[i] if totals[i] else 0.0
+            cells.append(
+                {
+                    "count": f"{counts[i, j]:,.6g}",
+                    "share": "" if not counts[i, j] else percent(share, 0) if share >= 0.005 else "<1%",
+                    "depth": round(float(share), 3),
+                    "right": i == j,
+                    "cost": "" if costs is None or not counts[i, j] or i == j else f"{costs[i, j]:g}",
+                }
+            )
+        lost = (
+            0.0
+            if costs is None
+            else float((costs[i] * counts[i]).sum() / totals[i])
+            if totals[i]
+            else math.nan
+        )
+        rows.append({"name": name, "cells": cells, "total": f"{totals[i]:,.6g}", "cost": number(lost, 3)})
+    return rows
+
+
+def _confused(names: tuple[str, ...], counts: Any, costs: Any) -> list[dict[str, str]]:
+    """The mistakes that cost most, or are the most frequent."""
+    mistakes = counts.copy()
+    np.fill_diagonal(mistakes, 0)
+    weight = mistakes if costs is None else mistakes * costs
+    order = np.argsort(-weight, axis=None, kind="stable")[:_CONFUSED]
+    rows = []
+    for i, j in zip(*np.unravel_index(order, counts.shape), strict=True):
+        if weight[i, j] > 0:
+            share = percent(mistakes[i, j] / counts[i].sum())
+            cost = "" if costs is None else number(float(weight[i, j] / counts.sum()))
+            rows.append(
+                {
+                    "happened": names[i],
+                    "decided": names[j],
+                    "count": f"{mistakes[i, j]:,.6g}",
+                    "share": share,
+                    "cost": cost,
+                }
+            )
+    return rows
+
+
+def _cost_words(contents: Contents, found: Findings) -> str:
+    costs, decisions = contents.problem.costs, found.decisions
+    if costs is None or decisions is None:
+        return "Decisions take the most likely class. No costs were given, so every mistake counts the same."
+    kind = f"{costs.replace('_', '-')} costs" if isinstance(costs, str) else "the costs given"
+    text = f"With {kind}, deciding for the most likely class costs {number(decisions.likeliest)} a row. "
+    gain = decisions.likeliest - decisions.cheapest
+    if abs(gain) < 0.005 * abs(decisions.likeliest):
+        return text + "Deciding for the smallest expected cost would change little."
+    better = "only" if gain > 0 else "even"
+    return (
+        text
+        + f"Deciding for the smallest expected cost would have cost {better} {number(decisions.cheapest)}."
+    )
+
+
+# ---- classes and subgroups ---------------------------------------------------------------------
+
+
+def by_class_exhibit(contents: Contents) -> dict[str, Any]:
+    """The losses by class."""
+    problem = contents.problem
+    shown = len(contents.findings[0].by_class)
+    observed = int((np.bincount(problem.y, minlength=problem.n_classes) > 0).sum())
+    left = (
+        f"Shown are the {shown} of {observed:,} classes that most of the loss comes from."
+        if shown < observed
+        else ""
+    )
+    return {
+        "left_out": left,
+        "rules": [name_of(rule) for rule in problem.rules],
+        "models": [
+            [
+                {
+                    "name": problem.names[line.position],
+                    "n": f"{line.n_rows:,}",
+                    "values": [(number(line.means[rule]), span(line.intervals[rule])) for rule in line.means],
+                }
+                for line in found.by_class
+            ]
+            for found in contents.findings
+        ],
+    }
+
+
+def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
+    """The losses and the calibration of the subgroups of one breakdown."""
+    found = contents.subgroups.get(name)
+    left = contents.left_out[name]
+    words = ""
+    if left:
+        words = f"{count(len(left), 'subgroup')} left out, too small or too many; see the data checks."
+    if found is None:
+        return {
+            "name": name,
+            "lines": [],
+            "words": "No subgroup has the 20 rows that it takes to say anything.",
+            "flagged": "",
+        }
+    rule = found.rule
+    lines = [
+        {
+            "label": clean(line.label),
+            "model": line.model if len(contents.findings) > 1 else "",
+            "n": f"{line.card.n_rows:,}",
+            "mean": number(line.card.scores[rule].mean),
+            "interval": span(line.card.scores[rule].interval),
+            "accuracy": percent(line.card.accuracy, 1),
+            "miscalibration": number(line.decomposition.miscalibration),
+            "chance": number(line.decomposition.whole.expected_miscalibration),
+            "p": probability(line.p_adjusted),
+            "flag": line.stands_out,
+        }
+        for line in found.lines
+    ]
+    flagged = [
+        f"{clean(line.label, 40)}" + (f" ({line.model})" if len(contents.findings) > 1 else "")
+        for line in found.flagged
+    ]
+    tested = any(line.p_adjusted is not None for line in found.lines)
+    verdict = (
+        f"Miscalibrated beyond chance: {join(flagged)}."
+        if flagged
+        else "No subgroup is miscalibrated beyond chance."
+        if tested
+        else ""
+    )
+    return {"name": name, "lines": lines, "words": words, "flagged": verdict, "rule": title_of(rule)}
+
+
+# ---- models ------------------------------------------------------------------------------------
+
+
+def comparison_exhibit(contents: Contents) -> dict[str, Any]:
+    """The models, ranked and pair by pair, and where the scores disagree about them."""
+    comparison = contents.comparison
+    return {
+        "method": comparison.method,
+        "rules": [
+            {
+                "title": title_of(rule),
+                "models": [
+                    {
+                        "rank": m.rank,
+                        "name": m.name,
+                        "mean": number(m.mean, 5),
+                        "interval": span(m.interval, 5),
+                        "letters": m.letters,
+                        "skill": percent(m.skill, 1) if math.isfinite(m.skill) else "–",
+                    }
+                    for m in models
+                ],
+                "pairs": [
+                    {
+                        "a": d.a,
+                        "b": d.b,
+                        "difference": number(d.difference, 5),
+                        "interval": span(d.interval, 5),
+                        "p": probability(d.p_value),
+                        "holm": probability(d.p_adjusted),
+                    }
+                    for d in comparison.differences[rule]
+                ],
+            }
+            for rule, models in comparison.models.items()
+        ],
+        "disagreements": comparison.disagreements,
+        "notes": comparison.notes,
+    }
