@@ -33,10 +33,14 @@ LEAST = 20
 # Tables of decisions at every cut of a curve take memory that grows with the square of the classes.
 _COUNTED = 64
 
-# What replicates may cost: classes times rows, and a constant for every sort and fit.
-_BUDGET = 2e8
-_OVERHEAD = 15_000
-_FEWEST, _MOST = 20, 200
+# What a forecast expects of itself takes a pass for every class that might happen.
+_EXPECTED = 5e8
+
+# What replicates may cost: classes times rows, and as many rows more for every sort and fit. Where the
+# fewest would cost more than the limit there are none, and nothing is tested.
+_BUDGET, _LIMIT = 1e8, 4.4e8
+_OVERHEAD = 25_000
+_FEWEST, _MOST = 20, 100
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
     parted = {name: _decomposition(problem, name, replicates, plan) for name in problem.models}
     panels = panels_of(problem, parted, **plan)
     shown = _heaviest(problem)
-    broken, left_out = _broken_down(problem, replicates, plan)
+    broken, left_out = _broken_down(problem, plan)
     return Contents(
         problem=problem,
         primary=name_of(problem.primary),
@@ -181,10 +185,10 @@ def _decomposition(problem: Problem, name: str, replicates: int, plan: dict[str,
     )
 
 
-def affordable(problem: Problem) -> int:
-    """How many replicates a test of calibration may have; 0 where even the fewest would take too long."""
-    cost = problem.n_classes * (problem.n_rows + _OVERHEAD) * len(problem.models)
-    if cost * _FEWEST > 2.2 * _BUDGET:
+def affordable(problem: Problem, parts: int = 1) -> int:
+    """How many replicates tests of calibration may have, of all rows or of several parts of them."""
+    cost = problem.n_classes * (problem.n_rows + parts * _OVERHEAD) * len(problem.models)
+    if cost * _FEWEST > _LIMIT:
         return 0
     return int(min(_MOST, max(_FEWEST, _BUDGET / cost)))
 
@@ -206,14 +210,14 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: 
     """Curves of every metric in every order, ranked by losses or by what the forecasts say of themselves."""
     metrics: list[Any] = [parse("zero_one"), problem.primary]
     if problem.n_classes <= _COUNTED:
-        metrics += ["qwk"] if problem.ordered else []
+        metrics = [*(["qwk"] if problem.ordered else ["accuracy"]), problem.primary]
         metrics += ["ec"] if problem.costs is not None else []
     shared: dict[str, Any] = {
         "metric": list(dict.fromkeys(metrics)),
         "costs": "zero_one" if problem.costs is None else problem.costs,
         "weights": problem.weights,
         "groups": problem.groups,
-        "bootstrap": int(min(100, max(_FEWEST, _BUDGET / 10 / problem.n_rows / len(problem.models)))),
+        "bootstrap": int(min(100, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))),
         **plan,
         **problem.options,
     }
@@ -223,7 +227,10 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: 
         kept = [r for r in dict.fromkeys(orders) if r in problem.rules]
         found = retention(problem.y, p, rule=kept, **shared)
     else:
-        found = selective(problem.y, p, by=["max_probability", "entropy", problem.primary], **shared)
+        doubts: list[Any] = ["max_probability"]
+        if problem.n_classes**2 * problem.n_rows <= _EXPECTED:
+            doubts += ["entropy", problem.primary]
+        found = selective(problem.y, p, by=doubts, **shared)
     assert isinstance(found, RetentionCurves)
     return list(found.values())
 
@@ -290,7 +297,7 @@ def _decisions(problem: Problem, name: str, card: Scorecard) -> Decisions | None
 
 
 def _broken_down(
-    problem: Problem, replicates: int, plan: dict[str, Any]
+    problem: Problem, plan: dict[str, Any]
 ) -> tuple[dict[str, Subgroups], dict[str, list[tuple[str, int]]]]:
     """The subgroups of every breakdown that are large enough, the largest of them; and the others."""
     found, left_out = {}, {}
@@ -316,7 +323,7 @@ def _broken_down(
             costs=problem.costs,
             weights=None if problem.weights is None else problem.weights[rows],
             groups=None if problem.groups is None else problem.groups[rows],
-            bootstrap=max(replicates, _FEWEST),
+            bootstrap=affordable(problem, len(kept)),
             least=LEAST,
             **plan,
             **problem.options,

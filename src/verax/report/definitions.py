@@ -106,8 +106,8 @@ def _of_rule(score: Score, rule: Rule, k: int) -> Definition:
     if isinstance(rule, Penalized):
         inner = title_of(name_of(rule.rule))
         text = (
-            f"The {within(inner)} plus {number(rule.constant(k))} times the zero-one loss (for {k:,} classes), "
-            "so that a forecast whose unique mode is the outcome beats one whose unique mode is not."
+            f"The {within(inner)} plus {number(rule.constant(k))} times the zero-one loss, for {k:,} "
+            "classes, so that a forecast whose unique mode is the outcome beats one whose unique mode is not."
         )
     properties = rule.properties
     promises = tuple(

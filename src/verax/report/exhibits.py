@@ -71,17 +71,15 @@ def _bins(points: Any) -> list[tuple[str, str, str, str]]:
 
 def _calibration_verdict(contents: Contents, found: Findings) -> str:
     seen = miscalibrated(found, contents.confidence)
-    if seen is None:
-        return "Calibration was not tested: it would have taken too long for so many rows and classes."
-    if not seen:
-        return "No miscalibration beyond chance is seen."
-    share = excess_share(found)
     traits = contents.comparison.traits[found.name]
-    return (
-        f"Miscalibrated beyond chance; recalibrating would take about {percent(share)} off the loss. Its "
-        f"most likely class has {percent(traits.confidence, 1)} on average and is right "
-        f"{percent(traits.accuracy, 1)} of the time."
-    )
+    says = f"Its most likely class has {percent(traits.confidence, 1)} on average and is right "
+    says += f"{percent(traits.accuracy, 1)} of the time."
+    if seen is None:
+        return f"Not tested: with so many rows and classes it would have taken too long. {says}"
+    if not seen:
+        return f"No miscalibration beyond chance is seen. {says}"
+    gain = f"recalibrating would take about {percent(excess_share(found))} off the loss"
+    return f"Miscalibrated beyond chance; {gain}. {says}"
 
 
 # ---- curves ------------------------------------------------------------------------------------
@@ -101,7 +99,7 @@ def curves_exhibit(contents: Contents) -> dict[str, Any]:
 
 
 def _metric_title(name: str) -> str:
-    better = "higher" if name == "qwk" else "lower"
+    better = "higher" if name in ("qwk", "accuracy") else "lower"
     named = {"zero_one": "Error rate", "qwk": "Quadratic kappa", "ec": "Expected cost"}
     return f"{named.get(name, title_of(name))} ({better} is better)"
 

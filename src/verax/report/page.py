@@ -21,12 +21,12 @@ from verax.report.sections import context_of
 
 def render(contents: Contents, *, title: str, source: str) -> str:
     """The whole page."""
+    # Altair needs jinja2, too, so it is looked for first.
+    template = _environment().get_template("report.html.j2")
     script = _bundle() + "\n" + _asset("report.js")
     charts = json.dumps(all_charts(contents), allow_nan=False, separators=(",", ":"))
     return str(
-        _environment()
-        .get_template("report.html.j2")
-        .render(
+        template.render(
             **context_of(contents, title=title, source=source),
             style=_asset("report.css"),
             script=_plain(script),

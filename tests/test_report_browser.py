@@ -1,0 +1,315 @@
+"""The report in a real browser: it draws, answers, fits, prints, and keeps to itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import verax as vx
+from test_report import EVIL, GRADES, sample
+from verax.report import Report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver: apt-get install chromium-driver"
+)
+
+
+class Browser:
+    """Headless Chromium with a few words of our own."""
+
+    def __init__(self):
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+        self.driver.set_script_timeout(60)
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def command(self, name, **parameters):
+        return self.driver.execute_cdp_cmd(name, parameters)
+
+    def resize(self, width, height=900):
+        self.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        self.settle()
+
+    def prefer(self, scheme):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.command("Emulation.setEmulatedMedia", features=features)
+
+    def open(self, path):
+        for kind in ("browser", "performance"):
+            self.driver.get_log(kind)
+        self.resize(1280)
+        self.prefer("light")
+        self.driver.get(path.as_uri())
+        drawn = """
+            const done = arguments[0];
+            const ask = () => document.documentElement.dataset.drawn ? done() : setTimeout(ask, 20);
+            ask();
+        """
+        self.driver.execute_async_script(drawn)
+        self.settle()
+
+    def settle(self):
+        """Wait until what was asked for has been drawn."""
+        wait = "const done = arguments[0]; requestAnimationFrame(() => setTimeout(done, 60));"
+        self.driver.execute_async_script(wait)
+
+    def choose(self, signal, value):
+        self.run(
+            """const select = document.querySelector(`main select[data-signal="${arguments[0]}"]`)
+                 ?? document.querySelector(`select[data-signal="${arguments[0]}"]`);
+               select.value = arguments[1]; select.dispatchEvent(new Event("change"));""",
+            signal,
+            str(value),
+        )
+        self.settle()
+
+    def press(self, key):
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.driver).send_keys(key).perform()
+
+    def complaints(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self):
+        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    made = Browser()
+    yield made
+    made.driver.quit()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Two models of ordered grades, with a breakdown."""
+    y, p = sample()
+    site = np.where(np.arange(600) % 3 == 0, "north", "south")
+    models = {"new": p, "old": 0.5 * p + 0.125}
+    report = Report.of(y, models, classes=GRADES, ordered=True, by={"site": site}, title="Grades")
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    report.save(path)
+    return path
+
+
+# Circles are the means of an interval chart; a mark that is filtered out is not there.
+MARKS = "return [...document.querySelectorAll(`[data-chart=${arguments[0]}] .mark-symbol path`)].map(x => %s)"
+
+
+def test_it_draws_and_keeps_to_itself(browser, page):
+    browser.open(page)
+    assert browser.complaints() == []
+    assert browser.requests() == [page.as_uri()]
+    empty = """return [...document.querySelectorAll("[data-chart]")]
+        .filter(place => place.querySelectorAll("svg .mark-symbol path, svg .mark-line path").length === 0)
+        .map(place => place.dataset.chart)"""
+    assert browser.run(empty) == []
+    assert browser.run("return document.querySelectorAll('[data-chart] svg').length") == 9
+    # The policy is in force: neither a fetch nor a script that is not the page's own gets through.
+    refused = "fetch('data:text/plain,x').then(() => arguments[0](false), () => arguments[0](true))"
+    assert browser.driver.execute_async_script(refused)
+    browser.run(
+        """const script = document.createElement("script");
+           script.textContent = "window.strange = 1";
+           document.body.append(script)"""
+    )
+    assert browser.run("return window.strange") is None
+    browser.complaints()
+
+
+def test_hovering_shows_the_numbers(browser, page):
+    browser.open(page)
+    box = browser.run(
+        """const layers = document.querySelectorAll("[data-chart=classes] .mark-symbol");
+           const mark = layers[1].querySelector("path");
+           mark.scrollIntoView({block: "center"});
+           const box = mark.getBoundingClientRect();
+           return [box.x + box.width / 2, box.y + box.height / 2]"""
+    )
+    browser.command("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
+    browser.settle()
+    tip = "#vg-tooltip-element.visible"
+    text = browser.run("return document.querySelector(arguments[0])?.innerText", tip)
+    assert text is not None
+    assert "none" in text
+    assert "mean loss" in text
+    y, p = sample()
+    assert f"{vx.rps(y[y == 0], p[y == 0]):.4g}"[:5] in text
+    assert browser.complaints() == []
+
+
+def test_switching_score_model_and_metric(browser, page):
+    browser.open(page)
+    means = MARKS % "x.getAttribute('transform')"
+    shown = """return [...document.querySelectorAll(`[data-${arguments[0]}]`)]
+        .filter(x => !x.hidden).map(x => x.dataset[arguments[0]])"""
+    before = browser.run(means, "classes")
+    assert set(browser.run(shown, "score")) == {"0"}
+    browser.choose("score", 1)
+    after = browser.run(means, "classes")
+    assert len(after) == len(before) > 0
+    assert after != before
+    assert set(browser.run(shown, "score")) == {"1"}
+    values = "return [...document.querySelectorAll('main select[data-signal=score]')].map(s => s.value)"
+    assert browser.run(values) == ["1", "1"]
+    assert set(browser.run(shown, "model")) == {"0"}
+    browser.choose("model", 1)
+    assert set(browser.run(shown, "model")) == {"1"}
+    assert browser.run(means, "classes") != after
+    line = "return document.querySelector('[data-chart=retained] .mark-line path').getAttribute('d')"
+    kappa = browser.run(line)
+    browser.choose("metric", 1)
+    assert browser.run(line) != kappa
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("width", [400, 320])
+def test_a_phone_needs_no_sideways_scrolling(browser, page, width):
+    browser.open(page)
+    browser.resize(width, 800)
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    widest = """return Math.max(...[...document.querySelectorAll("[data-chart] svg")]
+        .map(svg => svg.getBoundingClientRect().right))"""
+    assert browser.run(widest) <= width
+    browser.choose("score", 2)
+    assert browser.complaints() == []
+
+
+def test_dark_and_light(browser, page):
+    browser.open(page)
+    look = """const style = (x, name) => getComputedStyle(x)[name];
+        return [style(document.body, "backgroundColor"), style(document.body, "color"),
+                style(document.querySelector("[data-chart=classes] svg text"), "fill")]"""
+
+    def brightness():
+        colours = [[float(n) for n in c[c.index("(") + 1 : -1].split(",")[:3]] for c in browser.run(look)]
+        return [sum(c) / 3 for c in colours]
+
+    paper, ink, label = brightness()
+    assert paper > 240
+    assert max(ink, label) < 120
+    browser.prefer("dark")
+    paper, ink, label = brightness()
+    assert paper < 40
+    assert min(ink, label) > 150
+    assert browser.run("return document.getElementById('theme').textContent") == "Light"
+    browser.run("document.getElementById('theme').click()")
+    assert brightness()[0] > 240
+    browser.prefer("light")
+    browser.run("document.getElementById('theme').click()")
+    assert brightness()[0] < 40
+
+
+def test_it_prints(browser, page, tmp_path):
+    browser.open(page)
+    browser.prefer("dark")
+    printed = browser.command("Page.printToPDF", preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)
+    data = base64.b64decode(printed["data"])
+    assert data.startswith(b"%PDF")
+    assert data.count(b"/Type /Page\n") > 3
+    assert browser.run("return document.querySelectorAll('details.definition[open]').length") == 0
+    if shutil.which("pdftotext"):
+        (tmp_path / "page.pdf").write_bytes(data)
+        command = ["pdftotext", "-layout", tmp_path / "page.pdf", "-"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "What to look at first" in text
+        assert "11/54" in text  # an erratum, folded on the screen
+        assert "Skip to the verdict" not in text
+
+
+def test_the_keyboard_is_enough(browser, page):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(page)
+    focus = (
+        "const x = document.activeElement; return [x.tagName, x.className, x.textContent.trim().slice(0, 30)]"
+    )
+    browser.press(Keys.TAB)
+    assert browser.run(focus)[1] == "skip"
+    assert browser.run("return document.activeElement.getBoundingClientRect().left") >= 0
+    browser.press(Keys.ENTER)
+    assert browser.run("return location.hash") == "#verdict"
+    browser.run("document.querySelector('.skip').focus()")
+    stops = []
+    for _ in range(100):
+        browser.press(Keys.TAB)
+        stop = browser.run(focus)
+        if stop[0] == "BODY":
+            break
+        stops.append(stop)
+        outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", stops[-1]
+    tags = [tag for tag, *_ in stops]
+    assert tags[:2] == ["SELECT", "BUTTON"]
+    assert tags[2:12] == ["A"] * 10
+    assert {"SUMMARY", "DIV"} <= set(tags)  # what folds, and tables that scroll
+    browser.run("document.querySelector('details.definition summary').focus()")
+    browser.press(Keys.SPACE)
+    assert browser.run("return document.querySelector('details.definition').open")
+
+
+def test_texts_from_outside_stay_texts(browser, tmp_path):
+    y, p = sample(120)
+    evil = [*EVIL[:3], 'x" onload="alert(2)']
+    report = Report.of(
+        y,
+        {EVIL[0]: p, "m']; alert(3); ['": 0.5 * p + 0.125},
+        classes=evil,
+        by={EVIL[2]: np.array(evil, dtype=object)[np.arange(120) % 4]},
+        ids=[f"{evil[i % 4]}{i}" for i in range(120)],
+        title=EVIL[0],
+        source="javascript:alert(4)",
+    )
+    path = tmp_path / "evil.html"
+    report.save(path)
+    browser.open(path)
+    from selenium.common.exceptions import NoAlertPresentException
+
+    with pytest.raises(NoAlertPresentException):
+        browser.driver.switch_to.alert  # noqa: B018
+    assert browser.complaints() == []
+    assert browser.requests() == [path.as_uri()]
+    assert browser.driver.title == EVIL[0]
+    assert EVIL[0] in browser.run("return document.querySelector('h1').textContent")
+    labels = "return [...document.querySelectorAll('[data-chart=classes] svg text')].map(x => x.textContent)"
+    assert any(text.startswith("<script>alert(1)") for text in browser.run(labels))
+    worst = browser.run("return document.querySelector('.cases .id bdi').textContent")
+    assert worst == str(report.contents.findings[0].worst[0].id)
+    assert browser.run("return document.querySelectorAll('[onload], b').length") == 0
+
+
+def test_without_scripts_every_number_is_there(browser, page):
+    browser.command("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.driver.get(page.as_uri())
+        hidden = browser.run("return document.querySelectorAll('[data-model][hidden]').length")
+        assert hidden == 0
+        assert browser.run("return document.querySelectorAll('table').length") > 20
+    finally:
+        browser.command("Emulation.setScriptExecutionDisabled", value=False)
