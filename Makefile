@@ -1,9 +1,9 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(shell find src -name '*.py') pyproject.toml README.md
+SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint browser bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -11,13 +11,21 @@ help: ## show this list
 demo: .venv/installed ## score a classifier trained on the spot
 	@$(BIN)/python -m verax.demo
 
-test: .venv/tools lint ## lint, types and tests, on the built wheel
+test: .venv/tools lint browser ## lint, types and tests, on the built wheel
 	$(BIN)/python -m pytest -q -n 2
 
 lint: .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The report is tested in a real browser. Where there is none and none can be had, those tests are skipped.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; export DEBIAN_FRONTEND=noninteractive; \
+	  { $$as_root apt-get update -qq && $$as_root apt-get install -qq --no-install-recommends \
+	    chromium chromium-driver fonts-dejavu-core; } >/dev/null 2>&1 \
+	  || echo "No chromium here: the tests of the report in a browser will be skipped."; }
 
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/core.py

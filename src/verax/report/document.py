@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from verax.report.problem import Problem
 from verax.report.verdict import verdict_of
 from verax.resample import check_confidence
 from verax.rule import Rule
+from verax.writing import written
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -68,8 +68,8 @@ class Report:
         >>> import verax as vx
         >>> p = [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]] * 20
         >>> report = vx.report.Report.of([0, 1, 2] * 20, p, classes=["low", "middle", "high"], ordered=True)
-        >>> report.verdict[:56]
-        'The model is far better than knowing the class frequencie'
+        >>> report.verdict.partition(":")[0]
+        'The model is far better than knowing the class frequencies alone'
         """
         check_confidence(confidence)
         problem = Problem.of(
@@ -104,17 +104,9 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page. A file of that name is replaced when the new one is complete, not before."""
-        target = Path(path)
         text = self.to_html()
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with written(Path(path)) as new:
+            new.write_text(text, encoding="utf-8", newline="\n")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything on the page as plain Python values."""
@@ -162,10 +154,3 @@ class Report:
 def _skill(contents: Contents, model: str, rule: str) -> dict[str, Any]:
     skill, interval = contents.skill(model, rule)
     return {"skill": skill, "interval": list(interval), "reference": "frequencies"}
-
-
-def _umask() -> int:
-    """What new files may not be: there is no asking without setting."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
