@@ -192,8 +192,8 @@ def _finish(chart: Any, height: Any, *signals: str) -> Spec:
     )
     chart = chart.add_params(*(alt.param(name=name, value=0) for name in signals))
     spec: Spec = chart.to_dict()
-    spec.pop("config", None)
-    return spec
+    # The page has a configuration of its own, and its one version of Vega-Lite.
+    return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
 
 
 def _interval_chart_of(drawing: Spec, rows: Values) -> Spec:

@@ -156,9 +156,10 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
 def _methods(contents: Contents) -> list[str]:
     card, problem = contents.findings[0].card, contents.problem
     how = card.to_dict()["intervals"]
+    method = how["method"][0].upper() + how["method"][1:]
     resampled = f"{how['replicates']:,} replicates where there is resampling, seed {contents.seed}"
     lines = [
-        f"Intervals of {how['confidence']:.0%}. {how['method'].capitalize()}; {resampled}.",
+        f"Intervals of {how['confidence']:.0%}. {method}; {resampled}.",
         "Skill is one minus the mean loss over that of forecasting class frequencies, which come from the "
         "other nine tenths of the rows, so they do not peek.",
         "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "

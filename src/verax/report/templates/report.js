@@ -73,7 +73,7 @@
       const signals = new Set((spec.params ?? []).map((param) => param.name));
       for (const param of spec.params ?? []) if (param.name in chosen) param.value = chosen[param.name];
       const { view } = await window.vegaEmbed(place, spec, {
-        ast: true, actions: false, renderer: "svg", config, defaultStyle: false,
+        mode: "vega-lite", ast: true, actions: false, renderer: "svg", config, defaultStyle: false,
         tooltip: { theme: "verax" },
       });
       views.push({ view, signals });
