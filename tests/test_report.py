@@ -161,9 +161,9 @@ def test_verdict_on_one_model():
     assert "too timid" in verdict(y, timid)
     shuffled = np.random.default_rng(0).permutation(y)
     assert verdict(shuffled, sure).startswith("The model is worse than knowing the class frequencies alone")
-    base = np.tile(np.bincount(y) / len(y), (len(y), 1))
-    noise = 0.01 * np.random.default_rng(1).dirichlet(np.ones(4), len(y))
-    assert verdict(y, 0.99 * base + noise).startswith("The model cannot be told apart from")
+    few = verdict(*sample(40))
+    assert few.startswith("The model cannot be told apart from knowing the class frequencies alone")
+    assert "which may be chance" in few
 
 
 def test_verdict_among_models():
