@@ -25,9 +25,10 @@ def _rows(seed: int, k: int):
     return rng, y, np.clip(p, 0, 1)
 
 
-def predictions(path, seed=1):
+def predictions(path, seed=1, caution=0.0):
     """Three animals, with an id, a site and a weight."""
     rng, y, p = _rows(seed, 3)
+    p = (1 - caution) * p + caution / 3
     names = np.array(["cat", "dog", "fox"])
     columns = {"id": np.arange(N), "label": names[y], "site": np.where(rng.random(N) < 0.5, "north", "south")}
     columns |= {f"p_{name}": p[:, j] for j, name in enumerate(names)}
@@ -79,7 +80,7 @@ def log_as_json_lines(path):
 FILES = {
     "preds.parquet": predictions,
     "a.parquet": lambda path: predictions(path, 1),
-    "b.parquet": lambda path: predictions(path, 1),
+    "b.parquet": lambda path: predictions(path, 1, caution=0.3),
     "grades.csv": grades,
     "predictions.npz": archive,
     "logits.npz": logits,

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+import verax as vx
+from verax.cli.output import plain
 from verax.selection import History
 
 COLUMNS = {
@@ -51,7 +53,8 @@ def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):
     expected = (
         History.read(log, directions={"utility": "max"}).select(["pbs", "log"], "val_utility").to_dict()
     )
-    assert found == {"verax": found["verax"], "file": "history.csv", **expected}
+    known = {"verax": vx.__version__, "command": "select", "file": str(log)}
+    assert found == known | plain(expected)
     assert {name: best["epoch"] for name, best in found["best"].items()} == {
         "val_pbs": 2,
         "val_log": 1,
@@ -67,7 +70,7 @@ def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):
         (["--against", "utility"], "`directions` must say which way 'val_utility' is better"),
         (["--direction", "utility"], "`--direction` must be a name and min or max"),
         (["--direction", "utility=up"], "of 'utility' it says 'up'"),
-        (["--plot", "history.nonsense"], "`--plot` must be a file that can be written"),
+        (["--plot", "history.nonsense"], "The figure cannot be saved as history.nonsense"),
     ],
 )
 def test_refusals_are_one_line(log, options, message):

@@ -1,6 +1,19 @@
 """The command line: parse, call, render, exit code. A module a command; everything else is the library's."""
 
-from verax.cli import certify, evaluate, reproduce, select, toplist  # each registers its command
+# Each registers its command.
+from verax.cli import certify, compare, demo, evaluate, reproduce, retain, select, toplist, worst
 from verax.cli.frame import app, run
 
-__all__ = ["app", "certify", "evaluate", "reproduce", "run", "select", "toplist"]
+__all__ = [
+    "app",
+    "certify",
+    "compare",
+    "demo",
+    "evaluate",
+    "reproduce",
+    "retain",
+    "run",
+    "select",
+    "toplist",
+    "worst",
+]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from verax.cli.frame import app
 from verax.cli.output import Json, show
-from verax.properties import MOST_CLASSES, Certificate
+
+if TYPE_CHECKING:
+    from verax.properties import Certificate
 
 
 @app.command(
@@ -19,9 +21,7 @@ def certify(
     rules: Annotated[
         list[str], typer.Argument(metavar="RULE", help="Rules by name, such as brier or 'penalized(rps)'.")
     ],
-    n_classes: Annotated[
-        int, typer.Option("--n-classes", "-k", help=f"For how many classes, 2 to {MOST_CLASSES}.")
-    ] = 3,
+    n_classes: Annotated[int, typer.Option("--n-classes", "-k", help="For how many classes, 2 to 8.")] = 3,
     as_json: Json = False,
 ) -> None:
     """Search for counterexamples to what a rule promises: that it is proper, local, superior and so on."""

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from verax import __version__
 from verax.errors import VeraxError
 
+# As people meet them, not as their modules are imported.
+ORDER = ("demo", "evaluate", "compare", "worst", "retain", "select", "toplist", "certify", "reproduce")
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, context: Any) -> list[str]:
+        return sorted(super().list_commands(context), key=ORDER.index)
+
+
 app = typer.Typer(
     name="verax",
+    cls=_Commands,
     help="How good are a classifier's probabilities, which model to keep, what to look at first.",
     no_args_is_help=True,
     epilog="Files of predictions are described in docs/files.md; every command has examples in its --help.",

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -17,6 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from verax import __version__
+from verax.errors import InputError, VeraxError
+from verax.writing import written
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -61,6 +64,17 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(inner) for inner in value]
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def draw_to(path: Path, figure: Any) -> None:
+    """Save a figure to a file; the ending says as what."""
+    try:
+        with written(path) as new:
+            figure.savefig(new, dpi=150)
+    except (OSError, ValueError) as error:
+        if isinstance(error, VeraxError):
+            raise
+        raise InputError(f"The figure cannot be saved as {path}: {error}", argument="plot") from None
 
 
 class Advance(Protocol):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from verax.cli.frame import app
-from verax.cli.output import Json, show
+from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
-
-if TYPE_CHECKING:
-    from verax.selection import Selection
 
 
 @app.command(
@@ -45,8 +42,9 @@ def select(
     read = History.read(history, directions=_directions(direction or []))
     selection = read.select(rule or None, against or None)
     if plot is not None:
-        _draw(selection, plot)
-    show({"file": history.name, **selection.to_dict()}, [str(selection)], as_json=as_json)
+        draw_to(plot, selection.plot())
+    result = {"command": "select", "file": str(history), **selection.to_dict()}
+    show(result, [str(selection)], as_json=as_json)
 
 
 def _directions(given: list[str]) -> dict[str, Any]:
@@ -58,13 +56,3 @@ def _directions(given: list[str]) -> dict[str, Any]:
                 argument="direction",
             )
     return {name: value for name, _, value in pairs}
-
-
-def _draw(selection: Selection, path: Path) -> None:
-    figure = selection.plot()
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"`--plot` must be a file that can be written, such as history.png: {error}", argument="plot"
-        ) from None

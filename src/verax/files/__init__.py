@@ -11,8 +11,20 @@ r"""Files of predictions: CSV, Parquet, Arrow, JSON Lines and NumPy files, read 
 0.2
 """
 
+from verax.files.joining import Joined, name_files, read_together
 from verax.files.predictions import Predictions
-from verax.files.scoring import evaluate_source
+from verax.files.scoring import evaluate_source, forecasts_in
 from verax.files.sources import Source, open, read, scan  # noqa: A004
 
-__all__ = ["Predictions", "Source", "evaluate_source", "open", "read", "scan"]
+__all__ = [
+    "Joined",
+    "Predictions",
+    "Source",
+    "evaluate_source",
+    "forecasts_in",
+    "name_files",
+    "open",
+    "read",
+    "read_together",
+    "scan",
+]

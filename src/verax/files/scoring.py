@@ -106,3 +106,13 @@ def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
         first_row=batch.start,
         **options,
     )
+
+
+def forecasts_in(
+    source: Source, progress: Callable[[int], None] | None = None, **options: Any
+) -> Iterator[tuple[Forecasts, Predictions]]:
+    """A file's rows as forecasts, a batch at a time, for whoever keeps what it needs of them."""
+    for batch in source.batches():
+        yield forecasts_of(batch, **options), batch
+        if progress is not None:
+            progress(len(batch))

@@ -1,0 +1,102 @@
+"""`verax demo`: the whole tour on models trained on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from verax.cli.frame import app
+from verax.cli.output import Json, show
+from verax.demo import Problem
+
+
+@app.command(epilog="Examples: `verax demo`, `verax demo --out tour --json`")
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder that predictions and reports are written to.")] = Path(
+        "verax-demo"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Train four models on two problems, judge their probabilities, and write the reports.
+
+    An ordered problem (disease progression in four stages) and a nominal one (ten digits), on data that
+    come with scikit-learn, two models each. The predictions are written, too, as files to try the other
+    commands on.
+    """
+    from verax.demo import digits, progression, tour
+
+    out.mkdir(parents=True, exist_ok=True)
+    results = []
+    for problem in (progression(), digits()):
+        paragraphs = list(tour(problem))
+        files = _write_predictions(problem, out)
+        report, verdict = _write_report(problem, out)
+        results.append(
+            {
+                "problem": problem.name,
+                "question": problem.question,
+                "verdict": verdict,
+                "predictions": [str(path) for path in files],
+                "report": str(report),
+            }
+        )
+        if not as_json:
+            title = f"== {problem.question} {len(problem.outcomes):,} rows that the models had not seen"
+            show({}, [title, *(f"\n{text}" for text in paragraphs), f"\n{verdict}\n"], as_json=False)
+    show({"command": "demo", "problems": results}, [_next_steps(results)], as_json=as_json)
+
+
+def _write_predictions(problem: Problem, out: Path) -> list[Path]:
+    """A Parquet file a model, with the outcome, a column a class, and what else is known of the rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as papq
+
+    from verax.writing import written
+
+    paths = []
+    for model, p in problem.models.items():
+        columns: dict[str, Any] = {**problem.columns, "outcome": problem.outcomes}
+        columns |= {f"p_{name}": p[:, i] for i, name in enumerate(problem.classes)}
+        path = out / f"{problem.name}-{model.lower().replace(' ', '-')}.parquet"
+        with written(path) as new:
+            papq.write_table(pa.table(columns), new)
+        paths.append(path)
+    return paths
+
+
+def _write_report(problem: Problem, out: Path) -> tuple[Path, str]:
+    from verax.report import Report
+
+    (_, ids), (by, subgroups) = problem.columns.items()
+    report = Report.of(
+        problem.outcomes,
+        problem.models,
+        classes=problem.classes,
+        ordered=problem.ordered,
+        by={by: subgroups},
+        ids=ids,
+        title=problem.question,
+        source=f"{problem.name}, data that come with scikit-learn",
+    )
+    path = out / f"{problem.name}.html"
+    report.save(path)
+    return path, report.verdict
+
+
+def _next_steps(results: list[dict[str, Any]]) -> str:
+    ordered, nominal = results
+    first, second = nominal["predictions"]
+    stages = "--ordered --classes low,moderate,high,severe"
+    return "\n".join(
+        [
+            "Written:",
+            *(f"  {result['report']}  (open it in a browser)" for result in results),
+            *(f"  {path}" for result in results for path in result["predictions"]),
+            "Try next:",
+            f"  verax evaluate {ordered['predictions'][0]} --target outcome {stages} --require 'rps<0.2'",
+            f"  verax compare {first} {second} --target outcome --id image",
+            f"  verax worst {first} --target outcome --id image",
+        ]
+    )

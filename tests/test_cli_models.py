@@ -1,0 +1,160 @@
+"""compare, retain and worst, run on files as people run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as papq
+import pytest
+
+import verax as vx
+from cases import forecasts
+
+NAMES = ("none", "mild", "severe")
+Y, P = forecasts(400, 3, ties=False)
+Q = 0.7 * P + 0.3 / 3
+PATIENT = np.arange(400) % 90
+
+
+def verax(*arguments, ok=True):
+    command = [sys.executable, "-m", "verax", *map(str, arguments)]
+    environment = os.environ | {"COLUMNS": "150"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (result.returncode == 0) == ok, result.stderr
+    return result
+
+
+def table(p, rows=slice(None), **columns):
+    columns = {
+        "scan": np.array([f"scan {i}" for i in range(400)]),
+        "grade": np.array(NAMES)[Y],
+        "patient": PATIENT,
+        **columns,
+    }
+    columns |= {f"p_{name}": p[:, j] for j, name in enumerate(NAMES)}
+    return pa.table({name: column[rows] for name, column in columns.items()})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models")
+    shuffled = np.random.default_rng(0).permutation(400)
+    papq.write_table(table(P), path / "a.parquet", row_group_size=77)
+    papq.write_table(table(Q), path / "b.parquet")
+    # The same rows in another order, with the columns in another order, as CSV.
+    columns = ["p_severe", "scan", "p_none", "grade", "p_mild"]
+    pacsv.write_csv(table(Q, shuffled).select(columns), path / "shuffled.csv")
+    papq.write_table(table(Q, slice(1, None)), path / "short.parquet")
+    papq.write_table(table(Q, np.r_[0, 0:399]), path / "twice.parquet")
+    other = np.array(NAMES)[np.where(np.arange(400) == 7, (Y + 1) % 3, Y)]
+    papq.write_table(table(Q, grade=other), path / "other.parquet")
+    return path
+
+
+ORDER = ("--target", "grade", "--classes", ",".join(NAMES))
+
+
+def test_compare_is_the_library(folder):
+    result = verax(
+        "compare", folder / "a.parquet", folder / "b.parquet", *ORDER, "--groups", "patient", "--json"
+    )
+    found = json.loads(result.stdout)
+    expected = vx.compare(Y, {"a": P, "b": Q}, rule=["brier", "log"], groups=PATIENT)
+    assert found["comparison"]["differences"]["brier"][0]["difference"] == pytest.approx(
+        expected.difference("a", "b", "brier").difference, rel=1e-12
+    )
+    assert found["comparison"]["n_groups"] == 90
+    assert found["matched"] == "by the order of the rows"
+    assert found["taken"]["a"]["groups"] == "patient"
+
+
+def test_rows_are_matched_by_id(folder):
+    files = (folder / "a.parquet", f"mixed={folder / 'shuffled.csv'}")
+    ordered = ("--ordered", "--rule", "rps", "--json")
+    found = json.loads(verax("compare", *files, *ORDER, "--id", "scan", *ordered).stdout)
+    expected = vx.compare(Y, {"a": P, "mixed": Q}, rule="rps")
+    line = found["comparison"]["differences"]["rps"][0]
+    assert (line["a"], line["b"]) == ("a", "mixed")
+    assert line["p_value"] == pytest.approx(expected.difference("a", "mixed").p_value, rel=1e-6)
+    assert found["matched"] == "by scan"
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        (["a.parquet"], "compare takes two files or more"),
+        (["a.parquet", "short.parquet"], "has 400 rows and"),
+        (["a.parquet", "short.parquet", "--id", "scan"], "lacks 1 row that"),
+        (["short.parquet", "a.parquet", "--id", "scan"], "lacks 1 row that"),
+        (["a.parquet", "twice.parquet", "--id", "scan"], "'scan 0' comes 2 times"),
+        (["a.parquet", "shuffled.csv"], "If the rows stand in different orders, pass --id"),
+        (["a.parquet", "other.parquet"], "have different outcomes in 1 of 400 rows: for row 7"),
+        (["a.parquet", "other.parquet", "--id", "scan"], "for scan 'scan 7'"),
+        (["a.parquet", "b.parquet", "--method", "guess"], "'moments', 'bootstrap' or 'permutation'"),
+        (["x=a.parquet", "x=b.parquet"], "Two models are called 'x'"),
+    ],
+)
+def test_what_does_not_match_is_refused(folder, files, complaint, monkeypatch):
+    monkeypatch.chdir(folder)
+    result = verax("compare", *files, *ORDER, ok=False)
+    assert result.returncode == 2
+    assert complaint in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_worst_is_the_library(folder):
+    arguments = ("worst", folder / "a.parquet", *ORDER, "--ordered", "--id", "scan", "-n", 7)
+    found = json.loads(verax(*arguments, "--json").stdout)
+    ids = [f"scan {i}" for i in range(400)]
+    expected = vx.worst(Y, P, rule="rps", n=7, ids=ids, classes=NAMES).to_dict()
+    assert found["cases"] == json.loads(json.dumps(expected["cases"]))
+    assert "was put" in verax(*arguments).stdout
+
+
+def test_retain_is_the_library(folder):
+    options = ("--ordered", "--metric", "qwk", "--metric", "ec", "--rule", "rps", "--rule", "brier")
+    options += (
+        "--bootstrap",
+        30,
+        "--groups",
+        "patient",
+        "--removed",
+        "0,5,10",
+        "--plot",
+        folder / "curve.png",
+    )
+    found = json.loads(verax("retain", folder / "a.parquet", *ORDER, *options, "--json").stdout)
+    expected = vx.retention(
+        Y,
+        P,
+        rule=["rps", "brier"],
+        metric=["qwk", "ec"],
+        removed=[0, 0.05, 0.1],
+        bootstrap=30,
+        groups=PATIENT,
+    )
+    assert found["curves"] == json.loads(json.dumps(expected.to_dict()))
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+    text = verax("retain", folder / "a.parquet", *ORDER, "--doubt", "entropy").stdout
+    value = vx.selective(Y, P, by="entropy").area
+    assert f"{value:.4f}" in text
+    assert "uses the outcome" not in text
+
+
+def test_what_retain_refuses(folder):
+    for options, complaint in (
+        (("--doubt", "entropy", "--rule", "rps"), "not both"),
+        (("--removed", "0,x"), "takes percentages"),
+        (("--area", "sum"), "mean or steps"),
+        (("--metric", "qwq"), "qwk"),
+    ):
+        result = verax("retain", folder / "a.parquet", *ORDER, *options, ok=False)
+        assert result.returncode == 2
+        assert complaint in result.stderr
+        assert result.stderr.count("\n") == 1
