@@ -8,8 +8,8 @@ SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
-demo: .venv/installed ## score a classifier trained on the spot
-	@$(BIN)/python -m verax.demo
+demo: .venv/installed ## train four models, judge their probabilities, write the reports
+	@$(BIN)/verax demo
 
 test: .venv/tools lint browser ## lint, types and tests, on the built wheel
 	$(BIN)/python -m pytest -q -n 2
@@ -44,7 +44,7 @@ clean: ## remove the environment and all caches
 
 # The package as users get it: built as a wheel, then installed.
 .venv/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet .
+	$(BIN)/python -m pip install --quiet '.[report]'
 	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall .
 	@touch $@
 

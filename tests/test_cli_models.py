@@ -108,6 +108,19 @@ def test_what_does_not_match_is_refused(folder, files, complaint, monkeypatch):
     assert result.stderr.count("\n") == 1
 
 
+def test_reports(folder):
+    both = (folder / "a.parquet", folder / "b.parquet", *ORDER, "--ordered", "--id", "scan")
+    text = verax("compare", *both, "--by", "patient", "--html", folder / "both.html").stdout
+    assert f"The report is in {folder / 'both.html'}." in text
+    page = (folder / "both.html").read_text()
+    assert "a.parquet, b.parquet" in page
+    assert "scan " in page
+    options = ("--ordered", "--id", "scan", "--groups", "patient", "--html", folder / "one.html", "--json")
+    found = json.loads(verax("evaluate", folder / "a.parquet", *ORDER, *options).stdout)
+    assert found["html"] == str(folder / "one.html")
+    assert f"{vx.rps(Y, P):.4f}" in (folder / "one.html").read_text()
+
+
 def test_worst_is_the_library(folder):
     arguments = ("worst", folder / "a.parquet", *ORDER, "--ordered", "--id", "scan", "-n", 7)
     found = json.loads(verax(*arguments, "--json").stdout)

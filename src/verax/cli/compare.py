@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from verax.cli import options
 from verax.cli.frame import app
 from verax.cli.options import reading, split, spoken
-from verax.cli.output import Json, show
+from verax.cli.output import Json, save_report, show
 from verax.errors import InputError
 from verax.inference import Method
 from verax.registry import as_rules
-
-if TYPE_CHECKING:
-    from verax.files import Joined
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log --json`,
@@ -97,7 +94,10 @@ def compare(
             **settings,
         )
         if html is not None:
-            _report(rows, html, settings | {"ordered": ordered, "rules": rule})
+            source = ", ".join(path.name for path in paths.values())
+            settings = {"ordered": ordered, "rules": rule, "logits": logits, "normalize": normalize}
+            settings |= {"confidence": confidence, "seed": seed}
+            save_report(html, rows.first, rows.models, source=source, **settings)
     result = {
         "command": "compare",
         "files": {name: str(path) for name, path in paths.items()},
@@ -107,10 +107,6 @@ def compare(
         "html": None if html is None else str(html),
     }
     taken = [f"{name}: {'; '.join(part.taken)}" for name, part in rows.files.items()]
-    show(result, [*taken, f"Rows were matched {rows.how}.", "", repr(found)], as_json=as_json)
-
-
-def _report(rows: Joined, path: Path, settings: dict[str, Any]) -> None:
-    from verax.report import Report
-
-    Report.of(rows.y, rows.models, by=dict(rows.first.by), ids=rows.first.ids, **settings).save(path)
+    texts = [*taken, f"Rows were matched {rows.how}.", "", repr(found)]
+    texts += [] if html is None else [f"The report is in {html}."]
+    show(result, texts, as_json=as_json)

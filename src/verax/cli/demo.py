@@ -12,7 +12,7 @@ from verax.cli.output import Json, show
 from verax.demo import Problem
 
 
-@app.command(epilog="Examples: `verax demo`, `verax demo --out tour --json`")
+@app.command(epilog="Examples: `verax demo --out tour`")
 def demo(
     out: Annotated[Path, typer.Option(help="The folder that predictions and reports are written to.")] = Path(
         "verax-demo"

@@ -9,18 +9,17 @@ import typer
 from verax.cli import options
 from verax.cli.frame import app
 from verax.cli.options import reading, split, spoken
-from verax.cli.output import Json, progress, show
+from verax.cli.output import Json, progress, save_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
-from verax.errors import VeraxError
 from verax.rule import Rule
 from verax.scorecard import fitting_rules
 
 if TYPE_CHECKING:
-    from verax.files import Source
+    from verax.files import Predictions
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
-`verax evaluate preds.parquet --by site --json`,
+`verax evaluate preds.parquet --by site --id id --html report.html`,
 `verax evaluate logits.npz --logits --rule brier --rule 'penalized(log)'`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`
 """
@@ -37,6 +36,7 @@ def evaluate(
     weights: options.Weights = None,
     groups: options.Groups = None,
     by: options.By = None,
+    row_id: options.Id = None,
     least: Annotated[int, typer.Option(help="The fewest rows that a subgroup may have.")] = 20,
     logits: options.Logits = False,
     normalize: options.Normalize = False,
@@ -48,10 +48,12 @@ def evaluate(
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = ".",
     as_json: Json = False,
+    html: options.Html = None,
 ) -> None:
     """Score a file of predictions by every rule that fits, with intervals.
 
-    Rows are read in batches and none is kept, so the file may be larger than memory; --by keeps all rows.
+    Rows are read in batches and none is kept, so the file may be larger than memory; --by and --html keep
+    all rows.
     """
     from verax import files
 
@@ -64,6 +66,7 @@ def evaluate(
             weights=weights,
             groups=groups,
             by=split(by),
+            id=row_id,
             positive=positive,
             ordered=ordered or any(r.ordinal for r in rules),
             logits=logits,
@@ -73,7 +76,10 @@ def evaluate(
         settings |= {"confidence": confidence, "seed": seed}
         with progress(f"Scoring {file.name}", source.n_rows) as advance:
             card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
-        parts = _subgroups(source, rule, least, settings)
+        rows = source.read() if source.roles.by or html is not None else None
+        parts = {} if rows is None else _subgroups(rows, rule, least, settings)
+        if rows is not None and html is not None:
+            save_report(html, rows, {file.stem: rows.p}, source=file.name, rules=rule, **settings)
     verdicts = [bound.hold(card) for bound in bounds]
     result: dict[str, Any] = {
         "command": "evaluate",
@@ -85,9 +91,11 @@ def evaluate(
         "subgroups": {name: part.to_dict() for name, part in parts.items()},
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
+        "html": None if html is None else str(html),
     }
     taken = f"{file}: {'; '.join(source.taken)}"
     texts = [taken, str(card), *(f"\n{part}" for part in parts.values()), *map(str, verdicts)]
+    texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(1)
@@ -100,24 +108,20 @@ def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool) -> list[
 
 
 def _subgroups(
-    source: Source, rule: list[str] | None, least: int, settings: dict[str, Any]
+    rows: Predictions, rule: list[str] | None, least: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """What `subgroups` says by each column that was asked for; it needs all rows."""
-    if not source.roles.by:
-        return {}
-    if source.roles.weights is not None:
-        raise VeraxError("Subgroups have no weights yet. Leave out --by or --weights.")
+    """What `subgroups` says by each column that was asked for."""
     from verax.breakdown import subgroups
 
-    rows = source.read()
     found = {}
-    for name in source.roles.by:
+    for name, column in rows.by.items():
         part = subgroups(
             rows.y,
             rows.p,
-            by=rows.by[name],
+            by=column,
             rule=rule[0] if rule else None,
             classes=rows.classes,
+            weights=rows.weights,
             groups=rows.groups,
             least=least,
             **settings,

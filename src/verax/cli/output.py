@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 import typer
@@ -20,6 +20,9 @@ from rich.table import Table
 from verax import __version__
 from verax.errors import InputError, VeraxError
 from verax.writing import written
+
+if TYPE_CHECKING:
+    from verax.files import Predictions
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -75,6 +78,14 @@ def draw_to(path: Path, figure: Any) -> None:
         if isinstance(error, VeraxError):
             raise
         raise InputError(f"The figure cannot be saved as {path}: {error}", argument="plot") from None
+
+
+def save_report(path: Path, rows: Predictions, models: Mapping[str, Any], **settings: Any) -> None:
+    """Write the report on models of the same rows, which needs all of these."""
+    from verax.report import Report
+
+    settings |= {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups, "ids": rows.ids}
+    Report.of(rows.y, dict(models), by=dict(rows.by) or None, **settings).save(path)
 
 
 class Advance(Protocol):
