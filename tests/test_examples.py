@@ -20,7 +20,8 @@ EXAMPLES = [
     for example in re.findall(r"`(verax [^`]*)`", command.epilog or "")
 ]
 # In the documentation: lines that begin with a prompt, and what is shown below them.
-PAGES = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SESSIONS = [
     (page.name, *found)
     for page in PAGES
