@@ -101,3 +101,21 @@ def test_certify():
         assert result.returncode == 2
         assert complaint in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+def test_ahmadian():
+    found = json.loads(verax("reproduce", "ahmadian", "--json").stdout)["findings"]
+    differ = {f["what"]: (f["printed"], f["computed"]) for f in found if f["agrees"] is False}
+    # The errata: base 10, a forgotten penalty, and penalties larger than needed.
+    assert differ == {
+        "log score of the right forecast (.33, .34, .33)": (0.4685, pytest.approx(1.0788, abs=5e-5)),
+        "log score of the wrong forecast (.51, .49, 0)": (0.3098, pytest.approx(0.7133, abs=5e-5)),
+        "penalty of Brier for three classes": (pytest.approx(2 / 3), pytest.approx(1 / 6)),
+        "penalty of the log score for three classes": (pytest.approx(1.098612), pytest.approx(0.405465)),
+        "PBS of the truth (3/5, 2/5) in expectation": (0.48, pytest.approx(17 / 25)),
+    }
+    values = {f["what"]: f["computed"] for f in found}
+    assert values["the same, ties counted as right: the uniform forecast"] == pytest.approx(1 / 2)
+    assert values["mean PBS of a model that is right in 2 of 3 rows"] == pytest.approx(29801 / 22500)
+    assert values["mean PBS of one that is right in 1 of 3"] == pytest.approx(17803 / 22500)
+    assert values["PBS of the wrong forecast by the published function"] == pytest.approx(0.1734 + 2 / 3)

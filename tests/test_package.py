@@ -69,7 +69,7 @@ files.predictions files.finding files.labels files.extract files.tables files.ar
 files.joining files.scoring files
 report.words report.problem report.checks report.panels report.contents report.verdict
 report.definitions report.charts report.exhibits report.sections report.page report.document report
-demo reproduce reproduce.galdran reproduce.resin
+demo reproduce reproduce.ahmadian reproduce.galdran reproduce.resin
 cli.frame cli.output cli.options cli.require cli.demo cli.evaluate cli.compare cli.worst cli.retain
 cli.select cli.toplist cli.certify cli.reproduce cli
 """

@@ -12,6 +12,7 @@ from typing import Any
 from verax.errors import VeraxError
 
 PAPERS = {
+    "ahmadian": "Ahmadian, Ghatee and Wahlström (2025), Superior scoring rules",
     "galdran": "Galdran (2023), Performance metrics for probabilistic ordinal classifiers",
     "resin": "Resin (2023), From classification accuracy to proper scoring rules",
 }
