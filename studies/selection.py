@@ -6,7 +6,7 @@
     python studies/selection.py --trajectories trajectories.npz
 
 The first form trains one network a fold on the three small sets (minutes on two cores); the other three
-train five a fold on all seven. Prints the tables of studies/selection.md and draws its figures. The data
+train ten a fold on all seven. Prints the tables of studies/selection.md and draws its figures. The data
 are not part of the repository.
 """
 
@@ -31,7 +31,7 @@ from verax.selection import Correlation, EarlyStopping, History
 mpl.use("Agg")
 
 HERE = Path(__file__).parent
-PATIENCE = 5
+PATIENCE = 10
 CONFIDENCE = 0.95
 PLACEBOS = 20
 # What is selected by: losses, and two metrics that are better when higher.
@@ -39,6 +39,8 @@ LOSSES = ("brier", "pbs", "code_pbs", "log", "pll", "zero_one")
 HIGHER = ("f1", "accuracy")
 WAYS = {"ES": "early stopping", "CP": "checkpointing"}
 PAIRS = (("brier", "pbs"), ("log", "pll"))
+# Curves in the folder `history` of the authors' repository, and their classes.
+PUBLISHED = {"RSSI": 12, "Healthy_Older_People": 12, "User_Identification_From_Walking": 13}
 SHOWN = {
     "brier": "Brier",
     "pbs": "PBS",
@@ -125,9 +127,9 @@ def with_penalties(part: str, trained: dict, problem: Problem) -> Iterable[tuple
     return ((f"{short}_{m}", v) for m, v in (plain | penalized).items())
 
 
-def stop(history: History, by: str) -> tuple[int, int]:
+def stop(history: History, by: str, patience: int = PATIENCE) -> tuple[int, int]:
     """The epoch that early stopping by a metric restores, and the one at which it stops."""
-    stopping = EarlyStopping(mode="max" if by in HIGHER else "min", patience=PATIENCE)
+    stopping = EarlyStopping(mode="max" if by in HIGHER else "min", patience=patience)
     for value in history.values[f"val_{by}"]:
         if stopping.step(value):
             break
@@ -263,6 +265,21 @@ def table_epochs(sets: list[Runs]) -> None:
                 row(runs.name, way, shown, a.size, f"{100 * other.mean():.0f} %", apart, *counts)
 
 
+def table_patience(sets: list[Runs]) -> None:
+    """Early stopping with more and less patience, with the best and with the last weights kept: test F1."""
+    header("patience", "weights", "PBS − Brier", "PLL − log", "error rate − Brier", left=2)
+    for patience in (3, 5, 10, 20):
+        for place, weights in enumerate(("best", "last")):
+            cells = []
+            for base, other in (*PAIRS, ("brier", "zero_one")):
+                gains = []
+                for runs in sets:
+                    a, b = (runs.each(lambda h, x=x: stop(h, x, patience)[place]) for x in (base, other))
+                    gains.append(float((runs.at(b, "f1") - runs.at(a, "f1")).mean()))
+                cells.append(span(over_sets(gains), 2, 100))
+            row(patience, weights, *cells)
+
+
 def table_error_rate(sets: list[Runs]) -> None:
     """How much of the correlation with F1 is the error rate."""
     header(
@@ -324,6 +341,23 @@ def partial(loss: np.ndarray, score: np.ndarray, given: np.ndarray) -> np.ndarra
         return x - z * ((x * z).sum(axis=-1) / (z**2).sum(axis=-1))[..., None]
 
     return pearson(rest(loss), rest(score))
+
+
+def table_published(folder: Path) -> None:
+    """The curves behind the paper's Figure 3: their penalty gives the error rate away."""
+    header("curve", "Brier", "PBS", "error rate alone", "Brier or PBS, error rate given",
+           "best epoch by Brier", "PBS", "error rate", "F1")  # fmt: skip
+    for name, k in PUBLISHED.items():
+        found = History.from_csv(folder / f"{name}.csv", directions={"esl": "min", "pesl": "min"})
+        brier, pbs, f1 = (found.values[column] for column in ("esl", "pesl", "f1"))
+        # Means over classes, so the penalty is (K - 1) / K^2, that of the paper's Algorithm 2.
+        wrong = (pbs - brier) * k / vx.pbs.constant(k)
+        columns = {"brier": brier, "pbs": pbs, "zero_one": wrong, "f1": f1}
+        choice = History.from_columns(columns).select(rules=["brier", "pbs", "zero_one"], against="f1")
+        moves = [choice.correlation(rule, "f1").pearson for rule in choice.rules]
+        rest = float(partial(brier, f1, wrong))
+        best = [choice.best[metric].epoch for metric in columns]
+        row(name, *(f"{x:.3f}" for x in (*moves, rest)), *best)
 
 
 # ---- figures -----------------------------------------------------------------------------------
@@ -394,6 +428,7 @@ def report(sets: list[Runs], loss: str) -> None:
         "How often another model is kept": lambda: table_epochs(sets),
         "Selection by other things, checkpointing": lambda: table_baselines(sets, "CP"),
         "Selection by other things, early stopping": lambda: table_baselines(sets, "ES"),
+        "Early stopping with other patience, differences of test F1": lambda: table_patience(sets),
         "How much of the correlation is the error rate": lambda: table_error_rate(sets),
         "Without the common rise": lambda: table_movement(sets),
     }
@@ -418,10 +453,16 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="?", default=HERE.parents[1] / "shared" / "data")
     parser.add_argument("--prepare", type=Path, help="write the windows of all sets here, and stop")
     parser.add_argument("--trajectories", type=Path, help="read what selection_training.py wrote")
+    parser.add_argument(
+        "--histories", type=Path, help="the authors' published curves: a table of them, and stop"
+    )
     parser.add_argument("--sets", nargs="*", help="names of data sets")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=30)
     args = parser.parse_args()
+    if args.histories:
+        table_published(args.histories)
+        return
     names = args.sets or (tuple(SETS) if args.prepare or args.trajectories else SMALL)
     problems = {name: SETS[name].read(args.data / "spatio-temporal") for name in names}
     if args.prepare:

@@ -31,7 +31,7 @@ FILTERS = (32, 64)
 WIDTHS = (5, 3)
 DROPOUT = 0.3
 RATE = 1e-3
-EVALUATED_AT_ONCE = 200_000  # windows, over all networks
+EVALUATED_AT_ONCE = 4_000_000  # rows in windows, over all networks
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def scores(weights: list, windows: Windows, members: torch.Tensor, sizes: torch.
     sums = {name: torch.zeros(n_models, dtype=torch.float64, device=windows.device) for name in RULES}
     counts = torch.zeros(n_models * k * k, device=windows.device)
     columns = torch.arange(members.shape[1], device=windows.device)
-    step = max(1, EVALUATED_AT_ONCE // n_models)
+    step = max(1, EVALUATED_AT_ONCE // (n_models * windows.problem.length))
     for some, at in zip(members.split(step, dim=1), columns.split(step), strict=True):
         logits = logits_of(weights, windows.inputs(some), training=False)
         y, p = windows.y[some], logits.double().softmax(-1)
@@ -218,7 +218,7 @@ def main() -> None:
         "--sets", nargs="*", default=None, help="names of data sets; all of them if not given"
     )
     parser.add_argument("--losses", nargs="*", default=["log", "brier"])
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, help="instead of each data set's own number")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
