@@ -92,7 +92,12 @@ class Runs:
         """The epoch that selection by a metric on the validation part keeps, (folds, seeds)."""
         if way == "CP":
             return self.each(lambda history: history.best(f"val_{by}").index)
-        return self.each(lambda history: stop(history, by)[0])
+        return self.stopped(by, PATIENCE)[0]
+
+    def stopped(self, by: str, patience: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best epoch before early stopping and the one at which it stops, each (folds, seeds)."""
+        found = np.array([[stop(history, by, patience) for history in fold] for fold in self.histories])
+        return found[..., 0], found[..., 1]
 
     def at(self, epochs: np.ndarray, metric: str) -> np.ndarray:
         """What a metric on the test part was at these epochs, (folds, seeds)."""
@@ -274,7 +279,7 @@ def table_patience(sets: list[Runs]) -> None:
             for base, other in (*PAIRS, ("brier", "zero_one")):
                 gains = []
                 for runs in sets:
-                    a, b = (runs.each(lambda h, x=x: stop(h, x, patience)[place]) for x in (base, other))
+                    a, b = (runs.stopped(by, patience)[place] for by in (base, other))
                     gains.append(float((runs.at(b, "f1") - runs.at(a, "f1")).mean()))
                 cells.append(span(over_sets(gains), 2, 100))
             row(patience, weights, *cells)
