@@ -1,50 +1,42 @@
 """Do penalized scores keep better checkpoints than the scores they are made of? Sets of series, 1-D networks.
 
-    python studies/selection.py [folder with the data sets]
-    python studies/selection.py --prepare windows.npz               then, where there is a GPU,
-    python studies/selection_training.py windows.npz trajectories.npz --device cuda
-    python studies/selection.py --trajectories trajectories.npz
+    python studies/selection.py                      the tables of studies/selection.md from results/
+    python studies/selection.py FOLDER               trains a small version on the CPU: three sets, one seed
+    python studies/selection.py FOLDER --prepare windows.npz                           then, with a GPU,
+    python studies/selection_training.py windows.npz trajectories.npz --device cuda    and
+    python studies/selection.py FOLDER --trajectories trajectories.npz                 for all seven sets
+    python studies/selection.py --histories FOLDER   the authors' published curves
 
-The first form trains one network a fold on the three small sets (minutes on two cores); the other three
-train ten a fold on all seven. Prints the tables of studies/selection.md and draws its figures. The data
-are not part of the repository.
+FOLDER holds the data sets, or the authors' folder `history`; neither is part of the repository. The last but
+one rewrites results/selection.csv.gz and the figures.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from scipy import stats
 from selection_data import SETS, SMALL
-from selection_training import TEST, TRAIN, Problem, save_problems, train
+from selection_runs import PAIRS, PATIENCES, WAYS, WEIGHTS, Runs, partial, pearson, read, summarize, write
+from selection_training import save_problems, train
 
-import verax as vx
-from verax.figures import COLOURS, STYLES
-from verax.selection import Correlation, EarlyStopping, History
+from verax.figures import COLOURS
+from verax.selection import History
 
 mpl.use("Agg")
 
 HERE = Path(__file__).parent
-PATIENCE = 10
+RESULTS = HERE / "results" / "selection.csv.gz"
 CONFIDENCE = 0.95
-PLACEBOS = 20
-# What is selected by: losses, and two metrics that are better when higher.
-LOSSES = ("brier", "pbs", "code_pbs", "log", "pll", "zero_one")
-HIGHER = ("f1", "accuracy")
-WAYS = {"ES": "early stopping", "CP": "checkpointing"}
-PAIRS = (("brier", "pbs"), ("log", "pll"))
-# Curves in the folder `history` of the authors' repository, and their classes.
-PUBLISHED = {"RSSI": 12, "Healthy_Older_People": 12, "User_Identification_From_Walking": 13}
 SHOWN = {
     "brier": "Brier",
     "pbs": "PBS",
-    "code_pbs": "PBS as in the authors' code",
+    "code_pbs": "PBS as the published function has it",
     "log": "log",
     "pll": "PLL",
     "zero_one": "error rate",
@@ -52,350 +44,198 @@ SHOWN = {
 }
 
 
-@dataclass(frozen=True)
-class Runs:
-    """All folds and seeds of one data set: values (folds, seeds, epochs) of every metric on both parts."""
-
-    name: str
-    n_classes: int
-    ratio: float
-    values: dict[str, np.ndarray]
-
-    @classmethod
-    def of(cls, name: str, problem: Problem, trained: dict[str, np.ndarray]) -> Runs:
-        values = {k: v for part in ("validation", "test") for k, v in with_penalties(part, trained, problem)}
-        sizes = {role: (problem.folds == role).sum(axis=1).mean() for role in (TRAIN, TEST)}
-        return cls(name, problem.n_classes, float(sizes[TEST] / sizes[TRAIN]), values)
-
-    @property
-    def n_folds(self) -> int:
-        return self.values["val_f1"].shape[0]
-
-    @cached_property
-    def histories(self) -> list[list[History]]:
-        """One history a fold and seed."""
-        columns = [c for c in self.values if c.startswith("val_")]
-        code = {"val_code_pbs": "min"}
-        return [
-            [
-                History.from_columns({c: self.values[c][fold, seed] for c in columns}, directions=code)
-                for seed in range(self.values["val_f1"].shape[1])
-            ]
-            for fold in range(self.n_folds)
-        ]
-
-    def each(self, ask: Callable[[History], float]) -> np.ndarray:
-        """The answer to a question about every history, (folds, seeds)."""
-        return np.array([[ask(history) for history in fold] for fold in self.histories])
-
-    def kept(self, by: str, way: str) -> np.ndarray:
-        """The epoch that selection by a metric on the validation part keeps, (folds, seeds)."""
-        if way == "CP":
-            return self.each(lambda history: history.best(f"val_{by}").index)
-        return self.stopped(by, PATIENCE)[0]
-
-    def stopped(self, by: str, patience: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best epoch before early stopping and the one at which it stops, each (folds, seeds)."""
-        found = np.array([[stop(history, by, patience) for history in fold] for fold in self.histories])
-        return found[..., 0], found[..., 1]
-
-    def at(self, epochs: np.ndarray, metric: str) -> np.ndarray:
-        """What a metric on the test part was at these epochs, (folds, seeds)."""
-        return np.take_along_axis(self.values[f"test_{metric}"], epochs[..., None], axis=-1)[..., 0]
-
-    def tested(self, by: str, way: str, metric: str) -> np.ndarray:
-        return self.at(self.kept(by, way), metric)
-
-    def correlation(self, by: str, way: str, kind: str = "pearson") -> np.ndarray:
-        """The correlation of a rule with F1, until the base rule has stopped or over all epochs."""
-        base = next((pair[0] for pair in PAIRS if by in pair), by)
-
-        def ask(history: History) -> float:
-            until = history.n_epochs if way == "CP" else stop(history, base)[1] + 1
-            part = History(history.epochs[:until], {c: v[:until] for c, v in history.values.items()})
-            return getattr(Correlation.of(part, f"val_{by}", "val_f1"), kind)
-
-        return self.each(ask)
-
-
-def with_penalties(part: str, trained: dict, problem: Problem) -> Iterable[tuple[str, np.ndarray]]:
-    """The metrics of a part under short names, and the penalized scores made of them."""
-    short, k = {"validation": "val", "test": "test"}[part], problem.n_classes
-    plain = {m: trained[f"{part}_{m}"] for m in ("brier", "log", "zero_one", "f1", "accuracy")}
-    wrong = plain["zero_one"]
-    penalized = {
-        "pbs": plain["brier"] + vx.pbs.constant(k) * wrong,
-        "pll": plain["log"] + vx.pll.constant(k) * wrong,
-        # The published code adds the penalty of the sum of squares to their mean over classes.
-        "code_pbs": plain["brier"] / k + vx.pbs.constant(k) * wrong,
-    }
-    return ((f"{short}_{m}", v) for m, v in (plain | penalized).items())
-
-
-def stop(history: History, by: str, patience: int = PATIENCE) -> tuple[int, int]:
-    """The epoch that early stopping by a metric restores, and the one at which it stops."""
-    stopping = EarlyStopping(mode="max" if by in HIGHER else "min", patience=patience)
-    for value in history.values[f"val_{by}"]:
-        if stopping.step(value):
-            break
-    return stopping.best_epoch, stopping.epoch - 1
-
-
 # ---- intervals ---------------------------------------------------------------------------------
 
 
-def over_folds(x: np.ndarray, ratio: float) -> tuple[float, float]:
-    """The mean over folds and seeds, and half of its interval.
+def over_folds(x: pd.Series, ratio: float) -> tuple[float, float]:
+    """The mean over folds and half of its interval.
 
-    Seeds are averaged within a fold. Folds share their rows, so the variance is that of Nadeau and
-    Bengio (2003): s^2 (1/folds + test/training) with folds - 1 degrees of freedom.
+    Folds share their rows, so the variance is that of Nadeau and Bengio (2003): s^2 (1/folds +
+    test/training), with folds - 1 degrees of freedom. Folds without a value are left out.
     """
-    folds = np.nanmean(x, axis=1)
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(folds) - 1) * folds.std(ddof=1)
-    return float(folds.mean()), float(half * np.sqrt(1 / len(folds) + ratio))
+    x = x.dropna()
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(x) - 1) * x.std()
+    return float(x.mean()), float(half * np.sqrt(1 / len(x) + ratio))
 
 
-def over_sets(means: list[float]) -> tuple[float, float]:
-    """The mean over data sets and half of its t interval."""
-    x = np.array(means)
-    if len(x) < 2:
-        return float(x.mean()), np.nan
-    return float(x.mean()), float(
-        stats.t.ppf((1 + CONFIDENCE) / 2, len(x) - 1) * x.std(ddof=1) / len(x) ** 0.5
-    )
+def over_sets(x: pd.Series) -> tuple[float, float]:
+    """The mean over data sets of their means over folds, and half of its t interval."""
+    with np.errstate(invalid="ignore"):
+        means = x.groupby("data").mean()
+        half = stats.t.ppf((1 + CONFIDENCE) / 2, len(means) - 1) * means.std() / len(means) ** 0.5
+    return float(means.mean()), float(half)
 
 
 def span(found: tuple[float, float], digits: int = 3, scale: float = 1.0) -> str:
     mean, half = found[0] * scale, found[1] * scale
-    return f"{mean:+.{digits}f} ± {half:.{digits}f}" if np.isfinite(half) else f"{mean:+.{digits}f}"
+    if np.isinf(mean):
+        return "infinite"
+    return f"{mean:+.{digits}f} ± {half:.{digits}f}"
 
 
 def row(*cells: object) -> None:
     print("| " + " | ".join(str(c) for c in cells) + " |")
 
 
-def header(*cells: str, left: int = 1) -> None:
+def header(title: str, *cells: str, left: int = 1) -> None:
+    print(f"\n### {title}\n")
     row(*cells)
     row(*["---"] * left, *["---:"] * (len(cells) - left))
+
+
+def sets(frame: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
+    return frame.groupby("data", sort=False)
 
 
 # ---- tables ------------------------------------------------------------------------------------
 
 
-def table_pairs(
-    sets: list[Runs], value: Callable[[Runs, str, str], np.ndarray], scale: float, digits: int
-) -> None:
+def table_pairs(frame: pd.DataFrame, title: str, what: str, scale: float, digits: int) -> None:
     """The layout of the paper's Tables 2 and 3: a score, the same with a penalty, and the difference."""
-    header("data", "", "Brier", "PBS", "PBS − Brier", "log", "PLL", "PLL − log", left=2)
+    header(title, "data", "", "Brier", "PBS", "PBS − Brier", "log", "PLL", "PLL − log", left=2)
     for way in WAYS:
-        pooled: dict[str, list[float]] = {base: [] for base, _ in PAIRS}
-        for runs in sets:
+        for name, folds in sets(frame):
             cells: list[str] = []
-            for base, penalized in PAIRS:
-                a, b = value(runs, base, way), value(runs, penalized, way)
-                cells += [f"{np.nanmean(x) * scale:.{digits}f}" for x in (a, b)]
-                cells.append(span(over_folds(b - a, runs.ratio), digits, scale))
-                pooled[base].append(float(np.nanmean(b - a)))
-            row(runs.name, way, *cells)
-        means = [span(over_sets(pooled[base]), digits, scale) for base, _ in PAIRS]
-        row("**all sets**", way, "", "", means[0], "", "", means[1])
+            for pair in PAIRS:
+                a, b = (folds[f"{way}/{what}/{by}"] for by in pair)
+                cells += [f"{x.mean() * scale:.{digits}f}" for x in (a, b)]
+                cells.append(span(over_folds(b - a, folds["ratio"].iloc[0]), digits, scale))
+            row(name, way, *cells)
+        gains = [span(over_sets(gain(frame, f"{way}/{what}", *pair)), digits, scale) for pair in PAIRS]
+        row("**all sets**", way, "", "", gains[0], "", "", gains[1])
 
 
-def table_proper(sets: list[Runs], way: str) -> None:
-    """What else the penalty changes: differences in accuracy and in the proper scores, on test windows."""
-    metrics = ("accuracy", "brier", "log")
-    header("data", *(f"{p} − {b}: {m}" for b, p in (("Brier", "PBS"), ("log", "PLL")) for m in metrics))
-    pooled: dict[tuple[str, str], list[float]] = {(b, m): [] for b, _ in PAIRS for m in metrics}
-    for runs in sets:
-        cells = []
-        for base, penalized in PAIRS:
-            for m in metrics:
-                x = runs.tested(penalized, way, m) - runs.tested(base, way, m)
-                pooled[base, m].append(float(x.mean()))
-                scale = 100 if m == "accuracy" else 1
-                cells.append(span(over_folds(x, runs.ratio), 2 if scale > 1 else 4, scale))
-        row(runs.name, *cells)
-    row(
-        "**all sets**",
-        *(span(over_sets(x), *((2, 100) if m == "accuracy" else (4, 1))) for (_, m), x in pooled.items()),
-    )
+def gain(frame: pd.DataFrame, what: str, base: str, other: str) -> pd.Series:
+    return frame[f"{what}/{other}"] - frame[f"{what}/{base}"]
 
 
-def table_baselines(sets: list[Runs], way: str) -> None:
+def table_moved(frame: pd.DataFrame) -> None:
+    """How often a penalty changes which epoch is kept, and in which direction test F1 goes."""
+    cells = [f"{p}: {x}" for p in ("PBS", "PLL") for x in ("another epoch kept", "F1 better", "F1 worse")]
+    header("How often another model is kept, share of runs", "data", "", *cells, left=2)
+    for way in WAYS:
+        for name, folds in (*sets(frame), ("**all sets**", frame.groupby("data").mean())):
+            shares = [folds[f"{way}/{x}/{p}"].mean() for _, p in PAIRS for x in ("other", "better", "worse")]
+            row(name, way, *(f"{100 * x:.0f} %" for x in shares))
+
+
+def table_choices(frame: pd.DataFrame) -> None:
     """Selection by anything, the error rate alone among them, against selection by Brier."""
-    header("selected by", "F1", "F1 − Brier's", "accuracy − Brier's", "Brier − Brier's", "log − Brier's")
-    last = {
-        "the last epoch": lambda r: np.full(r.values["val_f1"].shape[:2], r.values["val_f1"].shape[2] - 1)
-    }
-    best = {"test F1 itself (cheating)": lambda r: r.values["test_f1"].argmax(axis=-1)}
-    rules = {shown: (lambda r, by=by: r.kept(by, way)) for by, shown in SHOWN.items()}
-    for shown, choose in (rules | last | best).items():
-        epochs = [choose(runs) for runs in sets]
-        cells = [
-            f"{100 * np.mean([runs.at(e, 'f1').mean() for runs, e in zip(sets, epochs, strict=True)]):.2f}"
-        ]
+    header("Selection by other things, differences from selection by Brier, all sets", "kept by",
+           "CP: F1", "CP: accuracy", "CP: Brier", "CP: log", "ES: F1")  # fmt: skip
+    names = {shown: ("CP/{}/" + by, "ES/{}/" + by) for by, shown in SHOWN.items() if by != "brier"}
+    names["the last epoch"] = ("last/{}",) * 2
+    names["the best test F1 (cheating)"] = ("oracle/{}",) * 2
+    for shown, (checkpoint, stopped) in names.items():
+        cells = []
         for metric, digits, scale in (("f1", 2, 100), ("accuracy", 2, 100), ("brier", 4, 1), ("log", 4, 1)):
-            means = [
-                float((runs.at(e, metric) - runs.tested("brier", way, metric)).mean())
-                for runs, e in zip(sets, epochs, strict=True)
-            ]
-            cells.append("" if shown == "Brier" else span(over_sets(means), digits, scale))
-        row(shown, *cells)
+            x = frame[checkpoint.format(metric)] - frame[f"CP/{metric}/brier"]
+            cells.append(span(over_sets(x), digits, scale))
+        x = frame[stopped.format("f1")] - frame["ES/f1/brier"]
+        row(shown, *cells, span(over_sets(x), 2, 100))
 
 
-def table_epochs(sets: list[Runs]) -> None:
-    """How often a penalty changes which epoch is kept, and what the change is worth."""
-    header(
-        "data",
-        "",
-        "rule",
-        "runs",
-        "another epoch kept",
-        "epochs apart",
-        "later",
-        "F1 better",
-        "worse",
-        "equal",
-        left=3,
-    )
-    for runs in sets:
+def table_patience(frame: pd.DataFrame) -> None:
+    """Early stopping with more and less patience."""
+    header("Early stopping with other patience, differences of test F1, all sets",
+           "patience", "PBS − Brier", "PLL − log", "error rate − Brier")  # fmt: skip
+    for patience in PATIENCES:
+        pairs = (*PAIRS, ("brier", "zero_one"))
+        row(patience, *(span(over_sets(gain(frame, f"patience {patience}/f1", *p)), 2, 100) for p in pairs))
+
+
+def table_columns(frame: pd.DataFrame, title: str, columns: dict[str, str]) -> None:
+    """Means over folds of some columns, data sets in rows."""
+    header(title, "data", *columns.values())
+    means = frame[list(columns)].groupby("data", sort=False).mean()
+    for name, values in means.iterrows():
+        row(name, *(f"{x:.3f}" for x in values))
+    row("**all sets**", *(f"{x:.3f}" for x in means.mean()))
+
+
+LINKS = {
+    "link/brier": "Brier",
+    "link/pbs": "PBS",
+    "link/zero_one": "error rate alone",
+    "link/shuffled": "Brier in random order + penalty",
+    "link/borrowed": "another fold's Brier + penalty",
+    "link/partial": "Brier or PBS, error rate given",
+}
+MOVES = {
+    f"moves/{part}/{by}": f"{shown}: {SHOWN[by]}"
+    for part, shown in (("changes", "changes"), ("late", "second half"))
+    for by in ("brier", "pbs", "zero_one")
+}
+
+
+def table_training(frame: pd.DataFrame) -> None:
+    """What depends on the loss that the networks were trained with: differences over all sets."""
+    header("Networks trained by either loss, all sets", "trained by", "", "Pearson: PBS − Brier",
+           "Pearson: PLL − log", "Spearman: PBS − Brier", "Spearman: PLL − log", "F1: PBS − Brier",
+           "F1: PLL − log", "F1: error rate − Brier", left=2)  # fmt: skip
+    for loss, runs in frame.groupby("trained by", sort=False):
         for way in WAYS:
-            for base, penalized in PAIRS:
-                a, b = runs.kept(base, way), runs.kept(penalized, way)
-                other = a != b
-                gain = (runs.at(b, "f1") - runs.at(a, "f1"))[other]
-                apart = f"{np.abs(b - a)[other].mean():.1f}" if other.any() else "-"
-                counts = [int(x.sum()) for x in ((b > a)[other], gain > 0, gain < 0, gain == 0)]
-                shown = f"{SHOWN[penalized]} for {SHOWN[base]}"
-                row(runs.name, way, shown, a.size, f"{100 * other.mean():.0f} %", apart, *counts)
-
-
-def table_patience(sets: list[Runs]) -> None:
-    """Early stopping with more and less patience, with the best and with the last weights kept: test F1."""
-    header("patience", "weights", "PBS − Brier", "PLL − log", "error rate − Brier", left=2)
-    for patience in (3, 5, 10, 20):
-        for place, weights in enumerate(("best", "last")):
-            cells = []
-            for base, other in (*PAIRS, ("brier", "zero_one")):
-                gains = []
-                for runs in sets:
-                    a, b = (runs.stopped(by, patience)[place] for by in (base, other))
-                    gains.append(float((runs.at(b, "f1") - runs.at(a, "f1")).mean()))
-                cells.append(span(over_sets(gains), 2, 100))
-            row(patience, weights, *cells)
-
-
-def table_error_rate(sets: list[Runs]) -> None:
-    """How much of the correlation with F1 is the error rate."""
-    header(
-        "data", "Brier", "PBS", "PBS of the code", "error rate alone", "shuffled Brier, penalized",
-        "another fold's Brier, penalized", "Brier or PBS, error rate given", "F1 on error rate: R²",
-    )  # fmt: skip
-    columns = []
-    for runs in sets:
-        v, c = runs.values, vx.pbs.constant(runs.n_classes)
-        f1, brier, wrong = v["val_f1"], v["val_brier"], v["val_zero_one"]
-        rng = np.random.default_rng(0)
-        shuffled = [pearson(rng.permuted(brier, axis=-1) + c * wrong, f1) for _ in range(PLACEBOS)]
-        found = [
-            pearson(brier, f1),
-            pearson(v["val_pbs"], f1),
-            pearson(v["val_code_pbs"], f1),
-            pearson(wrong, f1),
-            np.mean(shuffled, axis=0),
-            pearson(np.roll(brier, 1, axis=0) + c * wrong, f1),
-            partial(brier, f1, wrong),
-            pearson(wrong, f1) ** 2,
-        ]
-        columns.append([float(np.nanmean(x)) for x in found])
-        row(runs.name, *(f"{x:.3f}" for x in columns[-1]))
-    row("**all sets**", *(f"{x:.3f}" for x in np.mean(columns, axis=0)))
-
-
-def table_movement(sets: list[Runs]) -> None:
-    """The same from one epoch to the next, and over the second half: without the common rise."""
-    header("data", *(f"{x}: {y}" for y in ("changes", "second half") for x in ("Brier", "PBS", "error rate")),
-           "share of PBS's variance that is the penalty")  # fmt: skip
-    columns = []
-    for runs in sets:
-        v, c = runs.values, vx.pbs.constant(runs.n_classes)
-        names = ("val_brier", "val_pbs", "val_zero_one")
-        late = v["val_f1"].shape[-1] // 2
-        changes = [pearson(np.diff(v[n]), np.diff(v["val_f1"])) for n in names]
-        second = [pearson(v[n][..., late:], v["val_f1"][..., late:]) for n in names]
-        pbs, penalty = (x - x.mean(axis=-1, keepdims=True) for x in (v["val_pbs"], c * v["val_zero_one"]))
-        share = (pbs * penalty).sum(axis=-1) / (pbs**2).sum(axis=-1)
-        columns.append([float(np.nanmean(x)) for x in (*changes, *second, share)])
-        row(runs.name, *(f"{x:.3f}" for x in columns[-1]))
-    row("**all sets**", *(f"{x:.3f}" for x in np.mean(columns, axis=0)))
-
-
-def pearson(loss: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Minus the correlation along the last axis: 1 is full agreement of a loss with a score."""
-    x, y = (a - a.mean(axis=-1, keepdims=True) for a in (loss, score))
-    with np.errstate(invalid="ignore"):
-        return -(x * y).sum(axis=-1) / np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
-
-
-def partial(loss: np.ndarray, score: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """The same after both are freed of what a line in `given` explains."""
-    z = given - given.mean(axis=-1, keepdims=True)
-
-    def rest(x: np.ndarray) -> np.ndarray:
-        x = x - x.mean(axis=-1, keepdims=True)
-        return x - z * ((x * z).sum(axis=-1) / (z**2).sum(axis=-1))[..., None]
-
-    return pearson(rest(loss), rest(score))
+            asked = [(f"{way}/{kind}", *pair, 3, 1) for kind in ("pearson", "spearman") for pair in PAIRS]
+            asked += [(f"{way}/f1", *pair, 2, 100) for pair in (*PAIRS, ("brier", "zero_one"))]
+            cells = [span(over_sets(gain(runs, *names)), digits, scale) for *names, digits, scale in asked]
+            row(SHOWN[loss], way, *cells)
 
 
 def table_published(folder: Path) -> None:
     """The curves behind the paper's Figure 3: their penalty gives the error rate away."""
-    header("curve", "Brier", "PBS", "error rate alone", "Brier or PBS, error rate given",
-           "best epoch by Brier", "PBS", "error rate", "F1")  # fmt: skip
-    for name, k in PUBLISHED.items():
-        found = History.from_csv(folder / f"{name}.csv", directions={"esl": "min", "pesl": "min"})
-        brier, pbs, f1 = (found.values[column] for column in ("esl", "pesl", "f1"))
-        # Means over classes, so the penalty is (K - 1) / K^2, that of the paper's Algorithm 2.
-        wrong = (pbs - brier) * k / vx.pbs.constant(k)
+    header("The authors' curves", "curve", "Brier", "PBS", "error rate alone",
+           "Brier or PBS, error rate given", "best epoch by Brier", "PBS", "error rate", "F1")  # fmt: skip
+    for series in SETS.values():
+        found = pd.read_csv(folder / f"{series.file}.csv")
+        brier, pbs, f1 = (found[column].to_numpy() for column in ("esl", "pesl", "f1"))
+        wrong = (pbs - brier).round(6)  # times a constant; rounded, so that equal rates stay equal
         columns = {"brier": brier, "pbs": pbs, "zero_one": wrong, "f1": f1}
-        choice = History.from_columns(columns).select(rules=["brier", "pbs", "zero_one"], against="f1")
-        moves = [choice.correlation(rule, "f1").pearson for rule in choice.rules]
-        rest = float(partial(brier, f1, wrong))
-        best = [choice.best[metric].epoch for metric in columns]
-        row(name, *(f"{x:.3f}" for x in (*moves, rest)), *best)
+        links = [*(pearson(x, f1) for x in (brier, pbs, wrong)), partial(brier, f1, wrong)]
+        history = History.from_columns(columns)
+        row(series.file, *(f"{x:.3f}" for x in links), *(history.best(metric).epoch for metric in columns))
+
+
+def report(frame: pd.DataFrame) -> None:
+    """All tables: in full for networks trained by the log score, then what the other loss changes."""
+    first = frame.xs("log", level="trained by")
+    for name, folds in sets(first):
+        of = folds.iloc[0]
+        print(f"- {name}: {of['classes']:.0f} classes, {len(folds)} folds, {of['seeds']:.0f} seeds, "
+              f"{of['epochs']:.0f} epochs")  # fmt: skip
+    table_columns(first, "How much of the correlation with F1 is the error rate", LINKS)
+    table_columns(first, "The same without the common rise", MOVES)
+    table_pairs(first, "Correlation with F1 (their Table 2)", "pearson", 1, 3)
+    table_pairs(first, "Test F1 of the model kept, in percent (their Table 3)", "f1", 100, 2)
+    table_choices(first)
+    table_moved(first)
+    table_patience(first)
+    table_training(frame)
 
 
 # ---- figures -----------------------------------------------------------------------------------
 
 
-def sweep(runs: Runs, weights: np.ndarray, metric: str) -> np.ndarray:
-    """A test metric at the epoch kept by (1 - w) Brier/penalty + w error rate, less Brier's, for each w."""
-    constant = vx.pbs.constant(runs.n_classes)
-    brier, wrong = runs.values["val_brier"] / constant, runs.values["val_zero_one"]
-    found = [runs.at(((1 - w) * brier + w * wrong).argmin(axis=-1), metric).mean() for w in weights]
-    return np.array(found) - found[0]
-
-
-def draw_sweep(sets: list[Runs], path: Path) -> None:
+def draw_sweep(frame: pd.DataFrame, path: Path) -> None:
     """From Brier to the error rate alone: what each weight of the penalty is worth on test windows."""
     import matplotlib.pyplot as plt
 
-    weights = np.linspace(0, 1, 41)
     panels = (("f1", 100, "F1, points"), ("brier", 1, "Brier"), ("log", 1, "log score"))
     figure, axes = plt.subplots(1, 3, figsize=(11.5, 4.2), layout="constrained")
     for ax, (metric, scale, title) in zip(axes, panels, strict=True):
-        lines = [scale * sweep(runs, weights, metric) for runs in sets]
-        for i, (runs, line) in enumerate(zip(sets, lines, strict=True)):
-            style = STYLES[i // len(COLOURS[:6])]
-            ax.plot(weights, line, color=COLOURS[i % 6], linestyle=style, linewidth=1, label=runs.name)
-        ax.plot(weights, np.mean(lines, axis=0), color="black", linewidth=2.2, label="mean")
+        means = frame[[f"sweep/{metric}/{w}" for w in WEIGHTS]].groupby("data", sort=False).mean()
+        lines = scale * (means.to_numpy() - means.to_numpy()[:, :1])
+        for i, (name, line) in enumerate(zip(means.index, lines, strict=True)):
+            style = "--" if i == 6 else "-"
+            ax.plot(WEIGHTS, line, color=COLOURS[i % 6], linestyle=style, linewidth=1.2, label=name)
+        ax.plot(WEIGHTS, lines.mean(axis=0), color="black", linewidth=2.4, label="mean of all")
         ax.axhline(0, color="#888888", linewidth=0.7)
         ax.axvline(0.5, color="#888888", linewidth=0.7, linestyle=":")
         better = "higher" if metric == "f1" else "lower"
         ax.set_title(f"test {title} ({better} is better)", loc="left", fontsize=10)
-        ax.set_xticks([0, 0.5, 1], ["Brier", "PBS", "error rate"])
+        ax.set_xticks([0, 0.5, 1], ["Brier", "PBS", "error\nrate"])
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("difference from selection by Brier")
+    axes[0].set_xlabel("kept by")
     axes[0].legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -405,8 +245,8 @@ def draw_history(runs: Runs, path: Path) -> None:
     """The first run of a data set in the manner of the paper's Figure 3."""
     import matplotlib.pyplot as plt
 
-    selection = runs.histories[0][0].select(rules=["val_brier", "val_pbs", "val_zero_one"], against="val_f1")
-    figure = selection.plot()
+    figure = runs.histories[0][0].select(rules=["brier", "pbs", "zero_one"], against="f1").plot()
+    figure.align_ylabels()
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -414,75 +254,53 @@ def draw_history(runs: Runs, path: Path) -> None:
 # ---- all of it ---------------------------------------------------------------------------------
 
 
-def report(sets: list[Runs], loss: str) -> None:
-    print(f"\n## Trained by the {'log score' if loss == 'log' else 'Brier score'}\n")
-    for runs in sets:
-        folds, seeds, epochs = runs.values["val_f1"].shape
-        print(f"- {runs.name}: {runs.n_classes} classes, {folds} folds, {seeds} seeds, {epochs} epochs")
-    tables: dict[str, Callable[[], None]] = {
-        "Correlation with F1 over epochs, validation (their Table 2)": lambda: table_pairs(
-            sets, Runs.correlation, 1, 3
-        ),
-        "The same by ranks (Spearman)": lambda: table_pairs(
-            sets, lambda runs, by, way: runs.correlation(by, way, "spearman"), 1, 3
-        ),
-        "Test F1 of the model kept, in percent (their Table 3)": lambda: table_pairs(
-            sets, lambda runs, by, way: runs.tested(by, way, "f1"), 100, 2
-        ),
-        "Accuracy and proper scores of the model kept, checkpointing": lambda: table_proper(sets, "CP"),
-        "How often another model is kept": lambda: table_epochs(sets),
-        "Selection by other things, checkpointing": lambda: table_baselines(sets, "CP"),
-        "Selection by other things, early stopping": lambda: table_baselines(sets, "ES"),
-        "Early stopping with other patience, differences of test F1": lambda: table_patience(sets),
-        "How much of the correlation is the error rate": lambda: table_error_rate(sets),
-        "Without the common rise": lambda: table_movement(sets),
-    }
-    for title, table in tables.items():
-        print(f"\n### {title}\n")
-        table()
-
-
-def load(path: Path, problems: dict[str, Problem]) -> dict[str, list[Runs]]:
-    """What selection_training.py wrote, by the loss trained with."""
-    found: dict[str, dict[str, dict[str, np.ndarray]]] = {}
+def trained_before(path: Path, folder: Path) -> dict[tuple[str, str], Runs]:
+    """What selection_training.py wrote, by the loss trained with and the data set."""
+    found: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     with np.load(path) as archive:
         for key in archive.files:
             name, loss, metric = key.split("/")
-            if name in problems:
-                found.setdefault(loss, {}).setdefault(name, {})[metric] = archive[key]
-    return {loss: [Runs.of(n, problems[n], t) for n, t in of.items()] for loss, of in found.items()}
+            found.setdefault((loss, name), {})[metric] = archive[key]
+    problems = {name: SETS[name].read(folder) for name in dict.fromkeys(name for _, name in found)}
+    return {key: Runs.of(problems[key[1]], metrics) for key, metrics in found.items()}
+
+
+def trained_now(names: Iterable[str], folder: Path, seeds: int, epochs: int) -> dict[tuple[str, str], Runs]:
+    problems = {name: SETS[name].read(folder) for name in names}
+    options = {"loss": "log", "seeds": seeds, "epochs": epochs, "seed": 0, "device": "cpu"}
+    return {("log", name): Runs.of(p, train(p, **options)) for name, p in problems.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, nargs="?", default=HERE.parents[1] / "shared" / "data")
+    parser.add_argument("data", type=Path, nargs="?", help="folder with the data sets")
     parser.add_argument("--prepare", type=Path, help="write the windows of all sets here, and stop")
     parser.add_argument("--trajectories", type=Path, help="read what selection_training.py wrote")
-    parser.add_argument(
-        "--histories", type=Path, help="the authors' published curves: a table of them, and stop"
-    )
-    parser.add_argument("--sets", nargs="*", help="names of data sets")
+    parser.add_argument("--histories", type=Path, help="the authors' curves: a table of them, and stop")
+    parser.add_argument("--sets", nargs="*", default=SMALL, help="names of the data sets to train on")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=30)
     args = parser.parse_args()
     if args.histories:
         table_published(args.histories)
         return
-    names = args.sets or (tuple(SETS) if args.prepare or args.trajectories else SMALL)
-    problems = {name: SETS[name].read(args.data / "spatio-temporal") for name in names}
+    if args.data is None:
+        report(read(RESULTS))
+        return
+    folder = args.data / "spatio-temporal"
     if args.prepare:
-        save_problems(args.prepare, problems)
+        save_problems(args.prepare, {name: series.read(folder) for name, series in SETS.items()})
         return
     if args.trajectories:
-        trained = load(args.trajectories, problems)
+        runs = trained_before(args.trajectories, folder)
     else:
-        options = {"loss": "log", "seeds": args.seeds, "epochs": args.epochs, "seed": 0, "device": "cpu"}
-        trained = {"log": [Runs.of(n, p, train(p, **options)) for n, p in problems.items()]}
-    for loss, sets in trained.items():
-        report(sets, loss)
-    (HERE / "figures").mkdir(exist_ok=True)
-    draw_sweep(trained["log"], HERE / "figures" / "selection-penalty.png")
-    draw_history(trained["log"][-1], HERE / "figures" / "selection-history.png")
+        runs = trained_now(args.sets, folder, args.seeds, args.epochs)
+    frame = pd.concat({key: summarize(r) for key, r in runs.items()}, names=["trained by", "data"])
+    if args.trajectories:
+        write(frame, RESULTS)
+        draw_sweep(frame.xs("log", level="trained by"), HERE / "figures" / "selection-penalty.png")
+        draw_history(runs["log", "Air"], HERE / "figures" / "selection-history.png")
+    report(frame)
 
 
 if __name__ == "__main__":
