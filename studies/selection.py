@@ -235,7 +235,7 @@ def draw_sweep(frame: pd.DataFrame, path: Path) -> None:
         ax.set_xticks([0, 0.5, 1], ["Brier", "PBS", "error\nrate"])
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("difference from selection by Brier")
-    axes[0].set_xlabel("kept by")
+    figure.supxlabel("kept by", fontsize=10)
     axes[0].legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=110)
     plt.close(figure)
