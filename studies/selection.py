@@ -279,7 +279,7 @@ def main() -> None:
     parser.add_argument("--histories", type=Path, help="the authors' curves: a table of them, and stop")
     parser.add_argument("--sets", nargs="*", default=SMALL, help="names of the data sets to train on")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=25)
     args = parser.parse_args()
     if args.histories:
         table_published(args.histories)
