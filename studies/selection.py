@@ -1,7 +1,7 @@
 """Do penalized scores keep better checkpoints than the scores they are made of? Sets of series, 1-D networks.
 
     python studies/selection.py                      the tables of studies/selection.md from results/
-    python studies/selection.py FOLDER               trains a small version on the CPU: three sets, one seed
+    python studies/selection.py FOLDER               trains a small version on the CPU: minutes
     python studies/selection.py FOLDER --prepare windows.npz                           then, with a GPU,
     python studies/selection_training.py windows.npz trajectories.npz --device cuda    and
     python studies/selection.py FOLDER --trajectories trajectories.npz                 for all seven sets
@@ -22,7 +22,19 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 from selection_data import SETS, SMALL
-from selection_runs import PAIRS, PATIENCES, WAYS, WEIGHTS, Runs, partial, pearson, read, summarize, write
+from selection_runs import (
+    EARLY,
+    PAIRS,
+    PATIENCES,
+    WAYS,
+    WEIGHTS,
+    Runs,
+    partial,
+    pearson,
+    read,
+    summarize,
+    write,
+)
 from selection_training import save_problems, train
 
 from verax.figures import COLOURS
@@ -161,6 +173,12 @@ LINKS = {
     "link/borrowed": "another fold's Brier + penalty",
     "link/partial": "Brier or PBS, error rate given",
 }
+EARLY_LINKS = {
+    "moves/early/brier": "Brier",
+    "moves/early/pbs": "PBS",
+    "moves/early/zero_one": "error rate alone",
+    "moves/early/partial": "Brier or PBS, error rate given",
+}
 MOVES = {
     f"moves/{part}/{by}": f"{shown}: {SHOWN[by]}"
     for part, shown in (("changes", "changes"), ("late", "second half"))
@@ -203,6 +221,7 @@ def report(frame: pd.DataFrame) -> None:
         print(f"- {name}: {of['classes']:.0f} classes, {len(folds)} folds, {of['seeds']:.0f} seeds, "
               f"{of['epochs']:.0f} epochs")  # fmt: skip
     table_columns(first, "How much of the correlation with F1 is the error rate", LINKS)
+    table_columns(first, f"The same over the first {EARLY} epochs", EARLY_LINKS)
     table_columns(first, "The same without the common rise", MOVES)
     table_pairs(first, "Correlation with F1 (their Table 2)", "pearson", 1, 3)
     table_pairs(first, "Test F1 of the model kept, in percent (their Table 3)", "f1", 100, 2)
@@ -279,7 +298,7 @@ def main() -> None:
     parser.add_argument("--histories", type=Path, help="the authors' curves: a table of them, and stop")
     parser.add_argument("--sets", nargs="*", default=SMALL, help="names of the data sets to train on")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--epochs", type=int, default=15)
     args = parser.parse_args()
     if args.histories:
         table_published(args.histories)

@@ -34,6 +34,7 @@ HIGHER = ("f1", "accuracy")
 REPORTED = ("f1", "accuracy", "brier", "log")
 WEIGHTS = np.round(np.linspace(0, 1, 21), 2)
 PLACEBOS = 20
+EARLY = 15  # epochs
 DIGITS = 6
 
 
@@ -202,11 +203,13 @@ def linked(runs: Runs) -> dict[str, np.ndarray]:
 
 
 def moving(runs: Runs) -> dict[str, np.ndarray]:
-    """The correlation of changes from one epoch to the next, and that of the second half of the epochs."""
+    """The correlation of changes from one epoch to the next, and that of early and of late epochs."""
     v, late = runs.values, runs.shape[2] // 2
-    found = {}
+    first = {by: v[by][..., :EARLY] for by in ("brier", "pbs", "zero_one", "f1")}
+    found = {"moves/early/partial": partial(first["brier"], first["f1"], first["zero_one"])}
     for by in ("brier", "pbs", "zero_one"):
         found[f"moves/changes/{by}"] = pearson(np.diff(v[by]), np.diff(v["f1"]))
+        found[f"moves/early/{by}"] = pearson(first[by], first["f1"])
         found[f"moves/late/{by}"] = pearson(v[by][..., late:], v["f1"][..., late:])
     return found
 
