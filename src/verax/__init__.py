@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from verax.decisions import decide, expected_cost, kappa
     from verax.decomposition import Components, Decomposition, decompose
     from verax.diagrams import Reliability, ReliabilityCurve, reliability
+    from verax.gradients import expected_hessian, gradient
     from verax.inspection import worst
     from verax.labelsets import instance_f1
     from verax.listcard import ListCard
@@ -103,6 +104,8 @@ __all__ = [
     "ece",
     "evaluate",
     "expected_cost",
+    "expected_hessian",
+    "gradient",
     "instance_f1",
     "kappa",
     "log_score",
@@ -151,6 +154,8 @@ _LAZY = {
     "ece": "verax.binning",
     "evaluate": "verax.scorecard",
     "expected_cost": "verax.decisions",
+    "expected_hessian": "verax.gradients",
+    "gradient": "verax.gradients",
     "instance_f1": "verax.labelsets",
     "kappa": "verax.decisions",
     "reliability": "verax.diagrams",
