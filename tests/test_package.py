@@ -64,7 +64,7 @@ pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown
 selection.blocks selection.windows selection.directions selection.logs selection.traces
 selection.choice selection.histories selection.stopping selection
-adapters.sklearn adapters.mlflow adapters.training adapters.keras
+adapters.sklearn adapters.mlflow adapters.boosting adapters.training adapters.keras
 adapters.torch.rows adapters.torch.losses adapters.torch.metrics adapters.torch adapters
 files.predictions files.finding files.labels files.extract files.tables files.archives files.sources
 files.joining files.scoring files

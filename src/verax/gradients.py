@@ -60,8 +60,7 @@ def gradient(rule: Rule, y: object, logits: object, *, classes: Sequence[Hashabl
     >>> vx.gradient(vx.rps, [0], [[0.0, 0.0, 0.0]]).round(4).tolist()
     [[-0.1852, 0.037, 0.1481]]
     """
-    g, _ = _run(rule, _Logits.of(rule, y, logits, classes), hessian=False)
-    return g
+    return _run(rule, _Logits.of(rule, y, logits, classes), None)[0]
 
 
 def expected_hessian(rule: Rule, logits: object) -> Floats:
@@ -92,13 +91,20 @@ def expected_hessian(rule: Rule, logits: object) -> Floats:
 
 
 def derivatives(
-    rule: Rule, y: object, logits: object, *, classes: Sequence[Hashable] | None = None
+    rule: Rule,
+    y: object,
+    logits: object,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    floor: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """`gradient` and `expected_hessian` together, at little more than the price of one."""
+    """`gradient` and `expected_hessian` together, at little more than the price of one.
+
+    `floor` lifts the second derivative to that multiple of the log score's, p_k (1 - p_k), at least.
+    """
     rows = _Logits.of(rule, y, logits, classes)
     check_trainable(rule, rows.n_classes)
-    g, h = _run(rule, rows, hessian=True)
-    return g, h
+    return _run(rule, rows, floor)
 
 
 def check_trainable(rule: Rule, n_classes: int) -> None:
@@ -167,17 +173,18 @@ def _check_finite(z: np.ndarray[Any, Any]) -> None:
 # ---- the chain rule --------------------------------------------------------------------------
 
 
-def _run(rule: Rule, rows: _Logits, *, hessian: bool) -> tuple[Floats, Floats]:
+def _run(rule: Rule, rows: _Logits, floor: float | None) -> tuple[Floats, Floats]:
+    """Gradients and expected Hessians of all rows; with no floor, no Hessians."""
     g = np.empty(rows.z.shape)
-    h = np.empty(rows.z.shape if hessian else 0)
+    h = np.empty(0 if floor is None else rows.z.shape)
     keep = 1 if rows.z.ndim == 1 else slice(None)
 
     def work(part: slice) -> None:
         block = rows.block(part)
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
             g[part] = _gradient(rule, block)[keep].T
-            if hessian:
-                h[part] = _expected_hessian(rule, block)[keep].T
+            if floor is not None:
+                h[part] = _expected_hessian(rule, block, floor)[keep].T
 
     parts = rows.parts()
     if len(parts) == 1:
@@ -194,11 +201,12 @@ def _gradient(rule: Rule, block: Block) -> Array:
     return _total(block, ((d, DIRECTIONS[name].slopes(block)) for name, d in partials.items()))
 
 
-def _expected_hessian(rule: Rule, block: Block) -> Array:
+def _expected_hessian(rule: Rule, block: Block, floor: float) -> Array:
     partials = _partials(rule, block, Block.any_outcome)
     own = _total(block, ((d, DIRECTIONS[name].own(block)) for name, d in partials.items()))
     # Never negative in exact arithmetic.
-    return np.maximum(-block.p * own, 0.0)
+    lowest = floor * block.complement if floor > 0 else 0.0
+    return block.p * np.maximum(-own, lowest)
 
 
 def _total(block: Block, terms: Iterable[tuple[Any, Array]]) -> Array:
