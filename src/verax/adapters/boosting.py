@@ -346,7 +346,7 @@ def catboost_objective(
     """A strictly proper rule as `loss_function` of CatBoostClassifier.
 
     Say `class_names=[0, ..., K-1]` as well, or CatBoost takes the problem for binary. With more than two
-    classes it asks row by row, some ten thousand rows a second: for small data only. The parameters
+    classes it asks row by row, a few thousand rows a second: for small data only. The parameters
     are those of `xgboost_objective`.
     """
     objective = _objective(rule, "xgboost", scale, floor)
