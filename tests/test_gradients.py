@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -221,6 +221,16 @@ def test_outcomes_come_in_every_form():
     np.testing.assert_allclose(vx.gradient(vx.rps, y, z.astype(np.float32)), g, atol=1e-6)
 
 
+def test_columns_of_a_frame_follow_the_classes():
+    import pandas as pd
+
+    y, z = rows(20, 3)
+    frame = pd.DataFrame(z, columns=["low", "middle", "high"])[["high", "low", "middle"]]
+    labels = np.array(["low", "middle", "high"])[y]
+    shuffled = vx.gradient(vx.rps, labels, frame, classes=["low", "middle", "high"])
+    np.testing.assert_array_equal(shuffled, vx.gradient(vx.rps, y, z))
+
+
 @pytest.mark.parametrize(
     ("y", "logits", "message"),
     [
@@ -244,6 +254,16 @@ def test_what_is_no_logit_or_no_outcome_is_named(y, logits, message):
 def test_rules_that_are_not_proper_train_nothing(rule):
     with pytest.raises(vx.RuleError, match="is not proper for 3 classes"):
         vx.expected_hessian(rule, [[0.0, 0.0, 0.0]])
+
+
+def test_rules_of_unknown_propriety_train_nothing():
+    @dataclass(frozen=True, repr=False)
+    class Unknown(Brier):
+        name = "unknown"
+        properties = replace(vx.brier.properties, proper=vx.Holds.UNKNOWN)
+
+    with pytest.raises(vx.RuleError, match="is not known to be proper for 2 classes"):
+        vx.expected_hessian(Unknown(), [[0.0, 0.0]])
 
 
 def test_a_rule_that_is_proper_for_two_classes_trains_two():

@@ -139,7 +139,7 @@ class _Logits:
         except InputError as error:
             argument = "logits" if error.argument == "p" else error.argument
             raise InputError(str(error).replace("`p`", "`logits`"), argument=argument) from None
-        z = np.asarray(to_host(to_array(logits, "logits")[0]))
+        z = to_host(forecasts.given)
         _check_finite(z)
         positions = to_host(forecasts.outcomes.positions(0, len(z)))
         if positions.min() < 0 or positions.max() >= forecasts.n_classes:
