@@ -104,7 +104,8 @@ class Block:
 
 def _before(x: Array) -> Array:
     """Row k: the sum of the rows of `x` before it. One row more than `x` has."""
-    out = np.zeros((len(x) + 1, x.shape[1]))
+    out = np.empty((len(x) + 1, x.shape[1]))
+    out[0] = 0
     # Rows are long and few: this runs along memory, which cumsum over the first axis does not.
     for k, row in enumerate(x):
         np.add(out[k], row, out=out[k + 1])
