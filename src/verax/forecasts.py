@@ -121,11 +121,6 @@ class Forecasts:
         """How many numbers a row has."""
         return self.n_classes
 
-    @property
-    def given(self) -> Array:
-        """The numbers of `p` as they came, columns in the order of the classes."""
-        return self._p
-
     def _check_lengths(self) -> None:
         n, n_outcomes = self.n_rows, self.outcomes.n_rows
         if n == n_outcomes:
