@@ -33,6 +33,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/comparison.py
 	$(BIN)/python benchmarks/toplists.py
 	$(BIN)/python benchmarks/decomposition.py
+	$(BIN)/python benchmarks/boosting.py
 	$(BIN)/python benchmarks/files.py
 
 clean: ## remove the environment and all caches
