@@ -103,7 +103,7 @@ GOLDEN = """
  "subgroups": {},
  "require": [{"require": "brier.high<2.5", "score": "brier", "of": "high", "value": 2.0, "sign": "<",
               "bound": 2.5, "met": true}],
- "met": true}
+ "met": true, "html": null}
 """
 
 

@@ -265,8 +265,8 @@ CASES = {
         {"classes": ["0", "1", "2"]},
         "classes",
         (),
-        "`y` holds integers and `classes` the texts 0, 1, 2, ...: labels or positions? "
-        "Pass classes=[0, 1, 2, ...] as numbers if `y` holds labels.",
+        "`y` holds numbers and `classes` are '0', '1', '2', which are texts: labels or positions? "
+        "Pass labels as texts, too, or classes=[...] as numbers; for positions, no names.",
     ),
     "none among integers": (
         [0, 1, None, 0],

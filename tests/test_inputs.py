@@ -106,6 +106,19 @@ def test_integer_outcomes_are_positions_unless_the_classes_are_numbers():
     assert vx.brier(mixed[Y], P, classes=list(mixed)) == EXPECTED
 
 
+def test_numbers_among_names_are_labels_or_refused():
+    y, p = [1, 2, 1], [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
+    assert vx.brier(y, p, classes=[1, "tie", 2]) == vx.brier([0, 2, 0], p)
+    assert vx.brier([1, "tie", 2], p, classes=[1, "tie", 2]) == vx.brier([0, 1, 2], p)
+    assert vx.brier(["1", "2", "1"], p, classes=["1", "X", "2"]) == vx.brier([0, 2, 0], p)
+    for classes in (["1", "X", "2"], ["1", "2", "3"]):
+        with pytest.raises(vx.InputError, match="labels or positions"):
+            vx.brier(y, p, classes=classes)
+        with pytest.raises(vx.InputError, match="labels or positions"):
+            vx.brier(y, pd.DataFrame(p, columns=classes))
+    assert vx.brier(y, pd.DataFrame(p, columns=["0", "1", "2"])) == vx.brier(y, p)
+
+
 def test_a_single_column_is_the_probability_of_class_1():
     y, p = forecasts(30, 2)
     assert vx.brier(y, p[:, 1]) == pytest.approx(vx.brier(y, p), rel=1e-12)

@@ -25,8 +25,9 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
             f"not a {type(classes).__name__}.",
             argument="classes",
         )
-    values, _ = to_array(classes, "classes")
-    names = tuple(to_host(values).tolist())
+    # Not as an array, which would turn 1, 'tie' and 2 into texts.
+    listed = classes if isinstance(classes, (list, tuple)) else to_host(to_array(classes, "classes")[0])
+    names = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
     if len(names) != n_classes:
         raise InputError(
             f"`classes` must name the {n_classes} columns of `p` in order; it names {len(names)}.",
@@ -81,11 +82,9 @@ class Outcomes:
         textual = kind == "text" or kind == "object"
         if classes is None and self.raw.ndim == 1:
             classes = self._names_for_text(columns, ordered) if textual else _numbered(columns, ordered)
-        elif classes is not None and kind == "integer" and all(str(c).isdecimal() for c in classes):
+        elif classes is not None and kind == "integer" and self.raw.ndim == 1:
             _refuse_digits_as_text(classes)
         lookup = classes is not None and (textual or any(_is_number(c) for c in classes))
-        if kind == "integer" and classes == tuple(range(n_classes)):
-            lookup = False  # labels and positions are the same
         self.classes = classes
         self._table = _LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
         self._exact = kind == "integer" or kind == "bool"
@@ -184,7 +183,11 @@ def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _numbered(columns: tuple[Any, ...] | None, ordered: bool) -> tuple[int, ...] | None:
     """The names of columns that are whole numbers other than 0, 1, ..., which outcomes then refer to."""
-    if columns is None or not all(isinstance(c, (int, np.integer)) for c in columns):
+    if columns is None:
+        return None
+    if tuple(map(str, columns)) != tuple(map(str, range(len(columns)))):
+        _refuse_digits_as_text(columns, "the columns of `p` are called")
+    if not all(isinstance(c, (int, np.integer)) for c in columns):
         return None
     names = tuple(int(c) for c in columns)
     if names == tuple(range(len(names))):
@@ -220,12 +223,14 @@ def _align_one_hot(y: Array, own: tuple[Any, ...] | None, names: Sequence[Any] |
     return y[:, [given.index(name) for name in wanted]]
 
 
-def _refuse_digits_as_text(classes: tuple[Hashable, ...]) -> None:
-    if all(isinstance(c, str) for c in classes):
-        numbers = ", ".join(str(c) for c in classes[:4])
+def _refuse_digits_as_text(classes: tuple[Hashable, ...], who: str = "`classes` are") -> None:
+    """Whole numbers may be positions or, among classes called '1', 'X' and '2', names."""
+    texts = [c for c in classes if isinstance(c, str)]
+    if any(text.strip().removeprefix("-").isdecimal() for text in texts):
+        names = ", ".join(repr(c) for c in classes[:4]) + (", ..." if len(classes) > 4 else "")
         raise InputError(
-            f"`y` holds integers and `classes` the texts {numbers}, ...: labels or positions? "
-            f"Pass classes=[{numbers}, ...] as numbers if `y` holds labels.",
+            f"`y` holds numbers and {who} {names}, which are texts: labels or positions? "
+            "Pass labels as texts, too, or classes=[...] as numbers; for positions, no names.",
             argument="classes",
         )
 
@@ -250,6 +255,8 @@ class _LookUp:
         self._first: Any = classes[0] if names.dtype.kind in "iu" and _counts_up(names) else None
 
     def __call__(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self._first == 0 and y.dtype.kind == "i":
+            return y
         if self._first is not None and y.dtype.kind == "i":
             known = (y >= self._first) & (y < self._first + len(self.classes))
             return np.where(known, y - self._first, UNKNOWN)
