@@ -590,3 +590,8 @@ vx.selection.History.from_columns({"pbs": [0.1]}).best("pbs")
 print(sorted({"sklearn", "torch", "keras", "pandas", "matplotlib"} & set(sys.modules)))
 """
     assert run(code) == "[]\n"
+
+
+def test_a_metric_that_is_no_rule_needs_a_direction():
+    with pytest.raises(vx.ParseError, match="leave it out and say mode='min' or mode='max'"):
+        EarlyStopping("val_loss")

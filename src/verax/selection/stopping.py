@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from verax.complaints import check_count, show
-from verax.errors import InputError, VeraxError
+from verax.errors import InputError, ParseError, VeraxError
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.selection.directions import Direction
@@ -60,7 +60,7 @@ class EarlyStopping:
         warmup: int = 0,
         restore: bool = False,
     ) -> None:
-        self.rule = None if rule is None else parse(rule)
+        self.rule = None if rule is None else _rule(rule)
         self.mode = _direction(self.rule, mode)
         check_count("patience", patience)
         check_count("warmup", warmup, least=0)
@@ -179,6 +179,15 @@ class EarlyStopping:
         what = f"mode={self.mode!r}" if self.rule is None else f"{name_of(self.rule)!r}"
         best = "nothing yet" if self.best is None else f"{self.best:.6g} in epoch {self.best_epoch}"
         return f"EarlyStopping({what}, patience={self.patience}): best {best}, waited {self.waited}"
+
+
+def _rule(rule: Rule | str) -> Rule:
+    try:
+        return parse(rule)
+    except ParseError as error:
+        raise ParseError(
+            f"{error} For a metric that is no rule, leave it out and say mode='min' or mode='max'."
+        ) from None
 
 
 def _direction(rule: Rule | None, mode: Direction | None) -> Direction:
