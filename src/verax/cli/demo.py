@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,6 +90,7 @@ def _write_report(problem: Problem, out: Path) -> tuple[Path, str]:
 def _next_steps(results: list[dict[str, Any]]) -> str:
     ordered, nominal = results
     first, second = nominal["predictions"]
+    verax = "verax" if shutil.which("verax") else sys.argv[0]
     stages = "--ordered --classes low,moderate,high,severe"
     return "\n".join(
         [
@@ -95,8 +98,8 @@ def _next_steps(results: list[dict[str, Any]]) -> str:
             *(f"  {result['report']}  (open it in a browser)" for result in results),
             *(f"  {path}" for result in results for path in result["predictions"]),
             "Try next:",
-            f"  verax evaluate {ordered['predictions'][0]} --target outcome {stages} --require 'rps<0.2'",
-            f"  verax compare {first} {second} --target outcome --id image",
-            f"  verax worst {first} --target outcome --id image",
+            f"  {verax} evaluate {ordered['predictions'][0]} --target outcome {stages} --require 'rps<0.2'",
+            f"  {verax} compare {first} {second} --target outcome --id image",
+            f"  {verax} worst {first} --target outcome --id image",
         ]
     )
