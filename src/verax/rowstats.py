@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, singledispatch
+from functools import cache, partial, singledispatch
 from itertools import accumulate
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
@@ -291,21 +291,29 @@ class _DenseReduction(Reduction):
         super().__init__(forecasts.n_classes, block, needs)
         module = kernels()
         assert module is not None
-        self._kernel = module.row_stats(
-            forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
+        self._row_stats = partial(
+            module.row_stats,
+            forecasts.n_classes,
+            ordinal=bool(needs & _CDF),
+            ranked_log="cdf_log" in needs,
         )
         self._tolerance = forecasts.tolerance
-        # Columns one after the other, as files have them, cost a short row nothing.
         self._short = forecasts.n_classes <= module.SHORT_ROWS
+        self._scratch = np.empty(module.scratch(forecasts.n_classes))
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
         p, y = batch.p, np.ascontiguousarray(batch.y)
-        if not self._short or p.strides[0] != p.itemsize:
-            p = np.ascontiguousarray(p)
+        # Columns one after the other, as files have them, are what the kernel for short rows wants.
+        columnar = self._short and p.strides[0] == p.itemsize
+        p = p if columnar else np.ascontiguousarray(p)
         # One type for the compiler, whether or not the caller's arrays are writeable.
         p.flags.writeable = y.flags.writeable = False
-        n_bad = self._kernel(p, y, self._tolerance, self._buffer, self._decision)
+        values = tuple(p.T) if columnar else p
+        kernel = self._row_stats(columnar=columnar)
+        n_bad = kernel(values, y, self._tolerance, self._buffer, self._decision, self._scratch)
         stats = self._views(len(y))
+        if "hit_lowest" in self._needs:
+            np.equal(stats.decision, y, out=stats.hit_lowest, casting="unsafe")
         if batch.logits is not None and n_bad == 0 and stats.p_true.min() < _TINY:
             return compute(batch, self._needs), 0
         return stats, n_bad
