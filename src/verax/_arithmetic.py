@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core.cgutils import get_or_insert_function
+from numba.core import cgutils
 from numba.core.types import float64, int64
 from numba.extending import intrinsic
 
@@ -16,32 +16,32 @@ from numba.extending import intrinsic
 OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
-@intrinsic
-def _bits(context: Any, x: Any) -> Any:
-    """The 64 bits of a double as an integer."""
-    return int64(float64), lambda _, builder, __, values: builder.bitcast(values[0], ir.IntType(64))
+def _reading(given: Any, wanted: Any, kind: Any) -> Any:
+    """The same 64 bits, read as another type."""
 
+    @intrinsic
+    def read(_context: Any, _x: Any) -> Any:
+        return wanted(given), lambda _, builder, __, values: builder.bitcast(values[0], kind)
 
-@intrinsic
-def _from_bits(context: Any, x: Any) -> Any:
-    """The double of these 64 bits."""
-    return float64(int64), lambda _, builder, __, values: builder.bitcast(values[0], ir.DoubleType())
+    return read
 
 
 def _of_two(name: str) -> Any:
     """An operation of LLVM on two doubles: of a number and a missing value it gives the number."""
 
     @intrinsic
-    def operation(context: Any, a: Any, b: Any) -> Any:
+    def operation(_context: Any, _a: Any, _b: Any) -> Any:
         def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
             kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()] * 2)
-            return builder.call(get_or_insert_function(builder.module, kind, name), values)
+            return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
 
         return float64(float64, float64), generate
 
     return operation
 
 
+_bits = _reading(float64, int64, ir.IntType(64))
+_from_bits = _reading(int64, float64, ir.DoubleType())
 smaller, larger = _of_two("llvm.minnum.f64"), _of_two("llvm.maxnum.f64")
 
 
@@ -69,7 +69,7 @@ _INFINITY = int(np.float64(np.inf).view(np.int64))
 def is_odd(x: float) -> bool:
     """Whether `log` does not know x: zero, negative, infinite, missing, or below the normal numbers."""
     bits = _bits(x)
-    return (bits < _SMALLEST_NORMAL) | (bits >= _INFINITY)
+    return bool((bits < _SMALLEST_NORMAL) | (bits >= _INFINITY))
 
 
 @numba.njit(**OPTIONS)
@@ -83,4 +83,4 @@ def log(x: float) -> float:
     r = _from_bits(bits - (exponent << 52)) * _RECIPROCALS[at] - 1
     r2 = r * r
     tail = (-1 / 2 + r * (1 / 3)) + r2 * ((-1 / 4 + r * (1 / 5)) + r2 * (-1 / 6))
-    return (exponent * _LOG_2 + _LOGS[at]) + (r + r2 * tail)
+    return (exponent * _LOG_2 + _LOGS[at]) + (r + r2 * tail)  # type: ignore[no-any-return]

@@ -27,9 +27,9 @@ _STRIP = 520
 
 @cache
 def row_stats(n_classes: int, *, ordinal: bool, ranked_log: bool, columnar: bool = False) -> Kernel:
-    """A kernel (p, y, tolerance, out, decision, scratch) -> 0 if all rows are valid.
+    """A kernel (y, tolerance, out, decision, scratch, p) -> 0 if all rows are valid.
 
-    With `columnar`, which up to SHORT_ROWS classes can have, `p` is a tuple of columns.
+    With `columnar`, which up to SHORT_ROWS classes can have, the columns of `p` come one by one.
 
     `out` has one row a statistic, in the order of `rowstats.STATS`; what is not asked for stays as
     it was. Cumulative errors are sums from the nearer end, never one minus a sum.
@@ -54,8 +54,23 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
     fill = _fill_from_columns if columnar else _fill_from_rows(n_classes)
 
     @numba.njit(**OPTIONS)
-    def reduce(strip: Any, y: Any, tolerance: float, p_true: Any, rest_sq: Any, hit: Any, decision: Any) -> Any:
-        """The outcome's probability has been taken out of the strip, and zero stands there."""
+    def take_out(strip: Any, y: Any, p_true: Any) -> int:
+        """Move the outcomes' probabilities out of the strip, and leave zero: what stays are the others."""
+        n_bad = 0
+        for i in range(y.size):
+            outcome = np.uint64(y[i])  # what is negative becomes large
+            if outcome > np.uint64(last):
+                n_bad += 1
+            else:
+                at = outcome * np.uint64(_STRIP) + np.uint64(i)
+                p_true[i] = strip[at]
+                strip[at] = 0.0
+        return n_bad
+
+    @numba.njit(**OPTIONS)
+    def reduce(
+        strip: Any, y: Any, tolerance: float, p_true: Any, rest_sq: Any, hit: Any, decision: Any
+    ) -> Any:
         n_bad = 0
         n_ties = 0
         for i in range(y.size):
@@ -128,7 +143,7 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
         return n_odd
 
     @numba.njit(**OPTIONS)
-    def kernel(p: Any, y: Any, tolerance: float, out: Any, decision: Any, strip: Any) -> int:
+    def kernel(y: Any, tolerance: float, out: Any, decision: Any, strip: Any, *p: Any) -> int:
         n_bad = 0
         for start in range(0, y.size, _STRIP):
             stop = min(start + _STRIP, y.size)
@@ -136,17 +151,11 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
             p_true = out[0, start:stop]
             fill(p, start, stop, strip)
             if ordinal:
-                logs = out[4, start:stop]
-                if accumulate(strip, strip[n_classes * _STRIP :], outcome, out[2, start:stop], out[3, start:stop], logs) > 0:
+                l2, l1, logs = out[2, start:stop], out[3, start:stop], out[4, start:stop]
+                if accumulate(strip, strip[n_classes * _STRIP :], outcome, l2, l1, logs) > 0:
                     for i in range(stop - start):
                         logs[i] = _log_of_thresholds(strip[i : n_classes * _STRIP : _STRIP], outcome[i])
-            for i in range(stop - start):
-                if outcome[i] < 0 or outcome[i] > last:
-                    n_bad += 1
-                else:
-                    at = outcome[i] * _STRIP + i
-                    p_true[i] = strip[at]
-                    strip[at] = 0.0
+            n_bad += take_out(strip, outcome, p_true)
             hit, chosen = out[5, start:stop], decision[start:stop]
             n_worse, n_ties = reduce(strip, outcome, tolerance, p_true, out[1, start:stop], hit, chosen)
             n_bad += n_worse
@@ -168,7 +177,7 @@ def _fill_from_columns(columns: Any, start: int, stop: int, strip: Any) -> None:
 def _fill_from_rows(n_classes: int) -> Kernel:
     @numba.njit(**OPTIONS)
     def fill(p: Any, start: int, stop: int, strip: Any) -> None:
-        rows = p[start:stop]
+        rows = p[0][start:stop]
         for i in range(rows.shape[0]):
             for j in range(n_classes):
                 strip[j * _STRIP + i] = rows[i, j]
@@ -180,7 +189,7 @@ def _long_rows(ordinal: bool, ranked_log: bool) -> Kernel:
     """For many classes: separate loops below and above the outcome, and extremes that vectorise."""
 
     @numba.njit(**OPTIONS)
-    def kernel(p: Any, y: Any, tolerance: float, out: Any, decision: Any, scratch: Any) -> int:
+    def kernel(y: Any, tolerance: float, out: Any, decision: Any, _: Any, p: Any) -> int:
         n, n_classes = p.shape
         n_bad = 0
         for i in range(n):
@@ -271,6 +280,7 @@ def count(y: Any, decision: Any, p_true: Any, weights: Any, counts: Any) -> int:
     n_zero = 0
     for i in range(y.size):
         w = weights[i] if weights.size else 1.0
-        counts[y[i], decision[i]] += w
+        # Unsigned, for a signed position would be looked at for counting from the end.
+        counts[np.uint64(y[i]), np.uint64(decision[i])] += w
         n_zero += p_true[i] == 0.0 and w > 0.0
     return n_zero

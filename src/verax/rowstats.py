@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial, singledispatch
@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from verax.arrays import Array, Namespace, device_of, to_index, widen
+from verax.arrays import Array, Columns, Namespace, device_of, to_host, to_index, widen
 from verax.clusters import Groups
 from verax.errors import RuleError
 from verax.forecasts import Batch, Forecasts, log_softmax
@@ -195,7 +195,7 @@ class Plan:
         on_numpy = forecasts.xp is np
         compiled = on_numpy and n * k >= COMPILED_FROM and kernels() is not None
         if compiled:
-            block = max(64, min(8192, 2**17 // k))
+            block = max(64, min(2**14, 2**17 // k))
             return cls(True, block, -(-n // (block * _CHUNK_BLOCKS)))
         block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
         return cls(False, block, -(-n // block))
@@ -246,8 +246,11 @@ def _scan_compiled(forecasts: Rows, plan: Plan, needs: frozenset[str], make: Cal
                 visitor.visit(stats, batch, chunk)
         return visitor, valid, positive
 
-    with ThreadPoolExecutor(n_threads) as pool:
-        done = list(pool.map(work, range(n_threads)))
+    if n_threads == 1:  # a part of a file, say, whose other parts keep the other cores busy
+        done = [work(0)]
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            done = list(pool.map(work, range(n_threads)))
     if not all(valid for _, valid, _ in done) or not any(positive for _, _, positive in done):
         forecasts.check()
     return [visitor for visitor, _, _ in done]
@@ -302,21 +305,28 @@ class _DenseReduction(Reduction):
         self._scratch = np.empty(module.scratch(forecasts.n_classes))
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
-        p, y = batch.p, np.ascontiguousarray(batch.y)
-        # Columns one after the other, as files have them, are what the kernel for short rows wants.
-        columnar = self._short and p.strides[0] == p.itemsize
-        p = p if columnar else np.ascontiguousarray(p)
-        # One type for the compiler, whether or not the caller's arrays are writeable.
-        p.flags.writeable = y.flags.writeable = False
-        values = tuple(p.T) if columnar else p
+        y = np.ascontiguousarray(batch.y)
+        parts, columnar = self._parts(batch.p)
+        for part in (y, *parts):
+            # One type for the compiler, whether or not the caller's arrays are writeable.
+            part.flags.writeable = False
         kernel = self._row_stats(columnar=columnar)
-        n_bad = kernel(values, y, self._tolerance, self._buffer, self._decision, self._scratch)
+        n_bad = kernel(y, self._tolerance, self._buffer, self._decision, self._scratch, *parts)
         stats = self._views(len(y))
         if "hit_lowest" in self._needs:
             np.equal(stats.decision, y, out=stats.hit_lowest, casting="unsafe")
         if batch.logits is not None and n_bad == 0 and stats.p_true.min() < _TINY:
             return compute(batch, self._needs), 0
         return stats, n_bad
+
+    def _parts(self, p: Array) -> tuple[Sequence[np.ndarray[Any, Any]], bool]:
+        """The columns, as files have them and the kernel for short rows wants them; or the rows as one."""
+        if self._short and isinstance(p, Columns):
+            return p.columns, True
+        p = to_host(p)
+        if self._short and p.strides[0] == p.itemsize:
+            return list(p.T), True
+        return [np.ascontiguousarray(p)], False
 
 
 @singledispatch
@@ -331,9 +341,9 @@ def reduction(rows: Any, block: int, needs: frozenset[str]) -> Reduction:
 @singledispatch
 def validate(batch: Any) -> tuple[bool, bool]:
     """Whether all rows of a batch are valid, and whether any has weight: one look at the device."""
-    xp, p, y = batch.xp, batch.p, batch.y
+    xp, p, y = batch.xp, widen(batch.p), batch.y
     bad = xp.min(p, axis=1) < 0
-    bad = bad | ~(xp.abs(xp.sum(widen(p), axis=1) - 1) <= batch.tolerance)
+    bad = bad | ~(xp.abs(xp.sum(p, axis=1) - 1) <= batch.tolerance)
     bad = bad | (y < 0) | (y >= batch.n_classes)
     if batch.weights is None:
         return not bool(xp.any(bad)), True

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.arrays import Columns
 from verax.clusters import Groups
 
 Array = np.ndarray[Any, Any]
@@ -123,7 +124,7 @@ class Predictions:
 
     path: str
     y: Array
-    p: Array
+    p: Array | Columns
     classes: tuple[Hashable, ...] | None
     roles: Roles
     weights: Array | None = None
