@@ -33,7 +33,7 @@ COMPILED_FROM = 2**19
 # How much is held at a time: what a cache holds, and for other devices what keeps them busy.
 _NUMPY_ELEMENTS = 2**16
 _DEVICE_ELEMENTS = 2**24
-_CHUNK_BLOCKS = 16
+_CHUNK_BLOCKS = 8
 # Below this, probabilities made of logits begin to lose digits, and the logits are asked instead.
 _TINY = 2.0**-1000
 
@@ -195,7 +195,7 @@ class Plan:
         on_numpy = forecasts.xp is np
         compiled = on_numpy and n * k >= COMPILED_FROM and kernels() is not None
         if compiled:
-            block = max(64, min(2**14, 2**17 // k))
+            block = max(64, min(2**15, 2**18 // k))
             return cls(True, block, -(-n // (block * _CHUNK_BLOCKS)))
         block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
         return cls(False, block, -(-n // block))
