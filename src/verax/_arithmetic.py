@@ -26,23 +26,19 @@ def _reading(given: Any, wanted: Any, kind: Any) -> Any:
     return read
 
 
-def _of_two(name: str) -> Any:
-    """An operation of LLVM on two doubles: of a number and a missing value it gives the number."""
+@intrinsic
+def _larger(_context: Any, _a: Any, _b: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
+        kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()] * 2)
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.maxnum.f64"), values)
 
-    @intrinsic
-    def operation(_context: Any, _a: Any, _b: Any) -> Any:
-        def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
-            kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()] * 2)
-            return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
-
-        return float64(float64, float64), generate
-
-    return operation
+    return float64(float64, float64), generate
 
 
-_bits = _reading(float64, int64, ir.IntType(64))
+bits = _reading(float64, int64, ir.IntType(64))
 _from_bits = _reading(int64, float64, ir.DoubleType())
-smaller, larger = _of_two("llvm.minnum.f64"), _of_two("llvm.maxnum.f64")
+# The larger of two numbers; of a number and a missing value, the number.
+larger: Any = _larger
 
 
 @numba.njit(**{**OPTIONS, "fastmath": {"contract", "reassoc"}})
@@ -68,19 +64,19 @@ _INFINITY = int(np.float64(np.inf).view(np.int64))
 @numba.njit(**OPTIONS)
 def is_odd(x: float) -> bool:
     """Whether `log` does not know x: zero, negative, infinite, missing, or below the normal numbers."""
-    bits = _bits(x)
-    return bool((bits < _SMALLEST_NORMAL) | (bits >= _INFINITY))
+    pattern = bits(x)
+    return bool((pattern < _SMALLEST_NORMAL) | (pattern >= _INFINITY))
 
 
 @numba.njit(**OPTIONS)
 def log(x: float) -> float:
     """The natural logarithm of a positive normal number, within two units in the last place."""
-    bits = _bits(x)
-    nearest = bits + _HALF_STEP
+    pattern = bits(x)
+    nearest = pattern + _HALF_STEP
     exponent = (nearest - _SMALLEST_CENTRE) >> 52
     # Unsigned, for a signed position would be looked at for counting from the end.
     at = np.uint64(nearest >> (52 - _DIGITS) & (2**_DIGITS - 1))
-    r = _from_bits(bits - (exponent << 52)) * _RECIPROCALS[at] - 1
+    r = _from_bits(pattern - (exponent << 52)) * _RECIPROCALS[at] - 1
     r2 = r * r
     tail = (-1 / 2 + r * (1 / 3)) + r2 * ((-1 / 4 + r * (1 / 5)) + r2 * (-1 / 6))
     return (exponent * _LOG_2 + _LOGS[at]) + (r + r2 * tail)  # type: ignore[no-any-return]

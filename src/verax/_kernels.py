@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from verax._arithmetic import OPTIONS, is_odd, larger, log, smaller
+from verax._arithmetic import OPTIONS, bits, is_odd, larger, log
 
 Kernel = Callable[..., Any]
 
@@ -54,6 +54,14 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
     fill = _fill_from_columns if columnar else _fill_from_rows(n_classes)
 
     @numba.njit(**OPTIONS)
+    def count_negative(strip: Any, n: int) -> int:
+        n_negative = 0
+        for j in range(n_classes):
+            for i in range(n):
+                n_negative += strip[j * _STRIP + i] < 0.0
+        return n_negative
+
+    @numba.njit(**OPTIONS)
     def take_out(strip: Any, y: Any, p_true: Any) -> int:
         """Move the outcomes' probabilities out of the strip, and leave zero: what stays are the others."""
         n_bad = 0
@@ -75,14 +83,12 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
         n_ties = 0
         for i in range(y.size):
             v = strip[i]
-            lowest = v
             highest = v
             total = v
             squares = v * v
             first = 0
             for j in range(1, n_classes):
                 v = strip[j * _STRIP + i]
-                lowest = smaller(lowest, v)
                 first = j if v > highest else first
                 highest = larger(highest, v)
                 total += v
@@ -90,8 +96,8 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
             # Read whether or not it is used: what depends on the data is chosen, never jumped to.
             outcome = y[i]
             p = p_true[i]
-            # A missing value shows in the sum, which says what the extremes need not.
-            n_bad += (smaller(lowest, p) < 0.0) | (not abs(total + p - 1.0) <= tolerance)
+            # A missing value shows in the sum too.
+            n_bad += not abs(total + p - 1.0) <= tolerance
             n_ties += p == highest
             rest_sq[i] = squares
             hit[i] = 1.0 if p > highest else 0.0
@@ -149,7 +155,8 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
             stop = min(start + _STRIP, y.size)
             outcome = y[start:stop]
             p_true = out[0, start:stop]
-            fill(p, start, stop, strip)
+            if fill(p, start, stop, strip) < 0:
+                n_bad += count_negative(strip, stop - start)
             if ordinal:
                 l2, l1, logs = out[2, start:stop], out[3, start:stop], out[4, start:stop]
                 if accumulate(strip, strip[n_classes * _STRIP :], outcome, l2, l1, logs) > 0:
@@ -167,20 +174,29 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, columnar: bool)
 
 
 @numba.njit(**OPTIONS)
-def _fill_from_columns(columns: Any, start: int, stop: int, strip: Any) -> None:
+def _fill_from_columns(columns: Any, start: int, stop: int, strip: Any) -> int:
+    """Copy rows into the strip; what comes back is negative if any number, zero included, has a sign."""
+    signs = 0
     for j in range(len(columns)):
         column = columns[j][start:stop]
         for i in range(column.size):
-            strip[j * _STRIP + i] = column[i]
+            v = np.float64(column[i])
+            signs |= bits(v)
+            strip[j * _STRIP + i] = v
+    return signs
 
 
 def _fill_from_rows(n_classes: int) -> Kernel:
     @numba.njit(**OPTIONS)
-    def fill(p: Any, start: int, stop: int, strip: Any) -> None:
+    def fill(p: Any, start: int, stop: int, strip: Any) -> int:
         rows = p[0][start:stop]
+        signs = 0
         for i in range(rows.shape[0]):
             for j in range(n_classes):
-                strip[j * _STRIP + i] = rows[i, j]
+                v = np.float64(rows[i, j])
+                signs |= bits(v)
+                strip[j * _STRIP + i] = v
+        return signs
 
     return fill  # type: ignore[no-any-return]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import Columns
 from verax.clusters import Groups
 
 Array = np.ndarray[Any, Any]
@@ -124,7 +123,7 @@ class Predictions:
 
     path: str
     y: Array
-    p: Array | Columns
+    p: Array
     classes: tuple[Hashable, ...] | None
     roles: Roles
     weights: Array | None = None

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verax.arrays import Columns
 from verax.clusters import Groups
 from verax.errors import InputError
 from verax.files import extract, finding
@@ -247,7 +246,7 @@ class _Columns(Source):
         codes, texts = extract.coded(column, where, "target", start)
         return self._labels.encode_texts(codes, texts, where, start)
 
-    def _probabilities(self, table: Any, start: int, coded: bool) -> Columns | Array:
+    def _probabilities(self, table: Any, start: int, coded: bool) -> Any:
         if self._lists:
             column = self.roles.probs[0]
             p = extract.from_lists(table[column], self._where(column), start)
