@@ -68,7 +68,7 @@ adapters.sklearn adapters.mlflow adapters.boosting adapters.training adapters.ke
 adapters.torch.rows adapters.torch.losses adapters.torch.metrics adapters.torch adapters
 files.predictions files.finding files.labels files.extract files.tables files.archives files.sources
 files.joining files.scoring files
-report.words report.problem report.checks report.panels report.contents report.verdict
+report.words report.problem report.checks report.panels report.sureness report.contents report.verdict
 report.definitions report.charts report.exhibits report.sections report.page report.document report
 demo reproduce reproduce.ahmadian reproduce.galdran reproduce.resin
 cli.frame cli.output cli.options cli.require cli.demo cli.evaluate cli.compare cli.worst cli.retain

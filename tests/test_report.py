@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -9,13 +10,18 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 import pytest
+from scipy.special import stdtr
 
 import verax as vx
+from verax.forecasts import Forecasts
 from verax.report import Report
 from verax.report.checks import duplicates
+from verax.report.sureness import sureness_of
+from verax.report.verdict import miscalibrated
 
 GRADES = ["none", "mild", "moderate", "severe"]
 
@@ -178,6 +184,71 @@ def test_verdict_among_models():
     assert "its lead over all others is real (over b" in verdict(
         y, {"a": p, "b": worse, "c": worse**2 / (worse**2).sum(1, keepdims=True) * 0.2 + 0.2}
     )
+
+
+def test_the_verdict_does_not_overlook_the_most_likely_class():
+    """Thresholds look fine one by one, but the most likely one is right less often than it claims."""
+    rng = np.random.default_rng(4)
+    top, place = rng.uniform(0.4, 0.6, 300), rng.integers(1, 4, 300)
+    right = rng.random(300) < top - 0.08
+    y = np.where(right, place, place + rng.choice([-1, 1], 300))
+    p = (
+        np.eye(5)[place] * top[:, None]
+        + (np.eye(5)[place - 1] + np.eye(5)[place + 1]) * (1 - top[:, None]) / 2
+    )
+    report = Report.of(y, p, ordered=True)
+    found = report.contents.best
+    assert found.decomposition.p_value > 0.05
+    assert found.sureness.gap == pytest.approx(top.mean() - right.mean())
+    assert 2 * found.sureness.p_value < 0.05
+    said = f"{100 * top.mean():.0f}% claimed, {100 * right.mean():.0f}% right."
+    assert report.verdict.endswith(f", but it is too sure of its most likely class: {said}")
+    text = Page(report.to_html()).text
+    assert "No miscalibration of the thresholds beyond chance is seen (p = " in text
+    assert "it is too sure, beyond chance (p = " in text
+    assert "after Holm's correction over the two" in text
+    # One of two tests gets half of the level: a gap that one test alone would call real may be chance.
+    shy = dataclasses.replace(found.sureness, p_value=0.04)
+    assert miscalibrated(dataclasses.replace(found, sureness=shy), 0.95) == (False, False)
+
+
+def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
+    rng = np.random.default_rng(0)
+    for low, n in ((0.02, 5), (0.3, 40), (0.9, 200), (0.97, 3000)):
+        claim, w = rng.uniform(low, 1, n), np.arange(n) % 3.0
+        # Wrong with the class beside, of so many that the rest of the row is below the claim.
+        p = np.column_stack([claim, np.tile(((1 - claim) / 99)[:, None], 99)])
+        y = (rng.random(n) > claim - 0.02).astype(int)
+        exact = np.ones(1)
+        for t, copies in zip(claim, w.astype(int), strict=True):
+            for _ in range(copies):
+                exact = np.convolve(exact, [1 - t, t])
+        hits = int(w @ (y == 0))
+        expected = min(1, 2 * min(exact[: hits + 1].sum(), exact[hits:].sum()))
+        found = sureness_of(Forecasts(y, p, weights=w))
+        assert found.p_value == pytest.approx(expected, abs=1e-11)
+        assert found.claimed == pytest.approx(w @ claim / w.sum())
+    # Where hits are many the normal distribution does.
+    claim = rng.uniform(0.5, 1, 2000)
+    p, y = np.column_stack([claim, 1 - claim]), (rng.random(2000) > claim - 0.03).astype(int)
+    z = ((y == 0) - claim).sum() / np.sqrt((claim * (1 - claim)).sum())
+    assert sureness_of(Forecasts(y, p)).p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)))
+    # All right, as claimed nearly: nothing varies, and yet nothing is strange.
+    all_right = Forecasts(np.zeros(20, int), np.tile([0.95, 0.05], (20, 1)))
+    assert sureness_of(all_right).p_value == pytest.approx(2 * 0.95**20)
+
+
+def test_groups_that_repeat_one_row_are_no_more_evidence():
+    y, p = sample(80, sharpness=2)
+    alone = sureness_of(Forecasts(y, p), np.arange(80))
+    rows = np.repeat(np.arange(80), 10)
+    copied = sureness_of(Forecasts(y[rows], p[rows]), rows)
+    assert copied.gap == pytest.approx(alone.gap)
+    gaps = p.max(axis=1) - (p.argmax(axis=1) == y)
+    t = abs(gaps.mean()) / (gaps.std(ddof=1) / np.sqrt(80))
+    assert copied.p_value == pytest.approx(2 * stdtr(79, -t))
+    assert copied.p_value <= alone.p_value * 1.0001 <= 1
+    assert sureness_of(Forecasts(y, p), np.zeros(80)).p_value is None
 
 
 def test_with_groups_calibration_is_judged_by_its_interval():

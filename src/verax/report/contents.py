@@ -19,6 +19,7 @@ from verax.registry import name_of, parse
 from verax.report.checks import Check, look_over
 from verax.report.panels import Panel, panels_of
 from verax.report.problem import Problem
+from verax.report.sureness import Sureness, sureness_of
 from verax.rule import losses_of
 from verax.scorecard import Scorecard, evaluate
 from verax.verdicts import Comparison
@@ -68,6 +69,7 @@ class Findings:
     name: str
     card: Scorecard
     decomposition: Decomposition
+    sureness: Sureness
     worst: Worst
     panels: list[Panel]
     retained: list[RetentionCurve]
@@ -126,6 +128,7 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
                 name=name,
                 card=cards[name],
                 decomposition=parted[name],
+                sureness=sureness_of(problem.forecasts(name), problem.groups),
                 worst=_worst(problem, name),
                 panels=panels[name],
                 retained=_curves(problem, name, plan, sees_outcome=True),

@@ -133,6 +133,7 @@ class Report:
                         name_of(rule): _skill(contents, found.name, name_of(rule)) for rule in problem.rules
                     },
                     "decomposition": found.decomposition.to_dict(),
+                    "sureness": found.sureness.to_dict(),
                     "worst": found.worst.to_dict(),
                     "reliability": [panel.to_dict() for panel in found.panels],
                     "retention": [curve.to_dict() for curve in found.retained],

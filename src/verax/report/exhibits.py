@@ -14,7 +14,7 @@ from verax.registry import name_of
 from verax.report.charts import metrics_of
 from verax.report.contents import Contents, Findings
 from verax.report.panels import PANELS, n_events
-from verax.report.verdict import excess_share, miscalibrated
+from verax.report.verdict import claims_of, excess_share, miscalibrated
 from verax.report.words import clean, count, number, percent, probability, short_of, span, title_of
 
 # Up to so many classes a confusion matrix is laid out; beyond, its largest cells are listed.
@@ -70,16 +70,38 @@ def _bins(points: Any) -> list[tuple[str, str, str, str]]:
 
 
 def _calibration_verdict(contents: Contents, found: Findings) -> str:
-    seen = miscalibrated(found, contents.confidence)
-    traits = contents.comparison.traits[found.name]
-    says = f"Its most likely class has {percent(traits.confidence, 1)} on average and is right "
-    says += f"{percent(traits.accuracy, 1)} of the time."
-    if seen is None:
-        return f"Not tested: with so many rows and classes it would have taken too long. {says}"
-    if not seen:
-        return f"No miscalibration beyond chance is seen. {says}"
-    gain = f"recalibrating would take about {percent(excess_share(found))} off the loss"
-    return f"Miscalibrated beyond chance; {gain}. {says}"
+    """What both tests of calibration say."""
+    parts, top = miscalibrated(found, contents.confidence)
+    kind = "thresholds" if contents.problem.ordered else "classes"
+    if parts is None:
+        says = f"The {kind} were not tested: with so many rows and classes it would have taken too long."
+    elif parts:
+        gain = f"recalibrating would take about {percent(excess_share(found))} off the loss"
+        says = f"The {kind} are miscalibrated beyond chance{_tested(found)}; {gain}."
+    else:
+        says = f"No miscalibration of the {kind} beyond chance is seen{_tested(found)}."
+    return f"{says} {_top_verdict(found, top)}"
+
+
+def _tested(found: Findings) -> str:
+    p = found.decomposition.p_value
+    return "" if p is None else f" ({_p(p)})"
+
+
+def _p(p: float) -> str:
+    shown = probability(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def _top_verdict(found: Findings, top: bool | None) -> str:
+    sure = found.sureness
+    says = f"Its most likely class has {percent(sure.claimed, 1)} on average and is right "
+    says += f"{percent(sure.right, 1)} of the time"
+    if top is None or sure.p_value is None:
+        return f"{says}."
+    if top:
+        return f"{says}: it is {claims_of(found)}, beyond chance ({_p(sure.p_value)})."
+    return f"{says}, which may be chance ({_p(sure.p_value)})."
 
 
 # ---- curves ------------------------------------------------------------------------------------

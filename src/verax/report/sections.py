@@ -165,6 +165,7 @@ def _methods(contents: Contents) -> list[str]:
         "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "
         "where curves of a calibrated forecast with the same values lie. Curves are drawn on a grid of two "
         "percent.",
+        _calibration_method(contents),
         "Nothing was clipped, and no rows were left out: every figure is of all rows.",
     ]
     if problem.normalize:
@@ -181,3 +182,22 @@ def _methods(contents: Contents) -> list[str]:
             "independent, so they are too narrow."
         )
     return lines
+
+
+def _calibration_method(contents: Contents) -> str:
+    kind = "threshold" if contents.problem.ordered else "class"
+    if contents.problem.groups is None:
+        parts = f"{contents.replicates} sets of outcomes drawn from the forecasts"
+        top = "the number of hits there would be if each row were a draw with the probability claimed"
+        first = f"the miscalibration of every {kind}, against {parts}; " if contents.replicates else ""
+        second = f"the mean probability of the most likely class less how often it happened, against {top}"
+    else:
+        first = f"the miscalibration of every {kind}, by its interval from resampled groups; "
+        first = first if contents.replicates else ""
+        second = (
+            "the mean probability of the most likely class less how often it happened, by Student's test "
+            "between groups, with a standard error no smaller than that of independent rows"
+        )
+    many = "Calibration is tested twice" if first else "Calibration is tested once"
+    after = " Beyond chance means after Holm's correction over the two." if first else ""
+    return f"{many}: {first}{second}.{after} The p-values shown are without correction."

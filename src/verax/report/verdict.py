@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from verax.complaints import join
+from verax.decomposition import Components
 from verax.report.contents import Contents, Findings
+from verax.report.sureness import Sureness
 from verax.report.words import number, percent, span, title_of, within
 
 # Below this share of the loss, miscalibration is there but hardly matters.
 _SLIGHT = 0.02
+# Below this, so does the gap between what the most likely class claims and how often it is right.
+_NARROW = 0.01
 
 
 def verdict_of(contents: Contents) -> str:
@@ -77,25 +82,61 @@ def _lead(contents: Contents) -> str:
 
 def _calibration(contents: Contents, found: Findings, good: bool) -> str:
     """The second half of the verdict: whether the probabilities mean what they say."""
-    seen, share = miscalibrated(found, contents.confidence), excess_share(found)
-    if seen is None:
-        return "; calibration was not tested"
-    if not seen:
-        return f", {'and' if good else 'though'} no miscalibration beyond chance is seen"
+    parts, top = miscalibrated(found, contents.confidence)
+    agrees, differs = ("and", "but") if good else ("though", "and")
+    share = excess_share(found)
     gain = f"recalibrating would take about {percent(share)} off the loss"
-    if share < _SLIGHT:
-        return f", {'and' if good else 'though'} its probabilities are nearly calibrated: {gain}"
-    return f", {'but' if good else 'and'} its probabilities are {_direction(contents, found)}: {gain}"
+    if parts and share >= _SLIGHT:
+        return f", {differs} its probabilities are {_direction(found, top)}: {gain}"
+    if top:
+        claim = f"{claims_of(found)} of its most likely class: {_claimed_and_right(found)}"
+        slight = abs(found.sureness.gap) < _NARROW
+        return f", {agrees} it is only a little {claim}" if slight else f", {differs} it is {claim}"
+    if parts:
+        return f", {agrees} its probabilities are nearly calibrated: {gain}"
+    if parts is None:
+        return "; calibration was not tested" + (" beyond its most likely class" if top is not None else "")
+    return f", {agrees} no miscalibration beyond chance is seen"
 
 
-def miscalibrated(found: Findings, confidence: float) -> bool | None:
-    """Whether miscalibration is beyond chance: by the test, or with groups by the interval; None untested."""
-    whole = found.decomposition.whole
+def miscalibrated(found: Findings, confidence: float) -> tuple[bool | None, bool | None]:
+    """Whether classes or thresholds, and the most likely class, are off beyond chance; None untested.
+
+    With Holm's correction: whichever test passes its part of the level leaves the whole to the other.
+    """
+    level = 1 - confidence
+    whole, sure = found.decomposition.whole, found.sureness
+    if whole.p_value is None and whole.intervals is None:
+        return None, _claims_too_much_or_little(sure, level)
+    if sure.p_value is None:
+        return _parts_are_off(whole, level), None
+    first, second = _shares(whole, level)
+    parts, top = _parts_are_off(whole, first), _claims_too_much_or_little(sure, second)
+    return (
+        parts or bool(top and _parts_are_off(whole, level)),
+        top or (parts and _claims_too_much_or_little(sure, level)),
+    )
+
+
+def _shares(whole: Components, level: float) -> tuple[float, float]:
+    """Half of the level each; but no less to a test by draws than the smallest p-value of so few."""
+    if whole.p_value is None:
+        return level / 2, level / 2
+    smallest = 1 / (1 + len(whole.calibrated))
+    first = 0.0 if smallest > level else max(level / 2, smallest)
+    return first, level - first
+
+
+def _parts_are_off(whole: Components, level: float) -> bool:
+    """By the test; with groups by the interval."""
     if whole.p_value is not None:
-        return whole.p_value <= 1 - confidence
-    if whole.intervals is not None:
-        return whole.intervals["miscalibration"][0] > 0
-    return None
+        return whole.p_value <= level
+    intervals = replace(whole, confidence=1 - level).intervals
+    return intervals is not None and intervals["miscalibration"][0] > 0
+
+
+def _claims_too_much_or_little(sure: Sureness, level: float) -> bool | None:
+    return None if sure.p_value is None else sure.p_value <= level
 
 
 def excess_share(found: Findings) -> float:
@@ -105,10 +146,19 @@ def excess_share(found: Findings) -> float:
     return max(0.0, excess / whole.score) if whole.score > 0 else 0.0
 
 
-def _direction(contents: Contents, found: Findings) -> str:
-    over = contents.comparison.traits[found.name].overconfidence
-    if over > 0.01:
-        return "too sure of themselves"
-    if over < -0.01:
-        return "too timid"
-    return "not calibrated"
+def claims_of(found: Findings) -> str:
+    """Too sure, or not sure enough."""
+    return "too sure" if found.sureness.gap > 0 else "not sure enough"
+
+
+def _claimed_and_right(found: Findings) -> str:
+    """Both shares, with as many digits as it takes to tell them apart."""
+    claimed, right = found.sureness.claimed, found.sureness.right
+    digits = next((d for d in range(4) if percent(claimed, d) != percent(right, d)), 4)
+    return f"{percent(claimed, digits)} claimed, {percent(right, digits)} right"
+
+
+def _direction(found: Findings, top: bool | None) -> str:
+    if not top or abs(found.sureness.gap) < _NARROW:
+        return "not calibrated"
+    return "too sure of themselves" if found.sureness.gap > 0 else "too timid"
