@@ -81,6 +81,13 @@ def test_labels_classes_and_groups():
     assert line.card.n_groups == 50
     # Rows that belong together cannot be drawn one by one, so calibration is not tested.
     assert (line.p_value, line.p_adjusted, line.stands_out) == (None, None, False)
+    assert "rows of a group belong together" in found.untested
+    assert repr(found).endswith(found.untested)
+    low, high = line.decomposition.intervals["miscalibration"]
+    assert f"({low:.4f} to {high:.4f})" in repr(found)
+    without = vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=0)
+    assert repr(without).endswith("without draws of outcomes there is nothing to compare with.")
+    assert vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=5).untested == ""
     text = vx.subgroups(
         ["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True, bootstrap=5
     )

@@ -382,6 +382,36 @@ def test_the_page_shows_the_numbers(ordered):
     assert "doi.org/10.1175/1520-0450(1969)008" in report.to_html()
 
 
+def test_a_mean_has_one_interval_wherever_it_is(ordered):
+    y, p, other, _, report = ordered
+    html = report.to_html()
+    charts = json.loads(re.search('id="charts">(.*?)</script>', html).group(1))
+    drawn = {row["label"]: row for row in charts["models"]["datasets"]["rows"] if row["s"] == 0}
+    for name, forecast in (("new", p), ("old", other)):
+        low, high = vx.evaluate(y, forecast, ordered=True).scores["rps"].interval
+        assert f"<small>{low:.4f} to {high:.4f}</small>" in html
+        assert f">{low:.5f} to {high:.5f}<" in html
+        assert (drawn[name]["low"], drawn[name]["high"]) == pytest.approx((low, high), rel=1e-4)
+
+
+def test_bands_say_whose_they_are(ordered):
+    text = Page(ordered[-1].to_html()).text
+    assert "The shaded band is the 95% interval of the line RPS." in text
+    assert "The shaded band is the 95% interval of the line Largest probability." in text
+
+
+def test_subgroups_with_groups_say_why_they_are_not_tested():
+    y, p = sample(200)
+    report = Report.of(y, p, groups=np.arange(200) // 2, by={"site": np.arange(200) // 100})
+    text = Page(report.to_html()).text
+    found = report.contents.subgroups["site"]
+    assert "rows of a group belong together" in found.untested
+    assert found.untested in text
+    low, high = found[0].decomposition.intervals["miscalibration"]
+    assert f"{low:.4f} to {high:.4f}" in text
+    assert "No subgroup is miscalibrated" not in text
+
+
 def test_nothing_is_fetched(ordered):
     html = ordered[-1].to_html()
     page = Page(html)

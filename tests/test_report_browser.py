@@ -201,6 +201,59 @@ def test_a_phone_needs_no_sideways_scrolling(browser, page, width):
     assert browser.complaints() == []
 
 
+def test_wide_tables_scroll_in_their_own_frame_with_whole_words(browser, page):
+    browser.open(page)
+    browser.resize(400, 800)
+    lines = """const whole = [];
+        for (const cell of document.querySelectorAll(".matrix th bdi, #comparison tbody th bdi")) {
+          if (cell.closest("[hidden], details:not([open])")) continue;
+          const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+          const range = document.createRange();
+          range.selectNodeContents(walker.nextNode());
+          whole.push([cell.textContent, new Set([...range.getClientRects()].map(box => box.top)).size]);
+        }
+        return whole"""
+    found = browser.run(lines)
+    assert {name for name, _ in found} == {*GRADES, "new", "old"}
+    assert {n for _, n in found} == {1}
+    frame = """const frame = document.querySelector("#comparison [data-score]:not([hidden]) .scroll");
+        frame.scrollLeft = 10000;
+        const last = frame.querySelector("tbody tr td:last-child").getBoundingClientRect();
+        return [frame.tabIndex, frame.getAttribute("role"), frame.getAttribute("aria-label"), last.right]"""
+    stop, role, label, right = browser.run(frame)
+    assert (stop, role) == (0, "region")
+    assert label.startswith("Ranking by")
+    assert right <= 400
+
+
+def test_intervals_end_inside_the_plot(browser, page):
+    browser.open(page)
+    gaps = """return [...document.querySelectorAll(arguments[0])].map(chart => {
+        const plot = chart.querySelector("svg .background").getBoundingClientRect();
+        const lines = [...chart.querySelectorAll(".mark-rule.role-mark line")];
+        const spans = lines.map(x => x.getBoundingClientRect());
+        return Math.min(...spans.map(x => Math.min(x.left - plot.left, plot.right - x.right)))
+    })"""
+    ticks = """return [...document.querySelectorAll(arguments[0])].flatMap(chart => {
+        const labels = [...chart.querySelectorAll(".role-axis-label text")];
+        const numbers = labels
+            .filter(x => /^[\\d.]+$/.test(x.textContent) && x.getAttribute("opacity") !== "0");
+        const boxes = numbers.map(x => x.getBoundingClientRect());
+        return boxes.slice(1).map((box, i) => box.left - boxes[i].right)
+    })"""
+    charts = "[data-chart=classes], [data-chart=models]"
+    for width in (1280, 400):
+        browser.resize(width)
+        for score in range(3):
+            browser.choose("score", score)
+            found = browser.run(gaps, charts)
+            assert len(found) == 2
+            assert min(found) >= 8
+            apart = browser.run(ticks, f"{charts}, [data-chart=differences]")
+            assert len(apart) >= 4
+            assert min(apart) >= 8
+
+
 def test_dark_and_light(browser, page):
     browser.open(page)
     look = """const style = (x, name) => getComputedStyle(x)[name];
@@ -241,6 +294,16 @@ def test_it_prints(browser, page, tmp_path):
         assert "What to look at first" in text
         assert "11/54" in text  # an erratum, folded on the screen
         assert "Skip to the verdict" not in text
+        # Numbers behind the charts, folded on the screen, and not torn apart.
+        assert "Calibrated would" in text
+        assert "Mean height" in text
+        pages = text.split("\f")
+        (matrix,) = [page for page in pages if "Rows are what happened" in page]
+        assert matrix.count("cost 1") > 2
+        assert all(grade in matrix for grade in GRADES)
+        (checks,) = [page for page in pages if "Data checks" in page]
+        assert "Subgroups of site" in checks
+        assert "Made with verax" in checks
 
 
 def test_the_keyboard_is_enough(browser, page):

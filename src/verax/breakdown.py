@@ -69,11 +69,26 @@ class Subgroups(Mapping[Any, Any]):
         """The subgroups whose miscalibration stands out."""
         return [line for line in self.lines if line.stands_out]
 
+    @property
+    def untested(self) -> str:
+        """Why there is no p-value of calibration; empty where there is."""
+        first = self.lines[0]
+        if first.p_value is not None:
+            return ""
+        if first.decomposition.n_groups is None:
+            return "Calibration was not tested: without draws of outcomes there is nothing to compare with."
+        why = (
+            "rows of a group belong together, and drawing outcomes one by one would not tell what chance does"
+        )
+        found = "" if first.decomposition.intervals is None else "; go by the interval of the miscalibration"
+        return f"No p-values of calibration: {why}{found}."
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
         return {
             "by": self.by,
             "rule": self.rule,
+            "untested": self.untested,
             "subgroups": [
                 {
                     "label": str(line.label),
@@ -104,16 +119,16 @@ class Subgroups(Mapping[Any, Any]):
                     f"{line.card.n_rows:,}",
                     f"{score.mean:.4f} ({score.interval[0]:.4f} to {score.interval[1]:.4f})",
                     f"{line.card.accuracy:.3f}",
-                    f"{whole.miscalibration:.4f}",
-                    "" if chance is None else f"{chance:.4f}",
-                    "" if line.p_adjusted is None else f"{line.p_adjusted:.3f}",
+                    f"{whole.miscalibration:.4f}" if chance is not None else whole.texts()[1],
+                    "-" if chance is None else f"{chance:.4f}",
+                    "-" if line.p_adjusted is None else f"{line.p_adjusted:.3f}",
                     "stands out" if line.stands_out else "",
                 ]
             )
         return [header, *rows]
 
     def _notes(self) -> list[str]:
-        notes = []
+        notes = [self.untested] if self.untested else []
         for label, comparison in self.comparisons.items():
             best = comparison.models[self.rule][0]
             alone = sum(m.letters == best.letters for m in comparison.models[self.rule]) == 1

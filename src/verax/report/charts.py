@@ -30,6 +30,8 @@ _BINS = 20
 _BAR = 0.25
 # How high a line of an interval chart is.
 _STEP = 26
+# How far intervals stay from the edges, and labels of ticks from each other, in pixels.
+_PADDING = 12
 
 
 def all_charts(contents: Contents) -> dict[str, Spec]:
@@ -93,8 +95,16 @@ def subgroup_rows(contents: Contents, name: str) -> Values:
 def model_rows(contents: Contents) -> Values:
     """A row for each model and score, the best first."""
     return [
-        _interval(0, s, model.name, model.rank, contents.problem.n_rows, model.mean, model.interval)
-        for s, models in enumerate(contents.comparison.models.values())
+        _interval(
+            0,
+            s,
+            model.name,
+            model.rank,
+            contents.problem.n_rows,
+            model.mean,
+            contents.interval(model.name, rule),
+        )
+        for s, (rule, models) in enumerate(contents.comparison.models.items())
         for model in models
     ]
 
@@ -208,8 +218,10 @@ def _interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: boo
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
     labels = alt.Axis(labelLimit=120, ticks=False, domain=False, grid=True)
     y = alt.Y("label:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
-    scale = alt.Scale(zero=from_zero)
-    x = alt.X("mean:Q", title=axis, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
+    # Intervals end inside the plot: what touches its edge looks cut off.
+    scale = alt.Scale(zero=from_zero, nice=False, padding=_PADDING)
+    ticks = alt.Axis(format="~g", tickCount=4, labelOverlap="greedy", labelSeparation=_PADDING)
+    x = alt.X("mean:Q", title=axis, scale=scale, axis=ticks)
     tooltip = [
         alt.Tooltip("label:N", title=what),
         alt.Tooltip("mean:Q", title="difference" if from_zero else axis, format=_FORMAT),

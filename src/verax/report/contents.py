@@ -105,6 +105,10 @@ class Contents:
         name = self.comparison.best(self.primary)
         return next(f for f in self.findings if f.name == name)
 
+    def interval(self, model: str, rule: str) -> tuple[float, float]:
+        """The interval of one model's mean: the card's, wherever the page shows it."""
+        return next(f for f in self.findings if f.name == model).card.scores[rule].interval
+
     def skill(self, model: str, rule: str) -> tuple[float, tuple[float, float]]:
         """One minus the mean loss over that of class frequencies, with its interval."""
         found = next(m for m in self.comparison.models[rule] if m.name == model)

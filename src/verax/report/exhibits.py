@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.breakdown import Subgroup
 from verax.complaints import join
 from verax.curves import SEES_THE_OUTCOME, RetentionCurve
 from verax.decisions import cost_matrix
@@ -113,11 +114,21 @@ def curves_exhibit(contents: Contents) -> dict[str, Any]:
     metrics = metrics_of(first.retained)
     return {
         "metrics": [_metric_title(m) for m in metrics],
+        "retained_band": _band(first.retained, contents.confidence),
+        "selected_band": _band(first.selected, contents.confidence),
         "caution": SEES_THE_OUTCOME,
         "cuts": _CUTS,
         "retained": [_curve_table(f.retained) for f in contents.findings],
         "selected": [_curve_table(f.selected) for f in contents.findings],
     }
+
+
+def _band(curves: list[RetentionCurve], confidence: float) -> str:
+    """Which line the band belongs to."""
+    first = curves[0]
+    if first.band is None:
+        return ""
+    return f"The shaded band is the {100 * confidence:g}% interval of the line {short_of(first.order)}."
 
 
 def _metric_title(name: str) -> str:
@@ -284,6 +295,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
             "interval": span(line.card.scores[rule].interval),
             "accuracy": percent(line.card.accuracy, 1),
             "miscalibration": number(line.decomposition.miscalibration),
+            "miscalibration_interval": _without_test(line),
             "chance": number(line.decomposition.whole.expected_miscalibration),
             "p": probability(line.p_adjusted),
             "flag": line.stands_out,
@@ -294,15 +306,17 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         f"{clean(line.label, 40)}" + (f" ({line.model})" if len(contents.findings) > 1 else "")
         for line in found.flagged
     ]
-    tested = any(line.p_adjusted is not None for line in found.lines)
-    verdict = (
-        f"Miscalibrated beyond chance: {join(flagged)}."
-        if flagged
-        else "No subgroup is miscalibrated beyond chance."
-        if tested
-        else ""
-    )
+    verdict = f"Miscalibrated beyond chance: {join(flagged)}." if flagged else found.untested
+    if verdict and contents.problem.groups is None and not flagged:
+        verdict = "Calibration was not tested: with so many rows and classes it would have taken too long."
+    verdict = verdict or "No subgroup is miscalibrated beyond chance."
     return {"name": name, "lines": lines, "words": words, "flagged": verdict, "rule": title_of(rule)}
+
+
+def _without_test(line: Subgroup) -> str:
+    """The interval of the miscalibration, to go by where there is no test."""
+    intervals = line.decomposition.intervals
+    return span(intervals["miscalibration"]) if line.p_value is None and intervals else ""
 
 
 # ---- models ------------------------------------------------------------------------------------
@@ -321,7 +335,7 @@ def comparison_exhibit(contents: Contents) -> dict[str, Any]:
                         "rank": m.rank,
                         "name": m.name,
                         "mean": number(m.mean, 5),
-                        "interval": span(m.interval, 5),
+                        "interval": span(contents.interval(m.name, rule), 5),
                         "letters": m.letters,
                         "skill": percent(m.skill, 1) if math.isfinite(m.skill) else "–",
                     }

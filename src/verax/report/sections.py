@@ -159,7 +159,8 @@ def _methods(contents: Contents) -> list[str]:
     method = how["method"][0].upper() + how["method"][1:]
     resampled = f"{how['replicates']:,} replicates where there is resampling, seed {contents.seed}"
     lines = [
-        f"Intervals of {how['confidence']:.0%}. {method}; {resampled}.",
+        f"Intervals of {how['confidence']:.0%}. {method}; {resampled}. Those of differences, of skill and of "
+        "single classes have the quantiles of Student's t.",
         "Skill is one minus the mean loss over that of forecasting class frequencies, which come from the "
         "other nine tenths of the rows, so they do not peek.",
         "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "

@@ -62,10 +62,15 @@
   prefersDark.addEventListener("change", nameTheme);
   nameTheme();
 
-  // On paper nothing can be unfolded, so the definitions are.
-  const folded = document.querySelectorAll("details.definition:not([open])");
-  window.addEventListener("beforeprint", () => { for (const part of folded) part.open = true; });
-  window.addEventListener("afterprint", () => { for (const part of folded) part.open = false; });
+  // On paper nothing can be unfolded, so the definitions are, and tables that are not long.
+  const longest = 40;
+  const length = (part) => [...part.querySelectorAll("tbody tr")].filter((row) => !row.closest("[hidden]")).length;
+  let unfolded = [];
+  window.addEventListener("beforeprint", () => {
+    unfolded = [...document.querySelectorAll("details:not([open])")].filter((part) => length(part) <= longest);
+    for (const part of unfolded) part.open = true;
+  });
+  window.addEventListener("afterprint", () => { for (const part of unfolded) part.open = false; });
 
   const draw = async () => {
     for (const place of document.querySelectorAll("[data-chart]")) {
