@@ -73,6 +73,8 @@ def test_json_is_what_the_library_says(folder):
         "groups": None,
         "by": [],
         "id": None,
+        "outcomes_are": "names",
+        "not_taken": [],
     }
 
 
@@ -80,7 +82,7 @@ def test_json_is_what_the_library_says(folder):
 GOLDEN = """
 {"verax": "VERSION", "command": "evaluate", "file": "two.csv",
  "taken": {"target": "label", "probs": ["p_a", "p_b"], "logits": false, "weights": null, "groups": null,
-           "by": [], "id": null},
+           "by": [], "id": null, "outcomes_are": "names", "not_taken": []},
  "normalize": false, "logits": false,
  "card": {"verax": "VERSION", "n_rows": 2, "weight": 2.0, "n_groups": null, "n_classes": 2,
   "classes": ["a", "b"], "ordered": false,

@@ -312,6 +312,75 @@ def test_what_cannot_be_found(content, options, words, write):
     refuses(write(content), words, **options)
 
 
+# ---- labels that could be names or positions ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "labels", "options", "positions"),
+    [
+        ("p_1,p_X,p_2", (1, 2), {}, [0, 2]),
+        ("p_1,p_tie,p_2", (2, 1), {}, [2, 0]),
+        ("p_1,p_X,p_2", ("X", "2"), {}, [1, 2]),
+        ("p_2.0,p_0.0,p_1.0", (0, 2), {}, [1, 0]),
+        ("p_2.0,p_0.0,p_1.0", (1, 2), {"classes": ["0", "1", "2"]}, [1, 2]),
+        ("p_2.0,p_0.0,p_1.0", ("1.0", "2.0"), {}, [2, 0]),
+        ("p_2,p_0,p_1", (0, 2), {"classes": [2.0, 0.0, 1.0]}, [1, 0]),
+        ("p_x,p_y,p_z", (1, 3), {"classes": ["1", "2", "3"]}, [0, 2]),
+        ("p_x,p_y,p_z", ("X", "Z"), {"classes": ["X", "Y", "Z"]}, [0, 2]),
+        ("p_x,p_y,p_z", ("X", "Z"), {"classes": ["Z", "X", "Y"]}, [1, 0]),
+        ("p_x,p_y,p_z", ("one", "three"), {"classes": ["one", "two", "three"]}, [0, 2]),
+        ("p_0,p_1,p_2", (1, 3), {"classes": ["1", "2", "3"], "probs": ["p_0", "p_1", "p_2"]}, [0, 2]),
+        ("p_1,p_X,p_2", (0, 1), {"classes": "012", "probs": ["p_1", "p_X", "p_2"]}, [0, 1]),
+    ],
+)
+def test_numbers_are_names_where_classes_are_numbers(header, labels, options, positions, write):
+    rows = "".join(f"{label},0.5,0.25,0.25\n" for label in labels)
+    read = files.read(write(f"label,{header}\n{rows}"), **options)
+    assert read.roles.outcomes_are == "names"
+    # The library reads them as they were meant: the loss is that of the positions.
+    assert vx.brier(read.y, read.p, classes=read.classes) == vx.brier(positions, read.p)
+
+
+@pytest.mark.parametrize(
+    ("header", "labels", "options", "words"),
+    [
+        ("p_1,p_X,p_2", (1, 0), {}, r"must hold classes \(1, X, 2\); row 1 holds 0. List the columns and"),
+        ("p_1,p_X,p_2", (1, 0), {"classes": ["home", "draw", "away"]}, "row 1 holds 0. List the columns"),
+        ("p_0.5,p_1.5,p_x", (0, 1), {}, r"must hold classes \(0.5, 1.5, x\); row 0 holds 0"),
+        ("p_x,p_y,p_z", (0, 3), {}, r"positions 0 to 2 .* \(x, y, z\); row 1 holds 3. If the labels count"),
+        ("p_x,p_y,p_z", (0, -1), {}, r"row 1 holds -1. Pass classes=\[...\], the labels in the order of"),
+        ("p_x,p_y,p_z", (" x", "y "), {}, "holds ' x', 'y ', and .* Remove the blanks around the labels"),
+        ("p_x,p_y,p_z", ("x", "y "), {}, "row 1 holds 'y '. Remove the blanks around it"),
+        ("p_x,p_y,p_z", ("x", "y"), {"classes": ["X", "Y", "W"]}, "names 'X', and the columns .* list them"),
+    ],
+)
+def test_doubtful_labels_are_refused(header, labels, options, words, write):
+    rows = "".join(f"{label},0.5,0.25,0.25\n" for label in labels)
+    refuses(write(f"label,{header}\n{rows}"), words, **options)
+
+
+def test_it_is_said_how_outcomes_are_read(write):
+    rows = "0,0.5,0.25,0.25\n1,0.5,0.25,0.25\n"
+    read = files.read(write("label,p_x,p_y,p_z\n" + rows))
+    assert read.roles.outcomes_are == "positions"
+    assert read.taken[0] == "outcomes: label (positions: 0 = x, 1 = y, 2 = z)"
+    renamed = files.read(write("label,p_x,p_y,p_z\n" + rows), classes=["0", "1", "2"])
+    assert renamed.taken == (
+        "outcomes: label",
+        "probabilities: p_x (0), p_y (1), p_z (2)",
+        "renamed: x to 0, y to 1, z to 2",
+    )
+
+
+def test_classes_of_arrays_may_be_any_numbers(tmp_path):
+    p = np.full((2, 3), 1 / 3)
+    np.savez(tmp_path / "a.npz", probs=p, labels=[1, 3])
+    assert files.read(tmp_path / "a.npz", classes=["1", "2", "3"]).y.tolist() == [1, 3]
+    np.savez(tmp_path / "b.npz", probs=p, labels=[1, 2], classes=["1", "X", "2"])
+    assert files.read(tmp_path / "b.npz").y.tolist() == ["1", "2"]
+    refuses(tmp_path / "a.npz", "must name all 3 columns", classes=["1", "2"])
+
+
 # ---- broken files --------------------------------------------------------------------------------
 
 

@@ -163,6 +163,6 @@ def _check_outcomes(first: Predictions, other: Predictions, order: Array | None)
 
 
 def _label(rows: Predictions, outcome: Any) -> str:
-    if np.ndim(outcome) or rows.classes is None or all(isinstance(c, int) for c in rows.classes):
+    if rows.roles.outcomes_are == "one-hot" or rows.classes is None or outcome in rows.classes:
         return show(np.asarray(outcome).tolist())
     return show(rows.classes[int(outcome)])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -38,11 +39,18 @@ class Target:
     ordered: bool = False
     boolean: bool = False
 
-    def integers(self, names: Sequence[str] | None) -> tuple[int, ...] | None:
-        """What it holds for columns of these names, if that is whole numbers."""
-        if self.boolean and names is not None and sorted(n.lower() for n in names) == ["false", "true"]:
+    def integers(self, names: Sequence[str] | None) -> tuple[int | None, ...] | None:
+        """What it holds for classes of these names, if any of them is a number; None for positions.
+
+        A class such as the X of 1, X and 2 has no number, so no whole number is ever taken for it.
+        """
+        if names is None:
+            return None
+        if self.boolean and sorted(n.lower() for n in names) == ["false", "true"]:
             return tuple(int(name.lower() == "true") for name in names)
-        return None if names is None else _integers(names)
+        if not any(_number(name) is not None for name in names):
+            return None
+        return _integers(names) or tuple(_integer(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -52,13 +60,21 @@ class Labels:
     Attributes
     ----------
     classes : what they are called, in the order of the columns; None where they are numbered only.
-    keys : what the target holds for each of them; None where it holds positions.
+    keys : what the target holds for each of them; None where it holds positions. A key of None is
+        that of a class which whole numbers cannot name.
     columns : the order in which the columns of the file are taken; None as they stand.
+    renamed : what columns were called that the caller calls otherwise; empty where nothing was renamed.
     """
 
     classes: tuple[Hashable, ...] | None
     keys: tuple[Hashable, ...] | None
     columns: tuple[int, ...] | None = None
+    renamed: tuple[str, ...] = ()
+
+    @property
+    def outcomes_are(self) -> str:
+        """What the target holds: "names" or "positions"."""
+        return "positions" if self.keys is None else "names"
 
     def encode_texts(self, codes: Array, texts: Sequence[str], where: str, start: int) -> Array:
         """Outcomes from codes into `texts`, which may have more than the classes."""
@@ -73,32 +89,63 @@ class Labels:
 
     def encode_integers(self, values: Array, where: str, start: int) -> Array:
         """Outcomes from whole numbers: positions as they are, labels by looking them up."""
-        if self.keys is None or self.keys == self.classes:
+        if self.keys is None:
+            self._check_positions(values, where, start)
             return values
-        keys = np.array(self.keys, dtype=np.int64)
+        places = np.array([i for i, key in enumerate(self.keys) if key is not None], dtype=np.int64)
+        keys = np.array([key for key in self.keys if key is not None], dtype=np.int64)
         order = np.argsort(keys)
-        nearest = np.minimum(np.searchsorted(keys, values, sorter=order), len(keys) - 1)
-        y = order[nearest]
-        unknown = keys[y] != values
+        nearest = np.minimum(np.searchsorted(keys, values, sorter=order), max(0, len(keys) - 1))
+        y = order[nearest] if len(keys) else np.zeros(len(values), np.int64)
+        unknown = keys[y] != values if len(keys) else np.ones(len(values), np.bool_)
         if unknown.any():
             row = int(np.argmax(unknown))
             raise self._unknown(int(values[row]), row + start, where)
-        return y
+        return self._named(places[y])
 
     def _named(self, y: Array) -> Array:
-        """Positions, or the labels themselves where the classes are whole numbers."""
-        if self.classes is not None and all(isinstance(c, int) for c in self.classes):
-            return np.array(self.classes, dtype=np.int64)[y]
-        return y
+        """Positions, or the labels themselves where any class is a number, which could be a position."""
+        if self.classes is None or not any(_number(str(c)) is not None for c in self.classes):
+            return y
+        whole = all(isinstance(c, int) for c in self.classes)
+        return np.array(self.classes if whole else [str(c) for c in self.classes])[y]
+
+    def _check_positions(self, values: Array, where: str, start: int) -> None:
+        if self.classes is None:
+            return
+        n = len(self.classes)
+        wrong = (values < 0) | (values >= n)
+        if not wrong.any():
+            return
+        row, names = int(np.argmax(wrong)), [str(c) for c in self.classes]
+        numbers = ", ".join(map(str, range(1, n + 1))) if n <= 12 else f"1, 2, ..., {n}"
+        remedy = (
+            f"If the labels count from 1, pass classes=[{numbers}]."
+            if values[row] == n
+            else "Pass classes=[...], the labels in the order of the columns."
+        )
+        raise InputError(
+            f"{where} holds whole numbers, which must be the positions 0 to {n - 1} of the classes "
+            f"({_some(names)}); row {row + start} holds {values[row]}. {remedy}",
+            argument="target",
+            rows=(row + start,),
+        )
 
     def _unknown(self, label: Hashable, row: int, where: str) -> InputError:
         assert self.keys is not None
-        names = [str(key) for key in self.keys]
-        near = difflib.get_close_matches(str(label), names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        keys = [str(key) for key in self.keys if key is not None]
+        if None in self.keys:
+            hint = (
+                " List the columns and what the labels call them, in one order: probs=... and classes=[...]."
+            )
+            keys = [str(c) for c in self.classes or ()]
+        elif isinstance(label, str) and label.strip() in keys:
+            hint = " Remove the blanks around it."
+        else:
+            near = difflib.get_close_matches(str(label), keys, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
         return InputError(
-            f"{where} must hold classes ({shown}); row {row} holds {show(label)}.{hint}",
+            f"{where} must hold classes ({_some(keys)}); row {row} holds {show(label)}.{hint}",
             argument="target",
             rows=(row,),
         )
@@ -115,10 +162,14 @@ def find_labels(
     n_columns : how many columns there are; 1 for the probability of one of two classes; None where
         only reading will tell.
     """
+    if target.kind == INTEGER:
+        names = None if names is None else _plain(names)
+        if request.classes is not None:
+            request = replace(request, classes=_plain([str(c) for c in request.classes]))
     if n_columns == 1:
         labels = _binary(target, names, request)
     elif request.classes is not None:
-        labels = _given(target, names, request)
+        labels = _given(target, names, n_columns, request)
     else:
         labels = _named(target, names)
     if request.ordered:
@@ -126,42 +177,62 @@ def find_labels(
     return labels
 
 
-def _given(target: Target, names: tuple[str, ...] | None, request: Request) -> Labels:
+def _given(target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request) -> Labels:
     """Classes that the caller names: they pick the columns of that name, or name columns that have none."""
     wanted = [str(c) for c in request.classes or ()]
     twice = [c for c in wanted if wanted.count(c) > 1]
     if twice:
         raise InputError(f"`classes` names {twice[0]!r} twice.", argument="classes")
     shared = set(wanted) & set(names or ())
-    if names is not None and len(names) != len(wanted):
+    if n_columns is not None and n_columns != len(wanted):
+        called = "" if names is None else f" ({_some(names)})"
         raise InputError(
-            f"`classes` must name all {len(names)} columns of probabilities ({_some(names)}); "
-            f"it names {len(wanted)}.",
+            f"`classes` must name all {n_columns} columns of probabilities{called}; it names {len(wanted)}.",
             argument="classes",
         )
     if names is not None and shared == set(names):
-        columns = tuple(names.index(name) for name in wanted)
-        numbers = _integers(wanted)
-        if target.kind == TEXT:
-            return Labels(numbers or tuple(wanted), tuple(wanted), columns)
-        return Labels(numbers or tuple(wanted), target.integers(wanted), columns)
-    numbered = names is None or _integers(names) is not None
-    one_by_one = len(request.probs) > 1 and not any(set(name) & set("*?[") for name in request.probs)
-    if names is not None and (shared or not (numbered or one_by_one)):
+        return _labels(target, wanted, wanted, tuple(names.index(name) for name in wanted))
+    listed = len(request.probs) > 1 and not any(set(name) & set("*?[") for name in request.probs)
+    spoken = _spoken(wanted, names, listed)
+    if names is None or (_integers(names) is not None and not shared):
+        return _labels(target, wanted, spoken)
+    folded, alike = [name.casefold() for name in names], [name.casefold() for name in wanted]
+    if not shared and sorted(folded) == sorted(alike) and len(set(folded)) == len(folded):
+        columns = tuple(folded.index(name) for name in alike)
+        return replace(_labels(target, wanted, wanted, columns), renamed=tuple(names[i] for i in columns))
+    if set(folded) & set(alike) and not listed:
         unknown = next(name for name in wanted if name not in names)
         near = difflib.get_close_matches(unknown, [n for n in names if n not in wanted], n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InputError(
-            f"`classes` names {unknown!r}, and the columns of probabilities are {_some(names)}.{hint}",
+            f"`classes` names {unknown!r}, and the columns of probabilities are {_some(names)}.{hint} "
+            "To rename columns, list them, too, in the same order: probs=...",
             argument="classes",
         )
-    # The columns are only numbered, or were listed one by one: the classes name them as they stand.
-    numbers = _integers(wanted)
-    if target.kind == TEXT:
-        return Labels(numbers or tuple(wanted), tuple(wanted))
-    if numbers:
-        return Labels(numbers, numbers)
-    return Labels(tuple(wanted), target.integers(names))
+    # Other names for the columns, in the order in which these stand or were listed.
+    return replace(_labels(target, wanted, spoken), renamed=() if listed else names)
+
+
+def _spoken(wanted: Sequence[str], names: Sequence[str] | None, listed: bool) -> Sequence[str] | None:
+    """The names that whole numbers speak of: the classes given if any is a number, else the columns' own.
+
+    Columns that were listed one by one beside their classes are spoken of by these numbers only if all
+    of them are numbers.
+    """
+    if any(_number(name) is not None for name in wanted):
+        return wanted
+    return None if names is None or (listed and _integers(names) is None) else names
+
+
+def _labels(
+    target: Target,
+    wanted: Sequence[str],
+    spoken: Sequence[str] | None,
+    columns: tuple[int, ...] | None = None,
+) -> Labels:
+    """Classes called `wanted`, of which whole numbers speak by the names `spoken`."""
+    keys = tuple(wanted) if target.kind == TEXT else target.integers(spoken)
+    return Labels(_integers(wanted) or tuple(wanted), keys, columns)
 
 
 def _named(target: Target, names: tuple[str, ...] | None) -> Labels:
@@ -174,16 +245,20 @@ def _named(target: Target, names: tuple[str, ...] | None) -> Labels:
                 argument="classes",
             )
         return Labels(None, None)
-    numbers = _integers(names)
-    if target.kind == INTEGER:
-        return Labels(numbers or names, target.integers(names))
-    if target.seen and not set(target.seen) & set(names):
+    if target.kind == TEXT and target.seen and not set(target.seen) & set(names):
+        blanks = any(label.strip() in names for label in target.seen)
+        remedy = (
+            "Remove the blanks around the labels."
+            if blanks
+            else "Pass classes=[...], the labels in the order of the columns."
+        )
+        held = [repr(label) if label != label.strip() else label for label in target.seen]
         raise InputError(
-            f"{target.name!r} holds {_some(target.seen)}, and the columns of probabilities are called "
-            f"{_some(names)}. Pass classes=[...] in the order of the columns.",
+            f"{target.name!r} holds {_some(held)}, and the columns of probabilities are called "
+            f"{_some(names)}. {remedy}",
             argument="classes",
         )
-    return Labels(numbers or names, names)
+    return _labels(target, names, names)
 
 
 def _binary(target: Target, names: tuple[str, ...] | None, request: Request) -> Labels:
@@ -204,10 +279,7 @@ def _binary(target: Target, names: tuple[str, ...] | None, request: Request) -> 
         pair = (next(c for c in classes if c != positive), positive)
     else:
         pair = _pair(target, names, request)
-    numbers = _integers(pair)
-    if target.kind == INTEGER and numbers is None:
-        return Labels(pair, None)
-    return Labels(numbers or pair, numbers if target.kind == INTEGER else pair)
+    return _labels(target, pair, pair)
 
 
 def _pair(target: Target, names: tuple[str, ...] | None, request: Request) -> tuple[str, str]:
@@ -266,17 +338,31 @@ def _in_order(target: Target, labels: Labels, request: Request) -> Labels:
 
 def _integers(names: Sequence[str]) -> tuple[int, ...] | None:
     """Names that are all whole numbers, as numbers."""
-    if not all(re.fullmatch(r"-?\d{1,18}", str(name)) for name in names):
-        return None
-    numbers = tuple(int(name) for name in names)
-    return numbers if len(set(numbers)) == len(numbers) else None
+    numbers = tuple(_integer(name) for name in names)
+    whole = tuple(number for number in numbers if number is not None)
+    return whole if len(set(whole)) == len(numbers) else None
+
+
+def _integer(name: str) -> int | None:
+    return int(name) if re.fullmatch(r"-?\d{1,18}", name) else None
+
+
+def _plain(names: Sequence[str]) -> tuple[str, ...]:
+    """Names with whole numbers as such: a frame of floats calls its columns 0.0, 1.0, ...
+
+    >>> _plain(["2.0", "0.0", "1.0"]), _plain(["1.0", "X"]), _plain(["1", "1.0"])
+    (('2', '0', '1'), ('1', 'X'), ('1', '1.0'))
+    """
+    plain = tuple(re.sub(r"^(-?\d+)\.0+$", r"\1", name) for name in names)
+    return plain if len(set(plain)) == len(plain) else tuple(names)
 
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def _some(names: Sequence[str], limit: int = 6) -> str:

@@ -52,6 +52,9 @@ class Roles:
     ----------
     names : what the columns of probabilities are called without what they have in common; None
         where they have no names of their own.
+    outcomes_are : "names" of classes, "positions" of classes, or "one-hot" rows.
+    renamed : the names of columns that the caller calls otherwise; empty where nothing was renamed.
+    not_taken : columns that are called like probabilities, too, and were left alone.
     """
 
     target: str
@@ -62,6 +65,9 @@ class Roles:
     by: tuple[str, ...] = ()
     id: str | None = None
     logits: bool = False
+    outcomes_are: str = "names"
+    renamed: tuple[str, ...] = ()
+    not_taken: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -79,11 +85,16 @@ class Roles:
             "groups": self.groups,
             "by": list(self.by),
             "id": self.id,
+            "outcomes_are": self.outcomes_are,
+            "not_taken": list(self.not_taken),
         }
 
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
         """A line for everything that was taken for something."""
-        lines, what = [f"outcomes: {self.target}"], "logits" if self.logits else "probabilities"
+        positions = self.outcomes_are == "positions" and classes is not None
+        how = f" (positions: {_short([f'{i} = {c}' for i, c in enumerate(classes or ())])})"
+        lines = [f"outcomes: {self.target}{how if positions else ''}"]
+        what = "logits" if self.logits else "probabilities"
         if len(self.probs) == 1:
             about = "" if classes is None or self.names is None else f", of {_short(classes)}"
             lines.append(f"{what}: {self.probs[0]}{about}")
@@ -92,6 +103,11 @@ class Roles:
         else:
             pairs = [f"{column} ({name})" for column, name in zip(self.probs, classes, strict=True)]
             lines.append(f"{what}: {_short(pairs)}")
+        if self.renamed:
+            pairs = [f"{old} to {new}" for old, new in zip(self.renamed, classes or (), strict=True)]
+            lines.append(f"renamed: {_short(pairs)}")
+        if self.not_taken:
+            lines.append(f"not taken: {_short(self.not_taken)}")
         for role, column in (("weights", self.weights), ("groups", self.groups), ("ids", self.id)):
             if column is not None:
                 lines.append(f"{role}: {column}")
@@ -112,7 +128,8 @@ class Predictions:
     Attributes
     ----------
     path : the file.
-    y : (N,) positions of the outcomes; the labels themselves where the classes are whole numbers.
+    y : (N,) positions of the outcomes; the labels themselves where any class is called by a number,
+        which could be mistaken for a position.
     p : (N, K) probabilities (or logits), float32 or float64 as in the file.
     classes : K names in the order of the columns of `p`; None where the file has none.
     weights, groups, ids : (N,) each, or None.

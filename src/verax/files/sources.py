@@ -176,6 +176,7 @@ class _Columns(Source):
         if self._labels.columns is not None:
             probs = tuple(self.roles.probs[i] for i in self._labels.columns)
             self.roles = replace(self.roles, probs=probs, names=None)
+        self.roles = replace(self.roles, outcomes_are=self._labels.outcomes_are, renamed=self._labels.renamed)
 
     def _look(self, name: str) -> Target:
         """What the target holds, from its type and its first rows."""
@@ -294,11 +295,11 @@ class _Arrays(Source):
             else ()
         )
         target = Target(self.roles.target, TEXT if textual else INTEGER, seen)
-        names = tuple(str(i) for i in range(n_columns)) if n_columns > 1 and not textual else None
-        known = replace(request, classes=given)
-        self._labels = find_labels(target, names, n_columns, known)
+        self._labels = find_labels(target, None, n_columns, replace(request, classes=given))
         self._kind = target.kind
-        self.classes = self._labels.classes if given is not None or self._single or textual else None
+        self.classes = self._labels.classes
+        one_hot = len(y.shape) == 2 and y.shape[1] > 1
+        self.roles = replace(self.roles, outcomes_are="one-hot" if one_hot else self._labels.outcomes_are)
 
     def _check_shapes(self, p: Stored) -> None:
         if len(p.shape) not in (1, 2) or p.dtype.kind not in "fiu":
