@@ -105,7 +105,7 @@ GOLDEN = """
  "subgroups": {},
  "require": [{"require": "brier.high<2.5", "score": "brier", "of": "high", "value": 2.0, "sign": "<",
               "bound": 2.5, "met": true}],
- "met": true, "html": null}
+ "met": true, "html": null, "notes": []}
 """
 
 
@@ -148,7 +148,8 @@ def test_logits_and_normalize(folder, tmp_path):
     np.savez(tmp_path / "counts.npz", probs=np.array([[3.0, 1.0], [1.0, 1.0]]), labels=[0, 1])
     assert quickly("evaluate", tmp_path / "counts.npz")[2] == (
         f"{tmp_path / 'counts.npz'}: rows of probabilities must sum to 1 within 1e-06; "
-        "rows 0 and 1 sum to 4 and 2. Pass --normalize to rescale, or --logits if these are logits."
+        "rows 0 and 1 sum to 4 and 2. The columns taken are probs. Pass --normalize if these are counts or weights; "
+        "for logits pass --logits."
     )
     code, out, _ = quickly("evaluate", tmp_path / "counts.npz", "--normalize", "--json")
     assert json.loads(out)["card"]["scores"]["brier"]["mean"] == (0.125 + 0.5) / 2
@@ -254,7 +255,9 @@ def test_a_number_of_rows_that_sum_to_1_00002(tmp_path):
     (tmp_path / "a.csv").write_text("label,p_a,p_b\n" + lines)
     code, _, error = quickly("evaluate", tmp_path / "a.csv")
     assert code == 2
-    assert error.endswith("sum to 1.00002, 1.00002 and 1.00002. Pass --normalize to rescale.")
+    assert error.endswith(
+        "sum to 1.00002, 1.00002 and 1.00002. Pass --normalize to rescale. The columns taken are p_a, p_b."
+    )
     assert quickly("evaluate", tmp_path / "a.csv", "--normalize")[0] == 0
 
 
@@ -374,6 +377,59 @@ def test_names_of_keywords_become_options(tmp_path):
     assert (caught.value.argument, caught.value.rows) == ("p", (3,))
     with pytest.raises(vx.RuleError, match="as it is"), options.spoken(tmp_path):
         raise vx.RuleError("as it is")
+
+
+# ---- what a newcomer runs into ----------------------------------------------------------------------
+
+
+def test_positions_are_said_and_doubted(tmp_path):
+    rows = "".join(f"{label},0.2,0.3,0.5\n" for label in (1, 2, 1))
+    (tmp_path / "a.csv").write_text("label,p_C1,p_C2,p_C3\n" + rows)
+    code, out, _ = quickly("evaluate", tmp_path / "a.csv")
+    assert code == 0
+    assert "outcomes: label (positions: 0 = C1, 1 = C2, 2 = C3); probabilities" in out
+    assert "\nNote: Class 0 (C1) never occurs and all others do" in out
+    found = json.loads(quickly("evaluate", tmp_path / "a.csv", "--json")[1])
+    assert found["taken"]["outcomes_are"] == "positions"
+    assert found["notes"][0].endswith("say what they are by --classes 1,2,....")
+    found = json.loads(quickly("evaluate", tmp_path / "a.csv", "--classes", "1,2,3", "--json")[1])
+    assert (found["notes"], found["card"]["class_counts"]) == ([], [2, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "words"),
+    [
+        ("p_a,p_b,p_value", "a,0.5,0.5,0.1", "The columns taken are p_a, p_b, p_value. Is a column missing"),
+        ("p_a,p_b", "a,50,50", "These seem to be percentages: --normalize divides them by their sum."),
+    ],
+)
+def test_sums_are_explained(header, row, words, tmp_path):
+    (tmp_path / "a.csv").write_text(f"label,{header}\n{row}\n")
+    for command in ("evaluate", "worst"):
+        code, _, error = quickly(command, tmp_path / "a.csv")
+        assert (code, words in error) == (2, True), error
+        assert "to rescale" not in error
+
+
+def test_columns_not_taken_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text("label,p_a,p_b,prob_a\na,0.5,0.5,0.4\n")
+    assert "not taken: prob_a" in quickly("evaluate", tmp_path / "a.csv")[1]
+    (tmp_path / "b.csv").write_text("label,prob1,probtie,prob2\n1,0.5,0.2,0.3\n2,0.5,0.2,0.3\n")
+    out = quickly("evaluate", tmp_path / "b.csv")[1]
+    assert "probabilities: prob1 (1), probtie (tie), prob2 (2)" in out
+
+
+def test_the_right_file_is_blamed(tmp_path):
+    (tmp_path / "a.csv").write_text("label,p_a,p_b\na,0.5,0.5\nb,0.5,0.5\n")
+    (tmp_path / "b.csv").write_text("label,p_a,p_b\na,0.5,0.5\nb,0.5,0.6\n")
+    error = quickly("compare", tmp_path / "a.csv", tmp_path / "b.csv")[2]
+    assert error.startswith(f"{tmp_path / 'b.csv'}: rows of probabilities must sum to 1")
+    error = quickly("evaluate", tmp_path / "a.csv", "--confidence", 95)[2]
+    assert error == "--confidence must lie between 0 and 1, not 95.0."
+    assert quickly("evaluate", tmp_path / "a.csv", "--delimiter", ";;")[2] == (
+        "--delimiter must be one character, not ';;'."
+    )
+    assert quickly("worst", tmp_path / "a.csv", "-n", 0)[2].startswith("--number must be")
 
 
 # ---- real files ----------------------------------------------------------------------------------

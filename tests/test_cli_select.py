@@ -67,7 +67,7 @@ def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):
     ("options", "message"),
     [
         (["--rule", "rps"], "There is no 'rps' in this history"),
-        (["--against", "utility"], "`directions` must say which way 'val_utility' is better"),
+        (["--against", "utility"], "Pass --direction val_utility=min or val_utility=max."),
         (["--direction", "utility"], "`--direction` must be a name and min or max"),
         (["--direction", "utility=up"], "of 'utility' it says 'up'"),
         (["--plot", "history.nonsense"], "The figure cannot be saved as history.nonsense"),

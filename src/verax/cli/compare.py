@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -65,7 +64,7 @@ def compare(
     paths = files.name_files(given)
     rules = as_rules(rule or (["rps", "log"] if ordered else ["brier", "log"]))
     needs_order = ordered or any(r.ordinal for r in rules)
-    with spoken(Path(given[0])):
+    with spoken(None):
         rows = files.read_together(
             paths,
             **reading(target=target, probs=probs, classes=classes, delimiter=delimiter),
@@ -81,18 +80,24 @@ def compare(
         settings: dict[str, Any] = {"classes": rows.classes, "ordered": needs_order}
         settings |= {"weights": rows.first.weights, "groups": rows.first.groups}
         settings |= {"logits": logits, "normalize": normalize}
-        found = weigh(
-            rows.y,
-            rows.models,
-            rule=rules,
-            time_ordered=time_ordered,
-            method=cast(Method, method),
-            reference=reference,
-            confidence=confidence,
-            bootstrap=bootstrap,
-            seed=seed,
-            **settings,
-        )
+        try:
+            found = weigh(
+                rows.y,
+                rows.models,
+                rule=rules,
+                time_ordered=time_ordered,
+                method=cast(Method, method),
+                reference=reference,
+                confidence=confidence,
+                bootstrap=bootstrap,
+                seed=seed,
+                **settings,
+            )
+        except InputError:
+            # Each file says best what is wrong with it, by its own names and rows.
+            for part in rows.files.values():
+                files.forecasts_of(part, logits=logits, normalize=normalize).check()
+            raise
         if html is not None:
             source = ", ".join(path.name for path in paths.values())
             settings = {"ordered": ordered, "rules": rule, "logits": logits, "normalize": normalize}

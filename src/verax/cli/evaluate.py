@@ -8,7 +8,7 @@ import typer
 
 from verax.cli import options
 from verax.cli.frame import app
-from verax.cli.options import reading, split, spoken
+from verax.cli.options import reading, split, spoken, translate
 from verax.cli.output import Json, progress, save_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.rule import Rule
@@ -80,6 +80,7 @@ def evaluate(
         parts = {} if rows is None else _subgroups(rows, rule, least, settings)
         if rows is not None and html is not None:
             save_report(html, rows, {file.stem: rows.p}, source=file.name, rules=rule, **settings)
+    notes = [translate(note) for note in files.doubts_about(source, card.class_counts.tolist())]
     verdicts = [bound.hold(card) for bound in bounds]
     result: dict[str, Any] = {
         "command": "evaluate",
@@ -92,9 +93,16 @@ def evaluate(
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
         "html": None if html is None else str(html),
+        "notes": notes,
     }
     taken = f"{file}: {'; '.join(source.taken)}"
-    texts = [taken, str(card), *(f"\n{part}" for part in parts.values()), *map(str, verdicts)]
+    texts = [
+        taken,
+        str(card),
+        *(f"Note: {note}" for note in notes),
+        *(f"\n{part}" for part in parts.values()),
+        *map(str, verdicts),
+    ]
     texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +77,8 @@ def reading(
     """The options as keywords for `files.read` and `files.open`."""
     if delimiter is not None:
         others["delimiter"] = delimiter.replace("\\t", "\t")
+        if len(others["delimiter"]) != 1:
+            raise InputError(f"--delimiter must be one character, not {delimiter!r}.", argument="option")
     return {
         "target": target,
         "probs": split(probs) or None,
@@ -89,34 +92,53 @@ _SPOKEN = {
     "normalize=True": "--normalize",
     "logits=True": "--logits",
     "classes=[...], lowest first, in the order of the columns of `p`": "--classes a,b,c, lowest first",
-    "classes=[...]": "--classes a,b,c",
-    "classes=range(1, K + 1)": "--classes 1,2,...",
-    "`classes`": "--classes",
+    "pass y - 1, or classes=range(1, K + 1)": "pass --classes 1,2,... with all of them",
+    "History.from_csv and from_jsonl read files of any name.": "",
+    "`directions`": "--direction",
     "`weights`": "the weights",
     "`groups`": "the groups",
-    "`by`": "--by",
-    "`least`": "--least",
+    "`n`": "--number",
     "`p` rows": "rows of probabilities",
     "`p`": "the probabilities",
     "`y`": "the outcomes",
 }
-_OPTIONS = ("target", "probs", "classes", "positive", "delimiter", "decimal", "weights", "groups", "id", "by")
+_OPTIONS = "target|probs|classes|positive|delimiter|decimal|weights|groups|id|by"
+_NAMED = "classes|by|least|confidence|bootstrap|seed|method|reference|removed"
+# What errors about the file complain of; the others are about options, and the file has no part in them.
+_OF_THE_FILE = {"p", "y", "ids", *_OPTIONS.split("|"), "logits", "normalize", "history"}
+
+
+def translate(text: str) -> str:
+    """What the library says, in the words of the command line.
+
+    >>> translate("Pass classes=[1, 2], or target=... to choose. Use numpy.savez(file, probs=p).")
+    'Pass --classes 1,2, or --target ... to choose. Use numpy.savez(file, probs=p).'
+    """
+    for name, words in _SPOKEN.items():
+        text = text.replace(name, words)
+    text = re.sub(rf"`({_NAMED})`", r"--\1", text)
+    text = re.sub(r"directions=\{'([^']*)': 'min'\} or 'max'", r"--direction \1=min or \1=max", text)
+    text = re.sub(r"\bclasses=\[(.*?)\](?!\])", _listed, text)
+    return re.sub(rf"\b({_OPTIONS})=(?=\.\.\.|')", r"--\1 ", text).rstrip()
+
+
+def _listed(found: re.Match[str]) -> str:
+    names = "a,b,c" if found[1] == "..." else re.sub(r",\s+", ",", found[1]).replace("'", "")
+    return f"--classes {names}"
 
 
 @contextmanager
-def spoken(path: Path) -> Iterator[None]:
+def spoken(path: Path | None) -> Iterator[None]:
     """Say what the library complains about in the words of the command line, and name the file."""
     try:
         yield
+    except InputError as error:
+        text = translate(str(error))
+        if path is not None and error.argument in _OF_THE_FILE and str(path) not in text:
+            text = f"{path}: {text}"
+        raise InputError(text, argument=error.argument, rows=error.rows) from error
     except VeraxError as error:
-        text = str(error)
-        for name, words in _SPOKEN.items():
-            text = text.replace(name, words)
-        for option in _OPTIONS:
-            text = text.replace(f"{option}=", f"--{option} ")
-        if text == str(error) and not isinstance(error, InputError):
+        text = translate(str(error))
+        if text == str(error):
             raise
-        text = text if str(path) in text else f"{path}: {text}"
-        if isinstance(error, InputError):
-            raise InputError(text, argument=error.argument, rows=error.rows) from error
         raise type(error)(text) from error

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from verax.cli.frame import app
+from verax.cli.options import spoken
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 
@@ -39,8 +40,9 @@ def select(
     """Show the best epoch under each rule, what it brought, and how the rules move with F1 and accuracy."""
     from verax.selection import History
 
-    read = History.read(history, directions=_directions(direction or []))
-    selection = read.select(rule or None, against or None)
+    with spoken(None):
+        read = History.read(history, directions=_directions(direction or []))
+        selection = read.select(rule or None, against or None)
     if plot is not None:
         draw_to(plot, selection.plot())
     result = {"command": "select", "file": str(history), **selection.to_dict()}

@@ -25,6 +25,8 @@ LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
 # numbers (something went wrong there, which reading them will tell), anything else.
 REAL, INTEGER, LIST, DOUBTFUL, OTHER = "real", "integer", "list", "doubtful", "other"
 _SEPARATORS = "_.-: "
+# A shorter beginning, such as the p of price, says nothing.
+_LONG = 4
 
 
 def find_roles(
@@ -52,7 +54,15 @@ def find_roles(
     else:
         probs, names = _guessed(left, request, where, labels)
     return Roles(
-        target, probs, names, request.weights, request.groups, request.by, request.id, request.logits
+        target,
+        probs,
+        names,
+        request.weights,
+        request.groups,
+        request.by,
+        request.id,
+        request.logits,
+        not_taken=() if request.probs else _also_called(left, probs, request),
     )
 
 
@@ -170,6 +180,7 @@ def _candidates(
         prefix = _prefix(name, words)
         if prefix:
             sets.setdefault(prefix, []).append(name)
+    sets = {prefix: _with_words(prefix, names, kinds, words) for prefix, names in sets.items()}
     found: list[tuple[tuple[str, ...], tuple[str, ...] | None]] = [
         (tuple(names), _without(prefix, names)) for prefix, names in sets.items() if len(names) > 1
     ]
@@ -188,6 +199,29 @@ def _candidates(
         for name, prefix in single
         if prefix or name.lower() in words
     ]
+
+
+def _with_words(prefix: str, names: list[str], kinds: Mapping[str, str], words: Sequence[str]) -> list[str]:
+    """Numbered columns such as prob1 and prob2 together with the probtie between them, in file order."""
+    if prefix[-1] in _SEPARATORS or len(prefix) < _LONG:
+        return names
+    joined = [
+        name
+        for name, kind in kinds.items()
+        if kind == REAL and name.startswith(prefix) and name[len(prefix) :].isalpha()
+    ]
+    joined = [name for name in joined if name.lower() not in words]
+    return [name for name in kinds if name in {*names, *joined}]
+
+
+def _also_called(kinds: Mapping[str, str], taken: Sequence[str], request: Request) -> tuple[str, ...]:
+    """Columns of numbers that are called like the probabilities taken, and were not."""
+    words = LOGITS if request.logits else PROBS
+    return tuple(
+        name
+        for name, kind in kinds.items()
+        if kind == REAL and name not in taken and (_prefix(name, words) or name.lower() in words)
+    )
 
 
 def _prefix(name: str, words: Sequence[str]) -> str | None:

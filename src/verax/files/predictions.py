@@ -92,22 +92,22 @@ class Roles:
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
         """A line for everything that was taken for something."""
         positions = self.outcomes_are == "positions" and classes is not None
-        how = f" (positions: {_short([f'{i} = {c}' for i, c in enumerate(classes or ())])})"
+        how = f" (positions: {short([f'{i} = {c}' for i, c in enumerate(classes or ())])})"
         lines = [f"outcomes: {self.target}{how if positions else ''}"]
         what = "logits" if self.logits else "probabilities"
         if len(self.probs) == 1:
-            about = "" if classes is None or self.names is None else f", of {_short(classes)}"
+            about = "" if classes is None or self.names is None else f", of {short(classes)}"
             lines.append(f"{what}: {self.probs[0]}{about}")
         elif classes is None or [str(c) for c in classes] == list(self.probs):
-            lines.append(f"{what}: {_short(self.probs)}")
+            lines.append(f"{what}: {short(self.probs)}")
         else:
             pairs = [f"{column} ({name})" for column, name in zip(self.probs, classes, strict=True)]
-            lines.append(f"{what}: {_short(pairs)}")
+            lines.append(f"{what}: {short(pairs)}")
         if self.renamed:
             pairs = [f"{old} to {new}" for old, new in zip(self.renamed, classes or (), strict=True)]
-            lines.append(f"renamed: {_short(pairs)}")
+            lines.append(f"renamed: {short(pairs)}")
         if self.not_taken:
-            lines.append(f"not taken: {_short(self.not_taken)}")
+            lines.append(f"not taken: {short(self.not_taken)}")
         for role, column in (("weights", self.weights), ("groups", self.groups), ("ids", self.id)):
             if column is not None:
                 lines.append(f"{role}: {column}")
@@ -115,7 +115,7 @@ class Roles:
         return tuple(lines)
 
 
-def _short(names: Sequence[Hashable], limit: int = 6) -> str:
+def short(names: Sequence[Hashable], limit: int = 6) -> str:
     """The first names, and how many there are when these are not all."""
     shown = ", ".join(str(name) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown}, ... ({len(names):,} in all)"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from verax.decisions import CostsLike
 from verax.errors import InputError
-from verax.files.predictions import Predictions
+from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
 from verax.forecasts import Forecasts
 from verax.resample import check_confidence, check_replicates
@@ -17,6 +17,9 @@ from verax.rowstats import n_cores
 from verax.rule import Rule
 from verax.scorecard import Resampling, Scorecard, fitting_metrics, fitting_rules
 from verax.tally import Tally
+
+# Sums that are further from 1 are no matter of rounding.
+_NEARLY = 0.02
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -95,9 +98,57 @@ def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int) -> Iter
                 future.cancel()
 
 
+class FileForecasts(Forecasts):
+    """Forecasts of a file, which complain in the words of its columns."""
+
+    def __init__(self, batch: Predictions, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._batch = batch
+
+    def check(self) -> None:
+        """Raise the error that names the file, its columns and the first invalid rows."""
+        try:
+            super().check()
+        except InputError as error:
+            text = str(error)
+            if "must sum to 1" in text:
+                text = _about_sums(text, self._batch, error.rows[0])
+            text = f"{self._batch.path}: {text}"
+            raise InputError(text, argument=error.argument, rows=error.rows) from None
+
+
+def _about_sums(text: str, batch: Predictions, row: int) -> str:
+    """The complaint about rows that do not sum to 1, with their columns and the remedy that fits."""
+    total = float(batch.p[row - batch.start].sum())
+    columns = f"The columns taken are {short(batch.roles.probs)}."
+    if abs(total - 1) <= _NEARLY:
+        return f"{text} {columns}"
+    found = text.split(". Pass ")[0]
+    if abs(total - 100) <= 100 * _NEARLY:
+        return f"{found}. {columns} These seem to be percentages: normalize=True divides them by their sum."
+    remedy = "Is a column missing, or one too many? Pass probs=... to choose"
+    if len(batch.roles.probs) == 1:
+        remedy = "Pass normalize=True if these are counts or weights"
+    return f"{found}. {columns} {remedy}; for logits pass logits=True."
+
+
+def doubts_about(source: Source | Predictions, counts: Sequence[float]) -> tuple[str, ...]:
+    """What the numbers of outcomes in all rows say against how the outcomes were read."""
+    numbered = source.classes == tuple(range(len(counts)))
+    by_number = source.roles.outcomes_are == "positions" or numbered
+    if not by_number or counts[0] > 0 or not all(count > 0 for count in counts[1:]):
+        return ()
+    first = "" if source.classes is None or numbered else f" ({source.classes[0]})"
+    return (
+        f"Class 0{first} never occurs and all others do: if the labels in {source.roles.target!r} count "
+        "from 1, they were read wrongly; say what they are by classes=[1, 2, ...].",
+    )
+
+
 def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
     """A part of a file as forecasts whose rows are named by their numbers in the file."""
-    return Forecasts(
+    return FileForecasts(
+        batch,
         batch.y,
         batch.p,
         classes=batch.classes,
