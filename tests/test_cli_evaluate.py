@@ -148,8 +148,8 @@ def test_logits_and_normalize(folder, tmp_path):
     np.savez(tmp_path / "counts.npz", probs=np.array([[3.0, 1.0], [1.0, 1.0]]), labels=[0, 1])
     assert quickly("evaluate", tmp_path / "counts.npz")[2] == (
         f"{tmp_path / 'counts.npz'}: rows of probabilities must sum to 1 within 1e-06; "
-        "rows 0 and 1 sum to 4 and 2. The columns taken are probs. Pass --normalize if these are counts or weights; "
-        "for logits pass --logits."
+        "rows 0 and 1 sum to 4 and 2. The columns taken are probs. "
+        "Pass --normalize if these are counts or weights; for logits pass --logits."
     )
     code, out, _ = quickly("evaluate", tmp_path / "counts.npz", "--normalize", "--json")
     assert json.loads(out)["card"]["scores"]["brier"]["mean"] == (0.125 + 0.5) / 2
@@ -430,6 +430,33 @@ def test_the_right_file_is_blamed(tmp_path):
         "--delimiter must be one character, not ';;'."
     )
     assert quickly("worst", tmp_path / "a.csv", "-n", 0)[2].startswith("--number must be")
+
+
+def test_the_tour_needs_no_report(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    for name in [name for name in sys.modules if name.startswith("verax.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    code, out, _ = quickly("demo", "--out", tmp_path)
+    assert code == 0
+    assert out.startswith("== ")
+    assert "pip install 'verax[report]'" in out
+    assert "(open it in a browser)" not in out
+
+
+def test_an_interrupt_while_importing_is_exit_130():
+    code = (
+        "import sys, runpy, importlib.abc\n"
+        "class Finder(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['verax', 'demo']\n"
+        "runpy.run_module('verax', run_name='__main__')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
 
 
 # ---- real files ----------------------------------------------------------------------------------

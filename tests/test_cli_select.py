@@ -82,6 +82,19 @@ def test_refusals_are_one_line(log, options, message):
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("epoch,val_log\n0,0.5\n1,0.3x\n", "'val_log' must hold numbers; record 1 holds '0.3x'"),
+        ("epoch;val_log\n0;0,5\n", "must be separated by commas; its first line reads 'epoch;val_log'"),
+    ],
+)
+def test_broken_logs(content, words, tmp_path):
+    (tmp_path / "log.csv").write_text(content)
+    with pytest.raises(vx.InputError, match=words):
+        History.read(tmp_path / "log.csv")
+
+
 def test_a_file_that_is_not_there():
     result = verax("none.csv")
     assert result.returncode == 2

@@ -312,6 +312,41 @@ def test_what_cannot_be_found(content, options, words, write):
     refuses(write(content), words, **options)
 
 
+@pytest.mark.parametrize(
+    ("content", "words", "silent"),
+    [
+        (CSV + "a,0.5\n", "Complete the line, or leave it out", "delimiter"),
+        (CSV.replace(",", ";").replace(".", ","), "separated by ';'.* Pass delimiter=';'", "header 1"),
+        ("a,b,c,d,e,f,g,h,i,kind\n" + "1," * 9 + "x\n", r"a, b, c, d, e, f, ..., i, kind \(10 col", "p_"),
+        ("p_a,p_b,kind\n0.5,0.5,a\n", "called like outcomes .* it has kind. Pass target=", ", p_b"),
+        ("label,z\na,0.5\nb,0.3\n", "no columns that are called like probabilities", "logits"),
+        ("label,who\na,x\nb,y\n", "no column of numbers besides the outcomes, so it holds no prob", "Pass"),
+    ],
+)
+def test_remedies_fit(content, words, silent, write):
+    assert silent not in str(refuses(write(content), words))
+
+
+def test_objects_are_not_read(write):
+    line = '{"label":"a","probs":{"a":0.5,"b":0.5}}\n'
+    refuses(write(line, "a.jsonl"), r"Objects \(probs\) are not read; write a column a class")
+
+
+@pytest.mark.parametrize("name", ["obs", "obs.cat", "category", "Observed"])
+def test_other_names_of_outcomes(name, write):
+    assert files.read(write(CSV.replace("label", name))).roles.target == name
+    assert (
+        files.read(
+            write(
+                CSV.replace("label,p_a,p_b", f"label,p_a,p_b,{name}")
+                .replace("8\n", "8,x\n")
+                .replace("5\n", "5,x\n")
+            )
+        ).roles.target
+        == "label"
+    )
+
+
 # ---- labels that could be names or positions ---------------------------------------------------------
 
 

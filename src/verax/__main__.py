@@ -1,6 +1,17 @@
-"""`python -m verax` is the command line."""
+"""`python -m verax` and `verax` are the command line."""
 
-from verax.cli import run
+import sys
+
+
+def main() -> None:
+    """Run the command line; an interrupt is quiet from the first import on."""
+    try:
+        from verax.cli import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
-    run()
+    main()

@@ -12,6 +12,7 @@ import typer
 from verax.cli.frame import app
 from verax.cli.output import Json, show
 from verax.demo import Problem
+from verax.errors import MissingPackageError
 
 
 @app.command(epilog="Examples: `verax demo --out tour`")
@@ -34,19 +35,25 @@ def demo(
     for problem in (progression(), digits()):
         paragraphs = list(tour(problem))
         files = _write_predictions(problem, out)
-        report, verdict = _write_report(problem, out)
+        if not as_json:
+            title = f"== {problem.question} {len(problem.outcomes):,} rows that the models had not seen"
+            show({}, [title, *(f"\n{text}" for text in paragraphs)], as_json=False)
+        try:
+            report, verdict = _write_report(problem, out)
+        except MissingPackageError as error:
+            # The tour does not need it, and says how to get it.
+            report, verdict = None, str(error)
         results.append(
             {
                 "problem": problem.name,
                 "question": problem.question,
                 "verdict": verdict,
                 "predictions": [str(path) for path in files],
-                "report": str(report),
+                "report": None if report is None else str(report),
             }
         )
         if not as_json:
-            title = f"== {problem.question} {len(problem.outcomes):,} rows that the models had not seen"
-            show({}, [title, *(f"\n{text}" for text in paragraphs), f"\n{verdict}\n"], as_json=False)
+            show({}, [f"\n{verdict}\n"], as_json=False)
     show({"command": "demo", "problems": results}, [_next_steps(results)], as_json=as_json)
 
 
@@ -68,7 +75,7 @@ def _write_predictions(problem: Problem, out: Path) -> list[Path]:
     return paths
 
 
-def _write_report(problem: Problem, out: Path) -> tuple[Path, str]:
+def _write_report(problem: Problem, out: Path) -> tuple[Path | None, str]:
     from verax.report import Report
 
     (_, ids), (by, subgroups) = problem.columns.items()
@@ -95,7 +102,7 @@ def _next_steps(results: list[dict[str, Any]]) -> str:
     return "\n".join(
         [
             "Written:",
-            *(f"  {result['report']}  (open it in a browser)" for result in results),
+            *(f"  {result['report']}  (open it in a browser)" for result in results if result["report"]),
             *(f"  {path}" for result in results for path in result["predictions"]),
             "Try next:",
             f"  {verax} evaluate {ordered['predictions'][0]} --target outcome {stages} --require 'rps<0.2'",

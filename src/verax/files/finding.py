@@ -15,6 +15,8 @@ TARGETS = (
     *("label", "labels", "target", "targets", "y", "y_true", "outcome", "outcomes", "truth", "true_label"),
     *("class", "actual", "ground_truth"),
 )
+# Names that may well be something else, taken for the outcomes where nothing else is called like them.
+MAYBE_TARGETS = ("obs", "observed", "obs.cat", "obs_cat", "category")
 PROBS = (
     *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
     *("y_probs", "pred_prob", "pred_probs", "pred_proba", "predicted_probability", "softmax"),
@@ -22,8 +24,8 @@ PROBS = (
 LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
 
 # What column types amount to here: numbers, whole numbers, lists of numbers, texts some of which are
-# numbers (something went wrong there, which reading them will tell), anything else.
-REAL, INTEGER, LIST, DOUBTFUL, OTHER = "real", "integer", "list", "doubtful", "other"
+# numbers (something went wrong there, which reading them will tell), objects, anything else.
+REAL, INTEGER, LIST, DOUBTFUL, OBJECT, OTHER = "real", "integer", "list", "doubtful", "object", "other"
 _SEPARATORS = "_.-: "
 # A shorter beginning, such as the p of price, says nothing.
 _LONG = 4
@@ -71,6 +73,7 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
     if request.target is not None:
         return _require(request.target, columns, "target", where)
     found = [c for c in columns if c.lower() in TARGETS]
+    found = found or [c for c in columns if c.lower() in MAYBE_TARGETS]
     if len(found) == 1:
         return found[0]
     if found:
@@ -81,7 +84,7 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
         )
     raise InputError(
         f"{where} has no column that is called like outcomes (label, target, y, ...); it has "
-        f"{_listing(columns)}. Pass target=...",
+        f"{_listing([c for c in columns if not _prefix(c, PROBS)] or columns)}. Pass target=...",
         argument="target",
     )
 
@@ -95,8 +98,10 @@ def _require(name: str, columns: Sequence[str], option: str, where: str) -> str:
 
 
 def _listing(columns: Sequence[str], limit: int = 8) -> str:
-    shown = ", ".join(columns[:limit])
-    return shown if len(columns) <= limit else f"{shown}, ... ({len(columns):,} columns)"
+    if len(columns) <= limit:
+        return ", ".join(columns)
+    first, last = columns[: limit - limit // 3], columns[-(limit // 3) :]
+    return f"{', '.join(first)}, ..., {', '.join(last)} ({len(columns):,} columns)"
 
 
 def _asked(
@@ -151,7 +156,14 @@ def _guessed(
             "Pass probs=... (names, or a pattern such as 'p_*') to choose.",
             argument="probs",
         )
-    logits = [] if request.logits else _candidates(kinds, LOGITS, ())
+    # A single column called z is as likely a feature.
+    logits = [] if request.logits else _candidates(kinds, [word for word in LOGITS if word != "z"], ())
+    if not any(kind in (REAL, INTEGER, LIST, DOUBTFUL) for kind in kinds.values()):
+        raise InputError(
+            f"{where} has no column of numbers besides the outcomes, so it holds no {_what(request)}; "
+            f"it has {_listing(list(kinds)) or 'nothing else'}.{_objects(kinds)}",
+            argument="probs",
+        )
     if logits:
         raise InputError(
             f"{where} has columns that are called like logits ({_listing(logits[0][0])}). "
@@ -161,9 +173,15 @@ def _guessed(
     pattern = "logit_*" if request.logits else "p_*, prob_*, ..."
     raise InputError(
         f"{where} has no columns that are called like {_what(request)} ({pattern}), nor like the classes; "
-        f"it has {_listing(list(kinds))}. Pass probs=... (names, or a pattern such as 'p_*').",
+        f"it has {_listing(list(kinds))}. Pass probs=... (names, or a pattern such as 'p_*')."
+        f"{_objects(kinds)}",
         argument="probs",
     )
+
+
+def _objects(kinds: Mapping[str, str]) -> str:
+    named = [name for name, kind in kinds.items() if kind == OBJECT]
+    return f" Objects ({_listing(named)}) are not read; write a column a class, or lists." if named else ""
 
 
 def _what(request: Request) -> str:

@@ -135,14 +135,25 @@ class Table:
         if twice is not None:
             raise InputError(f"{self.path} has two columns called {twice!r}. Rename one.", argument="path")
         if len(names) == 1 and self.format in ("CSV", "TSV"):
-            for mark, spoken in ((";", "';'"), ("\t", "a tab"), ("|", "'|'"), (",", "','")):
-                if mark in names[0]:
-                    text = "'\\t'" if mark == "\t" else f"'{mark}'"
-                    raise InputError(
-                        f"{self.path} seems to be separated by {spoken}: its first line reads "
-                        f"{show(names[0])}. Pass delimiter={text}.",
-                        argument="delimiter",
-                    )
+            other = self._other_delimiter()
+            if other is not None:
+                raise other
+
+    def _other_delimiter(self) -> InputError | None:
+        """The complaint about a header without a delimiter but with another one."""
+        own = self._request.delimiter or ("\t" if self.format == "TSV" else ",")
+        header = _first_line(self.path)
+        if own in header:
+            return None
+        for mark, spoken in ((";", "';'"), ("\t", "a tab"), ("|", "'|'"), (",", "','")):
+            if mark in header:
+                text = "'\\t'" if mark == "\t" else f"'{mark}'"
+                return InputError(
+                    f"{self.path} seems to be separated by {spoken}: its first line reads "
+                    f"{show(header)}. Pass delimiter={text}.",
+                    argument="delimiter",
+                )
+        return None
 
     def kinds(self) -> dict[str, str]:
         """What each column holds, in the words of `finding`."""
@@ -214,9 +225,16 @@ class Table:
             )
         ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
         if ragged is not None:
+            other = self._other_delimiter()
+            if other is not None:
+                return other
+            remedy = (
+                "Is it another delimiter, or another kind of file? Pass delimiter=..."
+                if ragged[2] == "1"
+                else "Complete the line, or leave it out."
+            )
             return InputError(
-                f"{self.path}: line {ragged[1]} has {ragged[3]} values and the header {ragged[2]}. "
-                "Is it another delimiter, or another kind of file? Pass delimiter=...",
+                f"{self.path}: line {ragged[1]} has {ragged[3]} values and the header {ragged[2]}. {remedy}",
                 argument="path",
             )
         changed = re.search(r"Column\(/(.*?)\) changed from (\w+) to (\w+) in row (\d+)", text)
@@ -266,6 +284,13 @@ class _Stream:
                     yield batch.select(self._columns).slice(start, self._rows)
 
 
+def _first_line(path: Path) -> str:
+    """The header of a text file, compressed or not."""
+    with pa.input_stream(str(path), compression="detect") as file:
+        start: bytes = file.read(_BUFFER)
+    return start.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").partition("\n")[0].rstrip("\r")
+
+
 def _is_stream(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(4) == b"\xff\xff\xff\xff"
@@ -280,4 +305,4 @@ def _kind(kind: Any) -> str:
         return finding.INTEGER
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return finding.LIST if _kind(kind.value_type) in (finding.REAL, finding.INTEGER) else finding.OTHER
-    return finding.OTHER
+    return finding.OBJECT if pa.types.is_struct(kind) else finding.OTHER

@@ -46,7 +46,7 @@ def merge(records: Iterable[Record], source: str) -> Log:
         n for n in dict.fromkeys(n for r in listed for n in r) if n != EPOCH and (n != STEP or not numbered)
     ]
     cells: dict[str, dict[float, float]] = {name: {} for name in names}
-    texts: dict[str, None] = {}
+    texts: dict[str, tuple[int, object]] = {}
     repeated: dict[str, None] = {}
     epochs: dict[float, None] = {}
     for i, record in enumerate(listed):
@@ -55,11 +55,19 @@ def merge(records: Iterable[Record], source: str) -> Log:
         for name in names:
             value = _number(record.get(name))
             if value is None:
-                texts[name] = None
+                texts.setdefault(name, (i, record.get(name)))
             elif not math.isnan(value):
                 if epoch in cells[name]:
                     repeated[name] = None
                 cells[name][epoch] = value
+    for name, (i, cell) in texts.items():
+        if cells[name]:
+            raise InputError(
+                f"{source}: {name!r} must hold numbers; record {i} holds {show(cell)}. "
+                "Correct it, or leave the column out.",
+                argument="history",
+                rows=(i,),
+            )
     order = sorted(epochs)
     columns = {
         name: np.array([cells[name].get(epoch, math.nan) for epoch in order])
@@ -143,6 +151,13 @@ def records_of(columns: object, source: str) -> list[Record]:
 def read_csv(path: Path) -> list[Record]:
     """The rows of a CSV file with a header."""
     with path.open(newline="", encoding="utf-8-sig") as file:
+        header = file.readline()
+        if "," not in header and any(mark in header for mark in ";\t|"):
+            raise InputError(
+                f"{path.name} must be separated by commas; its first line reads {show(header.strip())}.",
+                argument="history",
+            )
+        file.seek(0)
         rows = list(csv.DictReader(file))
     for line, row in enumerate(rows, start=2):
         if None in row or None in row.values():
