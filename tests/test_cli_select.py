@@ -95,6 +95,12 @@ def test_broken_logs(content, words, tmp_path):
         History.read(tmp_path / "log.csv")
 
 
+def test_the_counter_is_not_offered(tmp_path):
+    (tmp_path / "log.csv").write_text("step,val_x\n0,1\n1,2\n")
+    with pytest.raises(vx.InputError, match="knows none of 'val_x'. Pass directions={'val_x': 'min'}"):
+        History.read(tmp_path / "log.csv").select()
+
+
 def test_a_file_that_is_not_there():
     result = verax("none.csv")
     assert result.returncode == 2

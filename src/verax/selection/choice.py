@@ -14,6 +14,7 @@ from verax.errors import InputError
 from verax.rule import Rule
 from verax.selection.directions import Direction
 from verax.selection.logs import Floats
+from verax.selection.logs import STEP
 from verax.tables import FrameKind, data_frame, html_table, text_table
 
 if TYPE_CHECKING:
@@ -290,10 +291,11 @@ def _default_rules(history: History) -> list[str]:
     rules = [c for c in history.judged if history.names[c].rule is not None]
     rules = rules or [c for c in history.judged if history.known_direction(c) is not None]
     if not rules:
+        # A counter measures nothing, so it is offered only where there is nothing else.
+        metrics = [name for name in history.values if name != STEP] or list(history.values)
         raise InputError(
             f"`directions` must say which way a metric is better; verax knows none of "
-            f"{join(map(repr, history.values))}. Pass directions={{{next(iter(history.values))!r}: 'min'}} "
-            "or 'max'.",
+            f"{join(map(repr, metrics))}. Pass directions={{{metrics[0]!r}: 'min'}} or 'max'.",
             argument="directions",
         )
     return rules
