@@ -97,7 +97,7 @@ def test_broken_logs(content, words, tmp_path):
 
 def test_the_counter_is_not_offered(tmp_path):
     (tmp_path / "log.csv").write_text("step,val_x\n0,1\n1,2\n")
-    with pytest.raises(vx.InputError, match="knows none of 'val_x'. Pass directions={'val_x': 'min'}"):
+    with pytest.raises(vx.InputError, match=r"knows none of 'val_x'\. Pass directions=\{'val_x': 'min'\}"):
         History.read(tmp_path / "log.csv").select()
 
 

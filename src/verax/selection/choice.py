@@ -13,8 +13,7 @@ from verax.complaints import join
 from verax.errors import InputError
 from verax.rule import Rule
 from verax.selection.directions import Direction
-from verax.selection.logs import Floats
-from verax.selection.logs import STEP
+from verax.selection.logs import STEP, Floats
 from verax.tables import FrameKind, data_frame, html_table, text_table
 
 if TYPE_CHECKING:
