@@ -297,7 +297,7 @@ from verax import _fusion, _kernels
 p = np.random.default_rng(0).dirichlet(np.ones(5), 200_000)
 vx.evaluate(np.zeros(200_000, int), p, ordered=True)
 loop = _fusion.fuse(tuple(vx.RULES.values()), 5, False)[0]
-stats = _kernels.row_stats(5, ordinal=True, ranked_log=True, columnar=False)
+stats = _kernels.row_stats(5, ordinal=True, ranked_log=True)
 print(sum(len(kernel.stats.cache_hits) for kernel in (loop, stats, _kernels.count)))
 """
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0\n"

@@ -26,7 +26,7 @@ _STRIP = 520
 
 
 @cache
-def row_stats(n_classes: int, *, ordinal: bool, ranked_log: bool, columnar: bool) -> Kernel:
+def row_stats(n_classes: int, *, ordinal: bool, ranked_log: bool, columnar: bool = False) -> Kernel:
     """A kernel (y, tolerance, out, decision, scratch, p) -> 0 if all rows are valid.
 
     With `columnar`, which up to SHORT_ROWS classes can have, the columns of `p` come one by one.
