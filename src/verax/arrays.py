@@ -6,8 +6,7 @@ and columns (pandas, polars, pyarrow) become NumPy arrays, and their column name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from types import EllipsisType
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -23,34 +22,6 @@ _ARRAY_PACKAGES = frozenset({"torch", "cupy"})
 _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})
 
 
-class Columns:
-    """Columns of n numbers each, of one type, as an (n, K) array that nobody has put together yet.
-
-    The compiled pass takes the columns where they lie, as a file's reader left them; `widen` and
-    `to_host` put rows together for everybody else.
-
-    >>> rows = Columns([np.array([0.1, 0.2, 0.3]), np.array([0.9, 0.8, 0.7])])
-    >>> rows.shape, rows[1:, ...].shape, to_host(rows[1:, ...]).tolist()
-    ((3, 2), (2, 2), [[0.2, 0.8], [0.3, 0.7]])
-    """
-
-    ndim = 2
-
-    def __init__(self, columns: Iterable[np.ndarray[Any, Any]]) -> None:
-        self.columns = tuple(columns)
-        self.dtype = self.columns[0].dtype
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.columns[0]), len(self.columns)
-
-    def __getitem__(self, at: tuple[slice, EllipsisType]) -> Columns:
-        return Columns(column[at[0]] for column in self.columns)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.stack(self.columns).T.astype(dtype or self.dtype, copy=False)
-
-
 def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     """Bring `x` to an array, without a copy where possible, with its column names if it has any."""
     package = type(x).__module__.partition(".")[0]
@@ -61,11 +32,7 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
         )
     if isinstance(x, np.ndarray):
         return np.asarray(x), None
-    if (
-        isinstance(x, Columns)
-        or hasattr(x, "__array_namespace__")
-        or (package in _ARRAY_PACKAGES and hasattr(x, "ndim"))
-    ):
+    if hasattr(x, "__array_namespace__") or (package in _ARRAY_PACKAGES and hasattr(x, "ndim")):
         return x, None
     if package in _FRAME_PACKAGES:
         return _from_frame(x, argument)
@@ -114,7 +81,7 @@ def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
 
 def namespace_of(x: Array) -> Namespace:
     """The array-API namespace of `x`; plain NumPy for NumPy arrays."""
-    if isinstance(x, (np.ndarray, Columns)):
+    if isinstance(x, np.ndarray):
         return np
     from array_api_compat import array_namespace
 
@@ -153,7 +120,7 @@ def move_like(x: Array, like: Array) -> Array:
 
 def kind_of(x: Array) -> str:
     """'real', 'integer', 'bool', 'complex', or for NumPy arrays also 'text', 'object', 'other'."""
-    if isinstance(x, (np.ndarray, Columns)):
+    if isinstance(x, np.ndarray):
         kinds = {"f": "real", "i": "integer", "u": "integer", "b": "bool", "c": "complex"}
         kinds |= {"U": "text", "S": "text", "T": "text", "O": "object"}
         return kinds.get(x.dtype.kind, "other")
@@ -180,7 +147,7 @@ def widen(x: Array) -> Array:
     """`x` in the widest floating type its device has: float64, unless there is none."""
     xp = namespace_of(x)
     if xp is np:
-        return to_host(x).astype(np.float64, copy=False)
+        return x.astype(np.float64, copy=False)
     if x.dtype == xp.float64:
         return x
     info = xp.__array_namespace_info__()

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache, partial, singledispatch
+from functools import cache, singledispatch
 from itertools import accumulate
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from verax.arrays import Array, Columns, Namespace, device_of, to_host, to_index, widen
+from verax.arrays import Array, Namespace, device_of, to_index, widen
 from verax.clusters import Groups
 from verax.errors import RuleError
 from verax.forecasts import Batch, Forecasts, log_softmax
@@ -33,7 +33,7 @@ COMPILED_FROM = 2**19
 # How much is held at a time: what a cache holds, and for other devices what keeps them busy.
 _NUMPY_ELEMENTS = 2**16
 _DEVICE_ELEMENTS = 2**24
-_CHUNK_BLOCKS = 8
+_CHUNK_BLOCKS = 16
 # Below this, probabilities made of logits begin to lose digits, and the logits are asked instead.
 _TINY = 2.0**-1000
 
@@ -195,7 +195,7 @@ class Plan:
         on_numpy = forecasts.xp is np
         compiled = on_numpy and n * k >= COMPILED_FROM and kernels() is not None
         if compiled:
-            block = max(64, min(2**15, 2**18 // k))
+            block = max(64, min(8192, 2**17 // k))
             return cls(True, block, -(-n // (block * _CHUNK_BLOCKS)))
         block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
         return cls(False, block, -(-n // block))
@@ -246,11 +246,8 @@ def _scan_compiled(forecasts: Rows, plan: Plan, needs: frozenset[str], make: Cal
                 visitor.visit(stats, batch, chunk)
         return visitor, valid, positive
 
-    if n_threads == 1:  # a part of a file, say, whose other parts keep the other cores busy
-        done = [work(0)]
-    else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            done = list(pool.map(work, range(n_threads)))
+    with ThreadPoolExecutor(n_threads) as pool:
+        done = list(pool.map(work, range(n_threads)))
     if not all(valid for _, valid, _ in done) or not any(positive for _, _, positive in done):
         forecasts.check()
     return [visitor for visitor, _, _ in done]
@@ -294,39 +291,24 @@ class _DenseReduction(Reduction):
         super().__init__(forecasts.n_classes, block, needs)
         module = kernels()
         assert module is not None
-        self._row_stats = partial(
-            module.row_stats,
-            forecasts.n_classes,
-            ordinal=bool(needs & _CDF),
-            ranked_log="cdf_log" in needs,
+        self._kernel = module.row_stats(
+            forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
         )
         self._tolerance = forecasts.tolerance
+        # Columns one after the other, as files have them, cost a short row nothing.
         self._short = forecasts.n_classes <= module.SHORT_ROWS
-        self._scratch = np.empty(module.scratch(forecasts.n_classes))
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
-        y = np.ascontiguousarray(batch.y)
-        parts, columnar = self._parts(batch.p)
-        for part in (y, *parts):
-            # One type for the compiler, whether or not the caller's arrays are writeable.
-            part.flags.writeable = False
-        kernel = self._row_stats(columnar=columnar)
-        n_bad = kernel(y, self._tolerance, self._buffer, self._decision, self._scratch, *parts)
+        p, y = batch.p, np.ascontiguousarray(batch.y)
+        if not self._short or p.strides[0] != p.itemsize:
+            p = np.ascontiguousarray(p)
+        # One type for the compiler, whether or not the caller's arrays are writeable.
+        p.flags.writeable = y.flags.writeable = False
+        n_bad = self._kernel(p, y, self._tolerance, self._buffer, self._decision)
         stats = self._views(len(y))
-        if "hit_lowest" in self._needs:
-            np.equal(stats.decision, y, out=stats.hit_lowest, casting="unsafe")
         if batch.logits is not None and n_bad == 0 and stats.p_true.min() < _TINY:
             return compute(batch, self._needs), 0
         return stats, n_bad
-
-    def _parts(self, p: Array) -> tuple[Sequence[np.ndarray[Any, Any]], bool]:
-        """The columns, as files have them and the kernel for short rows wants them; or the rows as one."""
-        if self._short and isinstance(p, Columns):
-            return p.columns, True
-        p = to_host(p)
-        if self._short and p.strides[0] == p.itemsize:
-            return list(p.T), True
-        return [np.ascontiguousarray(p)], False
 
 
 @singledispatch
@@ -341,9 +323,9 @@ def reduction(rows: Any, block: int, needs: frozenset[str]) -> Reduction:
 @singledispatch
 def validate(batch: Any) -> tuple[bool, bool]:
     """Whether all rows of a batch are valid, and whether any has weight: one look at the device."""
-    xp, p, y = batch.xp, widen(batch.p), batch.y
+    xp, p, y = batch.xp, batch.p, batch.y
     bad = xp.min(p, axis=1) < 0
-    bad = bad | ~(xp.abs(xp.sum(p, axis=1) - 1) <= batch.tolerance)
+    bad = bad | ~(xp.abs(xp.sum(widen(p), axis=1) - 1) <= batch.tolerance)
     bad = bad | (y < 0) | (y >= batch.n_classes)
     if batch.weights is None:
         return not bool(xp.any(bad)), True

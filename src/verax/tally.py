@@ -15,18 +15,7 @@ import numpy as np
 from verax.arrays import Array, to_host
 from verax.clusters import Clusters, Groups
 from verax.errors import VeraxError
-from verax.rowstats import (
-    Formula,
-    Plan,
-    RowBatch,
-    Rows,
-    RowStats,
-    compute,
-    kernels,
-    reduction,
-    scan,
-    validate,
-)
+from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, compute, kernels, scan, validate
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -262,18 +251,10 @@ class _Chunks:
             from verax._fusion import fuse
 
             self.fused = fuse(tally.rules, tally.n_classes, forecasts.weights is not None)
-        self.shift = self._first_losses(tally, forecasts)
+        self.shift = self._first_losses(tally, forecasts.batch(0, 1))
 
-    def _first_losses(self, tally: Tally, forecasts: Rows) -> Floats:
-        first = forecasts.batch(0, 1)
-        if self.fused is not None:
-            kernel, constants = self.fused
-            stats, n_bad = reduction(forecasts, 1, frozenset(_needs(tally.rules)))(first)
-            sums = np.zeros((len(tally.rules), 3))
-            if n_bad == 0 and stats.buffer is not None:
-                kernel(stats.buffer, 1, np.ones(1), constants, np.zeros(len(tally.rules)), sums)
-                if np.isfinite(sums).all():
-                    return sums[:, 0].copy()
+    @staticmethod
+    def _first_losses(tally: Tally, first: RowBatch) -> Floats:
         # The row may be invalid: the pass that follows finds out.
         if not validate(first)[0]:
             return np.zeros(len(tally.rules))

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from verax.arrays import Columns
 from verax.clusters import Groups
 from verax.complaints import show
 from verax.errors import InputError
@@ -54,14 +53,6 @@ def _cast(column: Any, kind: Any, where: str, argument: str, start: int) -> Any:
                 rows=(start + row,),
             ) from None
     raise InputError(f"{where} must hold numbers; its type is {column.type}.", argument=argument)
-
-
-def as_they_lie(columns: Sequence[Any], names: Callable[[int], str], start: int) -> Columns | Array:
-    """Chunked columns as (n, K) numbers without a copy, where they are whole and of one type."""
-    if len({c.type for c in columns}) == 1 and all(c.num_chunks == 1 for c in columns):
-        chunks = (column.chunk(0) for column in columns)
-        return Columns(numbers(chunk, names(j), "probs", start) for j, chunk in enumerate(chunks))
-    return side_by_side(columns, names, start)
 
 
 def side_by_side(columns: Sequence[Any], names: Callable[[int], str], start: int) -> Array:

@@ -21,7 +21,7 @@ from verax.files.predictions import Array, Predictions, Request, Roles, join
 from verax.files.tables import Table, check_there, format_of
 
 # How much a batch holds unless told otherwise: what one thread scores at a time.
-_ROWS, _PROBABILITIES = 2**18, 2**21
+_ROWS, _PROBABILITIES = 2**17, 2**21
 
 
 class Source(ABC):
@@ -52,8 +52,7 @@ class Source(ABC):
     def batches(self, rows: int | None = None, *, coded: bool = False) -> Iterator[Predictions]:
         """All rows in order, about `rows` at a time, each batch with the number of its first row.
 
-        With `coded`, they come as scoring takes them: groups as `clusters.Groups`, which spares sorting
-        them again, and probabilities as `arrays.Columns`, which spares copying them.
+        With `coded`, groups come as `clusters.Groups`, which spares sorting them again.
         """
         start = 0
         rows = max(1, min(_ROWS, _PROBABILITIES // self.width)) if rows is None else rows
@@ -216,7 +215,7 @@ class _Columns(Source):
         def labels(role: str, name: str | None) -> Array | None:
             return None if name is None else extract.labels(table[name], self._where(name), role, start)
 
-        p, weights = self._probabilities(table, start, coded), None
+        p, weights = self._probabilities(table, start), None
         if self.roles.weights is not None:
             where = self._where(self.roles.weights)
             column = table[self.roles.weights].combine_chunks()
@@ -247,7 +246,7 @@ class _Columns(Source):
         codes, texts = extract.coded(column, where, "target", start)
         return self._labels.encode_texts(codes, texts, where, start)
 
-    def _probabilities(self, table: Any, start: int, coded: bool) -> Any:
+    def _probabilities(self, table: Any, start: int) -> Array:
         if self._lists:
             column = self.roles.probs[0]
             p = extract.from_lists(table[column], self._where(column), start)
@@ -258,15 +257,12 @@ class _Columns(Source):
                     argument="classes",
                 )
             return p
-        columns = [table[name] for name in self.roles.probs]
-
-        def where(j: int) -> str:
-            return self._where(self.roles.probs[j])
-
-        if coded and not self._single:
-            return extract.as_they_lie(columns, where, start)
-        p = extract.side_by_side(columns, where, start)
-        return both_classes(p[:, 0], where(0), self._logits, start) if self._single else p
+        p = extract.side_by_side(
+            [table[name] for name in self.roles.probs], lambda j: self._where(self.roles.probs[j]), start
+        )
+        if self._single:
+            return both_classes(p[:, 0], self._where(self.roles.probs[0]), self._logits, start)
+        return p
 
 
 class _Arrays(Source):
