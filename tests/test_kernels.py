@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import verax as vx
 from cases import forecasts
 from verax import _fusion, _kernels, rowstats
+from verax._arithmetic import is_odd, log
 from verax.claims import Holds, Properties
 from verax.rowstats import COMPILED_FROM, DENSE_STATS, STATS, compute, scan
 from verax.tally import Tally
@@ -157,7 +159,7 @@ def test_an_inner_loss_is_computed_once():
     stats = rowstats.RowStats(trace, 3, **{name: _fusion._Symbol(trace, name) for name in STATS})
     stats.loss(vx.log_score)
     stats.loss(vx.pll)
-    assert sum("math.log" in line for line in trace.lines) == 1
+    assert sum(line.startswith("log(") for line in trace.lines) == 1
 
 
 def run(code, **environment):
@@ -236,3 +238,45 @@ def test_memory_does_not_grow_with_the_rows():
         tracemalloc.stop()
     assert max(extra) < 64e6
     assert extra[1] < extra[0] + 2e6
+
+
+def exact_log(x):
+    with localcontext(prec=40):
+        return Decimal(x).ln()
+
+
+def test_the_logarithm_of_compiled_loops():
+    rng = np.random.default_rng(0)
+    powers = 2.0 ** -np.arange(1, 53)
+    x = np.concatenate(
+        [
+            rng.random(1500),
+            1 + rng.normal(size=1500) * 0.004,
+            np.exp(rng.uniform(-708, 709, 500)),
+            1 - powers,
+            1 + powers,
+            2.0 ** np.arange(-1022, 1024, 31),
+            [np.nextafter(1, 0), np.sqrt(0.5), np.sqrt(2), 2.0**-1022, np.finfo(float).max],
+        ]
+    )
+    assert log(1.0) == 0.0
+    for value in x.tolist():
+        truth = exact_log(value)
+        assert abs(Decimal(log(value)) - truth) <= 2 * Decimal(np.spacing(abs(float(truth)))), value
+        assert not is_odd(value)
+    odd = [0.0, -0.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, np.nextafter(2.0**-1022, 0)]
+    assert all(is_odd(value) for value in odd)
+
+
+@pytest.mark.parametrize("tiny", [0.0, 5e-324, 1e-310])
+def test_what_is_odd_to_the_logarithm_is_left_to_numpy(tiny):
+    y, p = forecasts(COMPILED_FROM // 2, 2, ties=False)
+    p[1000, :] = tiny, 1 - tiny
+    y[1000] = 0
+    moments = Tally([vx.log_score, vx.ranked_log], 2).update(vx.Forecasts(y, p)).moments
+    with np.errstate(divide="ignore"):
+        losses = -np.log(p[np.arange(len(y)), y])
+    finite = losses[np.isfinite(losses)]
+    assert moments.weight.high[0] == len(finite)
+    assert moments.infinite.high.tolist() == [len(y) - len(finite)] * 2
+    np.testing.assert_allclose(moments.total.high, finite.sum(), rtol=1e-12)

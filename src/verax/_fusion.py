@@ -17,12 +17,13 @@ from typing import Any
 import numba
 import numpy as np
 
-from verax._kernels import OPTIONS, Kernel
+from verax._arithmetic import OPTIONS, is_odd, log, plus
+from verax._kernels import Kernel
 from verax.errors import RuleError
 from verax.rowstats import STATS, Formula, RowStats
 
 _FUNCTIONS = {
-    "log": "math.log",
+    "log": "log",
     "sqrt": "math.sqrt",
     "exp": "math.exp",
     "abs": "abs",
@@ -119,8 +120,9 @@ def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Ke
     """A kernel (stats, n, weights, constants, shift, out) and its constants; None if not traceable.
 
     For each rule the kernel writes to `out` the sums over n rows of w*d and w*d*d, with d the loss
-    minus `shift`. An infinite loss shows as a sum that is not finite: looking for it in every row
-    would cost a third of the time, so it is left to the caller, who meets it rarely.
+    minus `shift`. An infinite loss shows as a sum that is not finite, and so does a number that is odd
+    to the logarithm: looking after these in every row would cost much of the time, so they are left to
+    the caller, who meets them rarely.
     """
     trace = _Trace()
     needs = {"p_true", *(name for rule in rules for name in rule.needs)}
@@ -135,14 +137,19 @@ def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Ke
 
 def _source(trace: _Trace, losses: list[str], weighted: bool) -> str:
     w = "w[i] * " if weighted else ""
-    lines = ["def kernel(s, n, w, c, m, out):"]
+    lines = ["def kernel(s, n, w, c, m, out):", "    n_odd = 0"]
     lines += [f"    a{r} = b{r} = 0.0" for r in range(len(losses))]
     lines += ["    for i in range(n):"]
     lines += [f"        {name} = s[{row}, i]" for row, name in enumerate(STATS)]
-    lines += [f"        {name} = {expression}" for expression, name in trace.lines.items()]
+    for expression, name in trace.lines.items():
+        lines += [f"        {name} = {expression}"]
+        if expression.startswith("log("):
+            lines += [f"        n_odd += is_odd{expression.removeprefix('log')}"]
     for r, loss in enumerate(losses):
-        lines += [f"        d = {loss} - m[{r}]", f"        a{r} += {w}d", f"        b{r} += {w}d * d"]
-    lines += [f"    out[{r}, 0] = a{r}; out[{r}, 1] = b{r}" for r in range(len(losses))]
+        lines += [f"        d = {loss} - m[{r}]"]
+        lines += [f"        a{r} = plus(a{r}, {w}d)", f"        b{r} = plus(b{r}, {w}d * d)"]
+    lines += [f"    out[{r}, 0] = a{r} if n_odd == 0 else math.nan" for r in range(len(losses))]
+    lines += [f"    out[{r}, 1] = b{r}" for r in range(len(losses))]
     return "\n".join(lines)
 
 
@@ -151,6 +158,6 @@ def _compile(source: str) -> Kernel:
     # The name carries the text's digest and the file is this one, so numba's disk cache, which goes
     # by file, name and byte code, can neither confuse two loops nor outlive a change of this module.
     name = f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
-    scope: dict[str, Any] = {"math": math, "__name__": __name__}
+    scope: dict[str, Any] = {"math": math, "log": log, "is_odd": is_odd, "plus": plus, "__name__": __name__}
     exec(compile(source.replace("def kernel", f"def {name}"), __file__, "exec"), scope)
     return numba.njit(**OPTIONS)(scope[name])  # type: ignore[no-any-return]

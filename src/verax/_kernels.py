@@ -14,10 +14,9 @@ from typing import Any
 import numba
 import numpy as np
 
-Kernel = Callable[..., Any]
+from verax._arithmetic import OPTIONS
 
-# Fused multiply-add is the one liberty that compiled arithmetic takes: it rounds less, not more.
-OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
+Kernel = Callable[..., Any]
 
 
 # Up to this many classes a kernel is compiled for that number, so that its loops are unrolled.

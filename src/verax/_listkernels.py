@@ -8,7 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from verax._kernels import OPTIONS, Kernel
+from verax._arithmetic import OPTIONS
+from verax._kernels import Kernel
 from verax.ragged import _GRID, SMALLEST_MASS
 
 # Up to this length comparing all pairs is quicker than sorting.
