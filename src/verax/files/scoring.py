@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from verax.arrays import to_host, widen
 from verax.decisions import CostsLike
 from verax.errors import InputError
 from verax.files.predictions import Predictions, short
@@ -120,8 +119,7 @@ class FileForecasts(Forecasts):
 
 def _about_sums(text: str, batch: Predictions, row: int) -> str:
     """The complaint about rows that do not sum to 1, with their columns and the remedy that fits."""
-    at = row - batch.start
-    total = float(to_host(widen(batch.p[at : at + 1, ...])).sum())
+    total = float(batch.p[row - batch.start].sum())
     columns = f"The columns taken are {short(batch.roles.probs)}."
     if abs(total - 1) <= _NEARLY:
         return f"{text} {columns}"
