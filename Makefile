@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test lint browser bench clean
+.PHONY: help demo test lint browser bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -35,6 +35,9 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/decomposition.py
 	$(BIN)/python benchmarks/boosting.py
 	$(BIN)/python benchmarks/files.py
+
+fuzz: .venv/tools ## hostile calls, for long; CALLS=... for longer
+	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)
 
 clean: ## remove the environment and all caches
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

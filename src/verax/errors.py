@@ -1,34 +1,177 @@
-"""The errors that verax raises. All of them are `ValueError`s, so old handlers keep working."""
+"""The errors that verax raises: what was wrong, as data, and how it is put into words.
+
+All of them are `ValueError`s, so existing handlers keep working. An `InputError` carries its facts in
+fields. A `Vocabulary` turns them into a sentence: `PYTHON` names arguments and keywords; the command
+line has a vocabulary of its own, which names options. Code looks at the fields, never at the sentence.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+# How many offending rows an error names; all are counted.
+SHOWN_ROWS = 3
+
+Kind = Literal[
+    "type",  # an argument of the wrong Python type, dtype or shape
+    "value",  # an option outside its range, or none of the allowed values
+    "length",  # arguments that disagree about the number of rows or classes
+    "finite",  # NaN or infinity among numbers
+    "sign",  # negative probabilities or weights
+    "sum",  # rows of probabilities that do not sum to 1
+    "label",  # an outcome or a name that is none of the classes
+    "order",  # an order of classes or columns that is needed and not stated
+    "missing",  # a missing value, or a column or file that is not there
+    "list",  # a top list that cannot be one
+    "file",  # a file that cannot be read as what it should be
+]
 
 
 class VeraxError(ValueError):
     """Anything verax refuses. The message says what was wrong, where, and what to do about it."""
 
 
-class InputError(VeraxError):
-    """Forecasts, outcomes, weights or classes that break a requirement.
+@dataclass(frozen=True)
+class Remedy:
+    """Something the caller can do: options to pass and why, or plain advice.
 
     Attributes
     ----------
-    argument : str
-        The name of the offending argument, as in the signature of the public functions.
-    rows : tuple of int
-        The first offending rows (0-based), empty when the fault is not in particular rows.
+    text : what the options do or when they help ("to rescale", "if these are logits"); without options,
+        a whole sentence.
+    options : keyword arguments of the public functions with a value; `...` stands for a value that only
+        the caller knows.
+    python_only : of no use to somebody at the command line.
     """
 
-    def __init__(self, message: str, *, argument: str, rows: tuple[int, ...] = ()) -> None:
-        super().__init__(message)
+    text: str = ""
+    options: Mapping[str, object] = field(default_factory=dict)
+    python_only: bool = False
+
+
+def passing(text: str = "", /, **options: object) -> Remedy:
+    """The remedy of passing options.
+
+    >>> InputError("rows must sum to 1", argument="p", remedies=[passing("to rescale", normalize=True)])
+    InputError('`p` rows must sum to 1. Pass normalize=True to rescale.')
+    """
+    return Remedy(text, options)
+
+
+class Vocabulary(Protocol):
+    """How a caller names arguments and options."""
+
+    def subject(self, argument: str) -> str:
+        """What an argument is called at the beginning of a sentence."""
+
+    def option(self, name: str, value: object) -> str | None:
+        """How the option is passed; None where this caller has no such option."""
+
+    def fits(self, remedy: Remedy) -> bool:
+        """Whether advice without options is of use to this caller."""
+
+
+class PythonVocabulary:
+    """Arguments in backquotes, options as keywords."""
+
+    def subject(self, argument: str) -> str:
+        return f"`{argument}`"
+
+    def option(self, name: str, value: object) -> str | None:
+        return f"{name}={'...' if value is ... else repr(value)}"
+
+    def fits(self, remedy: Remedy) -> bool:
+        return True
+
+
+PYTHON = PythonVocabulary()
+
+
+class InputError(VeraxError):
+    """Forecasts, outcomes, weights, classes or options that break a requirement.
+
+    Attributes
+    ----------
+    requirement : what must hold, as a predicate of the argument ("rows must sum to 1 within 1e-06"); a
+        text that does not begin with a small letter is a sentence of its own.
+    argument : the offending argument, as the public functions call it.
+    kind : which kind of requirement was broken; see `Kind`.
+    found : what was found instead ("row 17 sums to 0.93").
+    rows : the first offending rows (0-based); empty where the fault is not in particular rows.
+    values : the offending values of these rows, or the value of the option.
+    count : how many rows offend in all.
+    remedies : what the caller can do.
+    source : the file that the rows come from.
+    """
+
+    def __init__(
+        self,
+        requirement: str,
+        *,
+        argument: str,
+        kind: Kind = "value",
+        found: str = "",
+        rows: Sequence[int] = (),
+        values: Sequence[Any] = (),
+        count: int | None = None,
+        remedies: Iterable[Remedy] = (),
+        source: str = "",
+    ) -> None:
+        self.requirement = requirement
         self.argument = argument
-        self.rows = rows
+        self.kind: Kind = kind
+        self.found = found
+        self.rows = tuple(rows)
+        self.values = tuple(values)
+        self.count = len(self.rows) if count is None else count
+        self.remedies = tuple(remedies)
+        self.source = source
+        super().__init__(self.say(PYTHON))
+
+    def replace(self, **changes: Any) -> InputError:
+        """The same error with some of its facts changed, such as the argument it is about."""
+        return InputError(**{**self._facts(), **changes})
+
+    def say(self, vocabulary: Vocabulary) -> str:
+        """The error in the words of a caller."""
+        text = self.requirement
+        if text[:1].islower():
+            text = f"{vocabulary.subject(self.argument)} {text}"
+        text = f"{text}; {self.found}" if self.found else text
+        text = text if text.endswith((".", "?", "!")) else f"{text}."
+        text = " ".join([text, *_advice(self.remedies, vocabulary)])
+        return f"{self.source}: {text}" if self.source else text
+
+    def _facts(self) -> dict[str, Any]:
+        names = "requirement argument kind found rows values count remedies source"
+        return {name: getattr(self, name) for name in names.split()}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_input_error, (str(self), self.argument, self.rows)
+        return _rebuild, (self._facts(),)
 
 
-def _rebuild_input_error(message: str, argument: str, rows: tuple[int, ...]) -> InputError:
-    return InputError(message, argument=argument, rows=rows)
+def _rebuild(facts: dict[str, Any]) -> InputError:
+    return InputError(**facts)
+
+
+def _advice(remedies: Iterable[Remedy], vocabulary: Vocabulary) -> Iterable[str]:
+    """The remedies as sentences; options that are alternatives share one."""
+    ways = []
+    for remedy in remedies:
+        if not remedy.options:
+            if vocabulary.fits(remedy):
+                yield remedy.text
+            continue
+        options = [vocabulary.option(name, value) for name, value in remedy.options.items()]
+        if all(option is not None for option in options):
+            words = " and ".join(str(option) for option in options)
+            ways.append(f"{words} {remedy.text}".rstrip())
+    if ways:
+        yield f"Pass {', or '.join(ways)}."
 
 
 class RuleError(VeraxError):
@@ -41,3 +184,83 @@ class ParseError(VeraxError):
 
 class MissingPackageError(VeraxError, ImportError):
     """An optional package is needed and is not installed."""
+
+
+@dataclass
+class Offenders:
+    """The rows that break one requirement: all are counted, the first few are kept with their values.
+
+    `so_far` says that more rows may follow, which have not been read.
+    """
+
+    argument: str
+    requirement: str
+    kind: Kind = "value"
+    verbs: tuple[str, str] = ("holds", "hold")
+    remedies: tuple[Remedy, ...] = ()
+    so_far: bool = False
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+    def add(
+        self, mask: np.ndarray[Any, Any], values: Sequence[Any] | np.ndarray[Any, Any], start: int
+    ) -> None:
+        """Note the rows where `mask` is true; `start` is the number of the mask's first row."""
+        found = np.flatnonzero(mask)
+        self.count += int(found.size)
+        for i in found[: SHOWN_ROWS - len(self.rows)]:
+            self.rows.append(start + int(i))
+            self.values.append(values[i])
+
+    def error(self, *remedies: Remedy) -> InputError:
+        """The error that names these rows; `remedies` replace the usual ones."""
+        return InputError(
+            self.requirement,
+            argument=self.argument,
+            kind=self.kind,
+            found=self._where(),
+            rows=self.rows,
+            values=self.values,
+            count=self.count,
+            remedies=remedies or self.remedies,
+        )
+
+    def _where(self) -> str:
+        shown = [show(value) for value in self.values]
+        if self.count == 1:
+            return f"row {self.rows[0]} {self.verbs[0]} {shown[0]}"
+        rows = join(str(row) for row in self.rows)
+        total = (
+            f" ({self.count} rows {'so far' if self.so_far else 'in all'})"
+            if self.count > len(self.rows)
+            else ""
+        )
+        return f"rows {rows} {self.verbs[1]} {join(shown)}{total}"
+
+
+def check_count(argument: str, value: object, *, least: int = 1) -> None:
+    """Refuse what is no whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(
+            f"must be a whole number of at least {least}, not {show(value)}",
+            argument=argument,
+            values=[value],
+        )
+
+
+def join(parts: Iterable[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    *head, last = parts
+    return f"{', '.join(head)} and {last}" if head else last
+
+
+def show(value: object, limit: int = 60) -> str:
+    """A value as it stands in a message: short, and never the repr of a NumPy scalar."""
+    if isinstance(value, np.ndarray):
+        inner = ", ".join(show(v) for v in value[:8].tolist())
+        return f"[{inner}{', ...' if value.size > 8 else ''}]"
+    if isinstance(value, np.generic):
+        value = value.item()
+    text = f"{value:.9g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -21,9 +21,11 @@ from verax.arrays import (
     widen,
 )
 from verax.clusters import Groups
-from verax.complaints import Offenders
-from verax.errors import InputError
+from verax.errors import InputError, Offenders, Remedy, passing
 from verax.outcomes import Outcomes, check_classes
+
+_RESCALE = passing("to rescale", normalize=True)
+_LOGITS = passing("if these are logits", logits=True)
 
 
 @dataclass(frozen=True)
@@ -182,28 +184,24 @@ class Forecasts:
 
     def check(self) -> None:
         """Read every row and raise the error that names the first invalid ones, if there are any."""
-        finite = Offenders("p", "`p` must be finite")
-        sign = Offenders("p", "`p` must not be negative", remedy="If these are logits, pass logits=True.")
+        finite = Offenders("p", "must be finite", "finite")
+        sign = Offenders("p", "must not be negative", "sign", remedies=(_LOGITS,))
         total = Offenders(
             "p",
-            f"`p` rows must sum to 1 within {self.tolerance:g}",
+            f"rows must sum to 1 within {self.tolerance:g}",
+            "sum",
             verbs=("sums to", "sum to"),
-            remedy="Pass normalize=True to rescale.",
+            remedies=(_RESCALE,),
         )
-        if _is_transposed(self._p):
-            total.remedy = "Its columns do: if it is transposed, pass p.T."
         if self._logits:
-            finite.requirement = "`p` must hold logits that are finite or -inf, and at least one finite a row"
+            finite.requirement = "must hold logits that are finite or -inf, and at least one finite per row"
         elif self._binary_column:
-            sign = Offenders(
-                "p",
-                "`p` must hold probabilities of class 1 between 0 and 1",
-                remedy="Divide percentages by 100; for logits pass logits=True.",
-            )
+            sign.requirement = "must hold probabilities of class 1 between 0 and 1"
+            sign.remedies = (Remedy("Divide percentages by 100."), _LOGITS)
         elif self._normalize:
-            total.requirement, total.remedy = "`p` rows must have a positive sum", ""
+            total.requirement, total.remedies = "rows must have a positive sum", ()
         outcome = self.outcomes.offenders()
-        weight = Offenders("weights", "`weights` must be finite and not negative")
+        weight = Offenders("weights", "must be finite and not negative", "sign")
         heaviest = 0.0
         offset = self._first_row or 0
         for batch in self.batches(4096):
@@ -217,15 +215,17 @@ class Forecasts:
                 w = to_host(batch.weights)
                 weight.add(~(np.isfinite(w) & (w >= 0)), w, offset + batch.start)
                 heaviest = max(heaviest, float(w.max()))
-        if any(abs(value - 1) > 0.5 for value in total.values) and total.remedy.endswith("to rescale."):
-            total.remedy = "Pass normalize=True to rescale, or logits=True if these are logits."
+        if _is_transposed(self._p):
+            total.remedies = (Remedy("Its columns do: if it is transposed, pass p.T.", python_only=True),)
+        elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):
+            total.remedies = (_RESCALE, _LOGITS)
         for offenders in (finite, sign, total, weight, outcome):
             offenders.so_far = self._first_row is not None
         for offenders in (finite, sign, total, weight):
             if offenders.count:
                 raise offenders.error()
         if outcome.count:
-            raise outcome.error(self.outcomes.remedy())
+            raise outcome.error(*self.outcomes.remedies())
         if self.weights is not None and heaviest == 0 and self._first_row is None:
             raise InputError("`weights` must not all be zero.", argument="weights")
 

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import Array, to_array, to_host
-from verax.complaints import Offenders
 from verax.duals import Dual, DualNamespace
-from verax.errors import InputError, RuleError
+from verax.errors import InputError, Offenders, RuleError
 from verax.forecasts import Forecasts
 from verax.rowstats import RowStats, n_cores
 from verax.rule import Rule
@@ -165,7 +164,7 @@ def _check_finite(z: np.ndarray[Any, Any]) -> None:
     if bad.any():
         rows = z.reshape(len(z), -1)
         where = bad.reshape(len(z), -1)
-        offenders = Offenders("logits", "`logits` must be finite")
+        offenders = Offenders("logits", "must be finite")
         offenders.add(where.any(axis=1), rows[np.arange(len(z)), where.argmax(axis=1)], 0)
         raise offenders.error()
 

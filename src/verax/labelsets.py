@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import to_array, to_host
-from verax.complaints import Offenders, show
-from verax.errors import InputError
+from verax.errors import InputError, Offenders, show
 from verax.ragged import Floats, Ints
 from verax.vocabulary import UNLISTED, Vocabulary
 
@@ -76,7 +75,7 @@ class LabelSets(Vocabulary):
                 f"its shape is {array.shape}.",
                 argument=argument,
             )
-        bad = Offenders(argument, f"`{argument}` rows must hold 0 and 1 only")
+        bad = Offenders(argument, "rows must hold 0 and 1 only")
         bad.add(~((array == 0) | (array == 1)).all(axis=1), array, 0)
         if bad.count:
             raise bad.error()

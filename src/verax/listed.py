@@ -14,8 +14,7 @@ import numpy as np
 
 from verax.arrays import Array, Namespace, kind_of, to_array, to_host
 from verax.clusters import Groups
-from verax.complaints import Offenders
-from verax.errors import InputError, RuleError
+from verax.errors import InputError, Offenders, RuleError
 from verax.ragged import Floats, Ints, Ragged, Survey, frozen
 from verax.rowstats import Reduction, RowStats, compute, reduction, validate
 
@@ -118,7 +117,7 @@ def _check_weights(weights: object, n: int) -> Floats:
             argument="weights",
         )
     w = to_host(raw).astype(np.float64, copy=False)
-    bad = Offenders("weights", "`weights` must be finite and not negative")
+    bad = Offenders("weights", "must be finite and not negative")
     bad.add(~(np.isfinite(w) & (w >= 0)), w, 0)
     if bad.count:
         raise bad.error()

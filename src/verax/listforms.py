@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import kind_of, to_array, to_host
-from verax.complaints import Offenders, show
-from verax.errors import InputError
+from verax.errors import InputError, Offenders, show
 from verax.outcomes import check_classes
 from verax.ragged import Floats, Ints, Ragged, offsets_of
 from verax.vocabulary import Vocabulary, positions
@@ -181,7 +180,7 @@ def check_confidences(lists: Ragged, tolerance: float) -> None:
     t = lists.confidences
     if t.size and not (t.min() >= 0 and t.max() <= 1 + tolerance):
         wrong = ~((t >= 0) & (t <= 1 + tolerance))
-        _complain(lists, wrong, t, Offenders("confidences", "`confidences` must lie between 0 and 1"))
+        _complain(lists, wrong, t, Offenders("confidences", "must lie between 0 and 1"))
 
 
 def check_positions(lists: Ragged, n_classes: int) -> None:
@@ -189,7 +188,7 @@ def check_positions(lists: Ragged, n_classes: int) -> None:
     codes = lists.classes
     if codes.size and not (codes.min() >= 0 and int(codes.max()) < n_classes):
         wrong = (codes < 0) | (codes > min(n_classes - 1, 2**63 - 1))
-        requirement = f"`classes` must hold class positions from 0 to {n_classes - 1}"
+        requirement = f"must hold class positions from 0 to {n_classes - 1}"
         _complain(lists, wrong, codes, Offenders("classes", requirement))
 
 
@@ -212,7 +211,7 @@ def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
     for row in np.flatnonzero(twice).tolist():
         code = int(which[row])
         names[row] = code if vocabulary is None else vocabulary.name(code)
-    bad = Offenders("classes", "`classes` must not list a class twice", verbs=("lists again", "list again"))
+    bad = Offenders("classes", "must not list a class twice", verbs=("lists again", "list again"))
     bad.add(twice, names, 0)
     raise bad.error()
 
@@ -221,13 +220,13 @@ def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float)
     """Refuse lists that have more than all probability, or all classes and less."""
     more = Offenders(
         "confidences",
-        f"`confidences` of a list must not sum to more than 1 (within {tolerance:g})",
+        f"of a list must not sum to more than 1 (within {tolerance:g})",
         verbs=("sums to", "sum to"),
     )
     more.add(total > 1 + tolerance, total, 0)
     less = Offenders(
         "confidences",
-        f"`confidences` of a list of all {n_classes} classes must sum to 1",
+        f"of a list of all {n_classes} classes must sum to 1",
         verbs=("sums to", "sum to"),
     )
     less.add((lengths >= float(n_classes)) & (total < 1 - tolerance), total, 0)
@@ -250,7 +249,7 @@ def read_label_probabilities(
         )
     values = values.astype(np.float64, copy=False)
     outside = ~((values >= 0) & (values <= 1))
-    bad = Offenders("q", "`q` must hold probabilities between 0 and 1")
+    bad = Offenders("q", "must hold probabilities between 0 and 1")
     bad.add(np.asarray(outside.any(axis=1)), values[np.arange(len(values)), outside.argmax(axis=1)], 0)
     if bad.count:
         raise bad.error()

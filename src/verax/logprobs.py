@@ -8,8 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from verax.complaints import show
-from verax.errors import InputError
+from verax.errors import InputError, show
 
 # What interfaces write for a token that is too unlikely to have a log-probability.
 TOO_UNLIKELY = -9999.0

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import Array, kind_of, move_like, namespace_of, to_array, to_host, to_index
-from verax.complaints import Offenders, show
-from verax.errors import InputError
+from verax.errors import InputError, Offenders, Remedy, passing, show
 
 # What stands for an outcome that is none of the classes. The pass over the rows counts these.
 UNKNOWN = -1
@@ -144,27 +143,30 @@ class Outcomes:
     def offenders(self) -> Offenders:
         """An empty list of offending rows, with the requirement that fits this form of `y`."""
         if self.raw.ndim == 2:
-            return Offenders("y", "`y` rows must be one-hot: a single 1 and otherwise 0")
+            return Offenders("y", "rows must be one-hot: a single 1 and otherwise 0", "label")
         if self._table is not None:
             names = ", ".join(show(c) for c in self._table.classes[:6])
             more = ", ..." if self.n_classes > 6 else ""
-            return Offenders("y", f"`y` must hold labels found in the classes ({names}{more})")
+            return Offenders("y", f"must hold labels found in the classes ({names}{more})", "label")
         if self._binary_column:
             return Offenders(
                 "y",
-                "`p` is one-dimensional, so it is P(class 1) of a binary problem and `y` must be 0 or 1",
-                remedy="For K classes pass `p` with shape (N, K).",
+                "must be 0 or 1, because one-dimensional probabilities are those of class 1 of two",
+                "label",
+                remedies=(Remedy("For K classes pass probabilities of shape (N, K).", python_only=True),),
             )
-        return Offenders("y", f"`y` must hold class positions from 0 to {self.n_classes - 1}")
+        return Offenders("y", f"must hold class positions from 0 to {self.n_classes - 1}", "label")
 
-    def remedy(self) -> str | None:
+    def remedies(self) -> tuple[Remedy, ...]:
         """What helps when the labels count from one, the commonest slip."""
         if self._table is not None or self.raw.ndim == 2 or self._binary_column:
-            return None
+            return ()
         y = to_host(self.raw)
         if y.size and y.min() == 1 and y.max() == self.n_classes:
-            return "The labels seem to count from 1: pass y - 1, or classes=range(1, K + 1)."
-        return "Pass classes=[...] if these are labels."
+            classes = list(range(1, self.n_classes + 1))
+            shift = Remedy("The labels seem to count from 1: subtract 1.", python_only=True)
+            return shift, passing("if they do", classes=classes if len(classes) <= 20 else ...)
+        return (passing("if these are labels", classes=...),)
 
 
 def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import kind_of, sum_tolerance, to_array, to_host
-from verax.complaints import show
-from verax.errors import InputError, RuleError
+from verax.errors import InputError, RuleError, show
 from verax.forecasts import Forecasts
 from verax.labelsets import LabelSets, most_likely_sets
 from verax.listed import NO_ORDER, Listed

@@ -7,8 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 import numpy as np
 
 from verax.arrays import kind_of, to_array, to_host
-from verax.complaints import join, show
-from verax.errors import InputError
+from verax.errors import InputError, join, show
 from verax.outcomes import Outcomes
 from verax.ragged import Ints
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from verax import __version__
-from verax.complaints import join
-from verax.errors import InputError, MissingPackageError, VeraxError
+from verax.errors import InputError, MissingPackageError, VeraxError, join
 from verax.scorecard import Score, Scorecard
 from verax.verdicts import Comparison
 

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from verax.arrays import to_array, to_host
-from verax.complaints import join, show
-from verax.errors import InputError, RuleError
+from verax.errors import InputError, RuleError, join, show
 from verax.outcomes import check_classes
 from verax.registry import name_of, parse
 from verax.rule import Rule

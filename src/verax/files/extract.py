@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verax.clusters import Groups
-from verax.complaints import show
-from verax.errors import InputError
+from verax.errors import InputError, show
 
 Array = np.ndarray[Any, Any]
 

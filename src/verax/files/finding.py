@@ -7,8 +7,7 @@ import fnmatch
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from verax.complaints import join
-from verax.errors import InputError
+from verax.errors import InputError, join
 from verax.files.predictions import Request, Roles
 
 TARGETS = (

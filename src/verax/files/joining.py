@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.complaints import show
-from verax.errors import InputError
+from verax.errors import InputError, show
 from verax.files.predictions import Array, Predictions
 from verax.files.sources import read
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.complaints import join, show
-from verax.errors import InputError
+from verax.errors import InputError, join, show
 from verax.files.predictions import Request
 
 Array = np.ndarray[Any, Any]

@@ -14,8 +14,7 @@ import pyarrow.dataset as pads
 import pyarrow.ipc as paipc
 import pyarrow.parquet as papq
 
-from verax.complaints import show
-from verax.errors import InputError
+from verax.errors import InputError, show
 from verax.files import finding
 from verax.files.predictions import Request
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.complaints import join
+from verax.errors import join
 from verax.report.problem import Problem
 from verax.report.words import clean, count, number, percent
 from verax.scorecard import Scorecard

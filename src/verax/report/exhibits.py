@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from verax.breakdown import Subgroup
-from verax.complaints import join
 from verax.curves import SEES_THE_OUTCOME, RetentionCurve
 from verax.decisions import cost_matrix
+from verax.errors import join
 from verax.registry import name_of
 from verax.report.charts import metrics_of
 from verax.report.contents import Contents, Findings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from verax.complaints import join
+from verax.errors import join
 from verax.inspection import Case
 from verax.registry import name_of
 from verax.report.contents import Contents, Findings

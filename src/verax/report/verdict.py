@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from verax.complaints import join
 from verax.decomposition import Components
+from verax.errors import join
 from verax.report.contents import Contents, Findings
 from verax.report.sureness import Sureness
 from verax.report.words import number, percent, span, title_of, within

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
 from verax.arrays import to_array, to_host
-from verax.complaints import check_count, show
-from verax.errors import InputError
+from verax.errors import InputError, check_count, show
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 

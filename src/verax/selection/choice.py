@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verax.complaints import join
-from verax.errors import InputError
+from verax.errors import InputError, join
 from verax.rule import Rule
 from verax.selection.directions import Direction
 from verax.selection.logs import STEP, Floats

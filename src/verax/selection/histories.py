@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from verax.complaints import join
-from verax.errors import InputError
+from verax.errors import InputError, join
 from verax.registry import name_of
 from verax.rule import Rule
 from verax.selection.choice import Best, Selection

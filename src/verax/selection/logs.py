@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import to_array, to_host
-from verax.complaints import join, show
-from verax.errors import InputError
+from verax.errors import InputError, join, show
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Record = Mapping[str, object]

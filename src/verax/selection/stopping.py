@@ -6,8 +6,7 @@ import copy
 import math
 from typing import Any
 
-from verax.complaints import check_count, show
-from verax.errors import InputError, ParseError, VeraxError
+from verax.errors import InputError, ParseError, VeraxError, check_count, show
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.selection.directions import Direction

@@ -1,0 +1,67 @@
+"""Hostile calls against verax, bounded in the tests and long with `make fuzz`.
+
+Each module listed in FUZZERS has a function `attempt(rng)`: one hostile call, made of random numbers
+from `rng` alone. It returns quietly where verax behaves and raises AssertionError where it does not,
+with what is needed to repeat the call in its message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+# Every fuzzer, with the number of calls that the tests make.
+FUZZERS: dict[str, int] = {}
+
+
+def load(name: str) -> ModuleType:
+    """The module of a fuzzer, by its place beside this file."""
+    spec = importlib.util.spec_from_file_location(f"fuzz_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def failures(name: str, calls: int, seed: int, *, limit: int = 20) -> tuple[int, list[str]]:
+    """How many of `calls` attempts failed, and what the first different failures said."""
+    module = load(name)
+    seen: Counter[str] = Counter()
+    for call in range(calls):
+        try:
+            module.attempt(np.random.default_rng([seed, call]))
+        except AssertionError as error:
+            seen[f"seed [{seed}, {call}]: {error}"] += 1
+    return sum(seen.values()), list(seen)[:limit]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(FUZZERS))
+    parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    failed = 0
+    for name in options.names:
+        start = time.perf_counter()
+        count, messages = failures(name, options.calls, options.seed)
+        failed += count
+        took = time.perf_counter() - start
+        print(
+            f"{name}: {options.calls} calls, seed {options.seed}, {count} failures, {took:.0f} s", flush=True
+        )
+        for message in messages:
+            print(f"  {message}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
