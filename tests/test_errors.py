@@ -19,15 +19,16 @@ def with_row(row, values):
 
 
 CASES = {
-    "nan": (Y, with_row(1, [np.nan, 0.5, 0.5]), {}, "p", (1,), "`p` must be finite; row 1 holds nan."),
-    "inf": (Y, with_row(2, [0, np.inf, 0]), {}, "p", (2,), "`p` must be finite; row 2 holds inf."),
+    "nan": (Y, with_row(1, [np.nan, 0.5, 0.5]), {}, "p", (1,), "finite", set()),
+    "inf": (Y, with_row(2, [0, np.inf, 0]), {}, "p", (2,), "finite", set()),
     "negative": (
         Y,
         with_row(3, [1.1, -0.2, 0.1]),
         {},
         "p",
         (3,),
-        "`p` must not be negative; row 3 holds -0.2. If these are logits, pass logits=True.",
+        "sign",
+        {"logits"},
     ),
     "sum": (
         Y,
@@ -35,7 +36,8 @@ CASES = {
         {},
         "p",
         (1,),
-        "`p` rows must sum to 1 within 1e-06; row 1 sums to 0.93. Pass normalize=True to rescale.",
+        "sum",
+        {"normalize"},
     ),
     "many sums": (
         Y,
@@ -43,8 +45,8 @@ CASES = {
         {},
         "p",
         (0, 1, 2),
-        "`p` rows must sum to 1 within 1e-06; rows 0, 1 and 2 sum to 2, 2 and 2 (4 rows in all). "
-        "Pass normalize=True to rescale, or logits=True if these are logits.",
+        "sum",
+        {"logits", "normalize"},
     ),
     "one-dimensional": (
         Y,
@@ -52,8 +54,8 @@ CASES = {
         {},
         "y",
         (2,),
-        "`p` is one-dimensional, so it is P(class 1) of a binary problem and `y` must be 0 or 1; "
-        "row 2 holds 2. For K classes pass `p` with shape (N, K).",
+        "label",
+        set(),
     ),
     "one class": (
         Y,
@@ -61,19 +63,19 @@ CASES = {
         {},
         "p",
         (),
-        "`p` must have at least two classes; its shape is (4, 1). "
-        "For a binary problem pass the probabilities of class 1 as a 1-D array.",
+        "type",
+        set(),
     ),
-    "no rows": (Y[:0], GOOD[:0], {}, "p", (), "`p` has no rows; there is nothing to score."),
-    "three dimensions": (Y, GOOD[None], {}, "p", (), "`p` must have shape (N, K); its shape is (1, 4, 3)."),
+    "no rows": (Y[:0], GOOD[:0], {}, "p", (), "length", set()),
+    "three dimensions": (Y, GOOD[None], {}, "p", (), "type", set()),
     "labels from 1": (
         Y + 1,
         GOOD,
         {},
         "y",
         (2,),
-        "`y` must hold class positions from 0 to 2; row 2 holds 3. "
-        "The labels seem to count from 1: pass y - 1, or classes=range(1, K + 1).",
+        "label",
+        {"classes"},
     ),
     "label K": (
         [0, 1, 3, 0],
@@ -81,7 +83,8 @@ CASES = {
         {},
         "y",
         (2,),
-        "`y` must hold class positions from 0 to 2; row 2 holds 3. Pass classes=[...] if these are labels.",
+        "label",
+        {"classes"},
     ),
     "label -1": (
         [0, 1, -1, 0],
@@ -89,7 +92,8 @@ CASES = {
         {},
         "y",
         (2,),
-        "`y` must hold class positions from 0 to 2; row 2 holds -1. Pass classes=[...] if these are labels.",
+        "label",
+        {"classes"},
     ),
     "half a label": (
         [0, 1, 0.5, 0],
@@ -97,7 +101,8 @@ CASES = {
         {},
         "y",
         (2,),
-        "`y` must hold class positions from 0 to 2; row 2 holds 0.5. Pass classes=[...] if these are labels.",
+        "label",
+        {"classes"},
     ),
     "missing label": (
         [0, 1, np.nan, 0],
@@ -105,16 +110,17 @@ CASES = {
         {},
         "y",
         (2,),
-        "`y` must hold class positions from 0 to 2; row 2 holds nan. Pass classes=[...] if these are labels.",
+        "label",
+        {"classes"},
     ),
     "text": (
         ["a", "b", "c", "a"],
         GOOD,
         {},
-        "classes",
+        "y",
         (),
-        "`y` holds labels ('a' in row 0), but the columns of `p` have no names. "
-        "Pass classes=[...] in the order of the columns of `p`.",
+        "order",
+        {"classes"},
     ),
     "unknown label": (
         ["a", "b", "x", "a"],
@@ -122,7 +128,8 @@ CASES = {
         {"classes": ["a", "b", "c"]},
         "y",
         (2,),
-        "`y` must hold labels found in the classes ('a', 'b', 'c'); row 2 holds 'x'.",
+        "label",
+        set(),
     ),
     "classes too few": (
         Y,
@@ -130,7 +137,8 @@ CASES = {
         {"classes": ["a", "b"]},
         "classes",
         (),
-        "`classes` must name the 3 columns of `p` in order; it names 2.",
+        "length",
+        set(),
     ),
     "classes twice": (
         Y,
@@ -138,7 +146,8 @@ CASES = {
         {"classes": ["a", "b", "a"]},
         "classes",
         (),
-        "`classes` must be different from each other; 'a' stands there twice.",
+        "label",
+        set(),
     ),
     "two ones": (
         [[1, 0, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0]],
@@ -146,7 +155,8 @@ CASES = {
         {},
         "y",
         (1,),
-        "`y` rows must be one-hot: a single 1 and otherwise 0; row 1 holds [0, 1, 1].",
+        "label",
+        set(),
     ),
     "one-hot too wide": (
         np.eye(4),
@@ -154,8 +164,8 @@ CASES = {
         {},
         "y",
         (),
-        "`y` is 2-D, so its rows must be one-hot over the 3 classes; "
-        "its shape is (4, 4) and its type float64.",
+        "type",
+        set(),
     ),
     "negative weights": (
         Y,
@@ -163,7 +173,8 @@ CASES = {
         {"weights": [1, -1, 1, 1]},
         "weights",
         (1,),
-        "`weights` must be finite and not negative; row 1 holds -1.",
+        "sign",
+        set(),
     ),
     "missing weights": (
         Y,
@@ -171,16 +182,18 @@ CASES = {
         {"weights": [1, np.nan, 1, 1]},
         "weights",
         (1,),
-        "`weights` must be finite and not negative; row 1 holds nan.",
+        "sign",
+        set(),
     ),
-    "zero weights": (Y, GOOD, {"weights": [0, 0, 0, 0]}, "weights", (), "`weights` must not all be zero."),
+    "zero weights": (Y, GOOD, {"weights": [0, 0, 0, 0]}, "weights", (), "value", set()),
     "too few weights": (
         Y,
         GOOD,
         {"weights": [1, 2]},
         "weights",
         (),
-        "`weights` must be 4 numbers, one a row; its shape is (2,) and its type int64.",
+        "length",
+        set(),
     ),
     "objects": (
         Y,
@@ -188,16 +201,18 @@ CASES = {
         {},
         "p",
         (),
-        "`p` must hold real numbers; its type is object.",
+        "type",
+        set(),
     ),
-    "complex": (Y, GOOD + 0j, {}, "p", (), "`p` must hold real numbers; its type is complex128."),
+    "complex": (Y, GOOD + 0j, {}, "p", (), "type", set()),
     "complex outcomes": (
         Y + 0j,
         GOOD,
         {},
         "y",
         (),
-        "`y` must be class positions, labels or one-hot rows; its type is complex128.",
+        "type",
+        set(),
     ),
     "transposed": (
         Y,
@@ -205,8 +220,8 @@ CASES = {
         {},
         "p",
         (),
-        "`p` must have one row an outcome; it has 3 rows and `y` has 4. "
-        "`p` seems to be transposed: pass p.T.",
+        "length",
+        set(),
     ),
     "transposed square": (
         [0, 1, 2],
@@ -214,8 +229,8 @@ CASES = {
         {},
         "p",
         (0, 1, 2),
-        "`p` rows must sum to 1 within 1e-06; rows 0, 1 and 2 sum to 0.8, 1.3 and 0.9. "
-        "Its columns do: if it is transposed, pass p.T.",
+        "sum",
+        set(),
     ),
     "too few outcomes": (
         Y[:3],
@@ -223,7 +238,8 @@ CASES = {
         {},
         "p",
         (),
-        "`p` must have one row an outcome; it has 4 rows and `y` has 3.",
+        "length",
+        set(),
     ),
     "one column of outcomes": (
         Y[:, None],
@@ -231,17 +247,19 @@ CASES = {
         {},
         "y",
         (),
-        "`y` has one column; pass it as a 1-D array, y[:, 0].",
+        "type",
+        set(),
     ),
-    "swapped": (GOOD, Y, {}, "y", (), "`y` and `p` seem to be swapped: the outcomes come first."),
-    "nothing": (None, GOOD, {}, "y", (), "`y` must be an array, a list or a column, not a NoneType."),
+    "swapped": (GOOD, Y, {}, "y", (), "type", set()),
+    "nothing": (None, GOOD, {}, "y", (), "value", set()),
     "generator": (
         Y,
         (row for row in GOOD),
         {},
         "p",
         (),
-        "`p` must be an array, a list or a column, not a generator.",
+        "value",
+        set(),
     ),
     "a set of classes": (
         Y,
@@ -249,7 +267,8 @@ CASES = {
         {"classes": {"a", "b", "c"}},
         "classes",
         (),
-        "`classes` must be a list of names in the order of the columns of `p`, not a set.",
+        "type",
+        set(),
     ),
     "a number of classes": (
         Y,
@@ -257,7 +276,8 @@ CASES = {
         {"classes": 3},
         "classes",
         (),
-        "`classes` must be a list of names in the order of the columns of `p`, not a int.",
+        "type",
+        set(),
     ),
     "digits": (
         Y,
@@ -265,8 +285,8 @@ CASES = {
         {"classes": ["0", "1", "2"]},
         "classes",
         (),
-        "`y` holds numbers and `classes` are '0', '1', '2', which are texts: labels or positions? "
-        "Pass labels as texts, too, or classes=[...] as numbers; for positions, no names.",
+        "order",
+        {"classes"},
     ),
     "none among integers": (
         [0, 1, None, 0],
@@ -274,7 +294,8 @@ CASES = {
         {},
         "y",
         (2,),
-        "`y` must have an outcome in every row; row 2 holds None.",
+        "missing",
+        set(),
     ),
     "masked": (
         np.ma.array(Y, mask=[0, 0, 1, 0]),
@@ -282,7 +303,8 @@ CASES = {
         {},
         "y",
         (2,),
-        "`y` must not have masked values; row 2 has one.",
+        "value",
+        set(),
     ),
     "ragged": (
         [0, 1],
@@ -290,7 +312,8 @@ CASES = {
         {},
         "p",
         (),
-        "`p` is not rectangular: its rows differ in length.",
+        "value",
+        set(),
     ),
     "one outcome": (
         0,
@@ -298,7 +321,8 @@ CASES = {
         {},
         "y",
         (),
-        "`y` must have one outcome a row; for a single forecast pass [y] and [p].",
+        "type",
+        set(),
     ),
     "one forecast": (
         [0],
@@ -306,8 +330,8 @@ CASES = {
         {},
         "p",
         (),
-        "`p` must have one row an outcome; it has 3 rows and `y` has 1. "
-        "For a single forecast pass `p` as [p].",
+        "length",
+        set(),
     ),
     "binary above one": (
         [0, 1],
@@ -315,8 +339,8 @@ CASES = {
         {},
         "p",
         (1,),
-        "`p` must hold probabilities of class 1 between 0 and 1; row 1 holds 1.4. "
-        "Divide percentages by 100; for logits pass logits=True.",
+        "sign",
+        {"logits"},
     ),
     "nothing to normalize": (
         [0],
@@ -324,7 +348,8 @@ CASES = {
         {"normalize": True},
         "p",
         (0,),
-        "`p` rows must have a positive sum; row 0 sums to 0.",
+        "sum",
+        set(),
     ),
     "nan logits": (
         [0],
@@ -332,7 +357,8 @@ CASES = {
         {"logits": True},
         "p",
         (0,),
-        "`p` must hold logits that are finite or -inf, and at least one finite a row; row 0 holds nan.",
+        "finite",
+        set(),
     ),
     "empty logits": (
         [0],
@@ -340,8 +366,8 @@ CASES = {
         {"logits": True},
         "p",
         (0,),
-        "`p` must hold logits that are finite or -inf, and at least one finite a row; "
-        "row 0 holds [-inf, -inf].",
+        "finite",
+        set(),
     ),
     "both": (
         [0],
@@ -349,7 +375,8 @@ CASES = {
         {"logits": True, "normalize": True},
         "normalize",
         (),
-        "Pass either normalize=True or logits=True, not both.",
+        "value",
+        set(),
     ),
     "lists as labels": (
         np.array([["a"], None], dtype=object),
@@ -357,7 +384,8 @@ CASES = {
         {"classes": ["a", "b"]},
         "y",
         (),
-        "`y` holds values that cannot be labels (lists or the like).",
+        "type",
+        set(),
     ),
 }
 
@@ -365,12 +393,13 @@ CASES = {
 @pytest.mark.parametrize("call", [vx.brier, vx.evaluate], ids=["rule", "evaluate"])
 @pytest.mark.parametrize("case", CASES, ids=lambda name: name.replace(" ", "-"))
 def test_the_message(case, call):
-    y, p, options, argument, rows, message = CASES[case]
+    y, p, options, *facts = CASES[case]
     with pytest.raises(vx.InputError) as caught:
         call(y, p, **options)
-    assert str(caught.value) == message
-    assert caught.value.argument == argument
-    assert caught.value.rows == rows
+    error = caught.value
+    remedies = {name for remedy in error.remedies for name in remedy.options}
+    assert [error.argument, error.rows, error.kind, remedies] == facts
+    assert len(error.values) >= len(error.rows)
 
 
 def test_ordered_text_is_never_put_in_alphabetical_order():
@@ -480,7 +509,7 @@ def test_frames_that_would_be_read_wrongly():
     # get_dummies puts its columns in alphabetical order; their names say which is which.
     assert vx.brier(pd.get_dummies(labels), frame) == right
     assert vx.rps(pd.get_dummies(labels), GOOD, classes=names) == vx.rps(Y, GOOD)
-    with pytest.raises(vx.InputError, match="the columns of `p` have no names"):
+    with pytest.raises(vx.InputError, match="the columns of probabilities have no names"):
         vx.brier(pd.get_dummies(labels), GOOD)
     with pytest.raises(vx.InputError, match="must have a column for each class"):
         vx.brier(pd.get_dummies(labels), GOOD, classes=["a", "b", "c"])
@@ -504,9 +533,12 @@ def test_an_ordered_categorical_brings_its_order():
 
     names = ["none", "mild", "severe"]
     y = pd.Series(pd.Categorical([names[i] for i in Y], categories=names, ordered=True))
-    assert vx.rps(y, GOOD) == vx.rps(Y, GOOD)
-    with pytest.raises(vx.InputError, match="lowest first"):
-        vx.rps(y.astype(str), GOOD)
+    shuffled = ["severe", "none", "mild"]
+    frame = pd.DataFrame(GOOD, columns=names)[shuffled]
+    assert vx.rps(y, frame) == vx.rps(Y, GOOD)
+    with pytest.raises(vx.InputError) as caught:
+        vx.rps(y.astype(str), frame)
+    assert caught.value.kind == "order"
 
 
 def test_matrices_and_integers_in_object_arrays():

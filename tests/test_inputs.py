@@ -92,7 +92,7 @@ def test_labels_in_any_container(y):
 def test_columns_with_names_are_put_in_the_order_of_the_classes():
     shuffled = pd.DataFrame(P, columns=NAMES)[["mid", "high", "low"]]
     assert vx.rps(LABELS, shuffled, classes=NAMES) == vx.rps(Y, P)
-    with pytest.raises(vx.InputError, match="columns for some of the classes but none for high"):
+    with pytest.raises(vx.InputError, match="there is none for high"):
         vx.rps(LABELS, pd.DataFrame(P, columns=["low", "mid", "hihg"]), classes=NAMES)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numba
@@ -11,8 +12,29 @@ from llvmlite import ir
 from numba.core.types import float64, int64
 from numba.extending import intrinsic
 
+
+def _keeps_code() -> bool:
+    """Whether numba finds a folder to keep compiled code in; a read-only install without a HOME has none."""
+    try:
+        numba.njit(cache=True)(_keeps_code)
+    except RuntimeError:
+        warnings.warn(
+            "numba finds no writable folder for compiled code, so verax compiles anew in every process; "
+            "NUMBA_CACHE_DIR can name one.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
 # Fused multiply-add is the one liberty that compiled arithmetic takes: it rounds less, not more.
-OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "cache": _keeps_code(),
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+}
 
 
 def _reading(given: Any, wanted: Any, kind: Any) -> Any:

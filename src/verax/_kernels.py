@@ -25,10 +25,12 @@ SHORT_ROWS = 8
 
 @cache
 def row_stats(n_classes: int, *, ordinal: bool, ranked_log: bool) -> Kernel:
-    """A kernel (p, y, tolerance, out, decision) -> number of invalid rows.
+    """A kernel (p, y, clear, out, decision) -> number of rows that are not clearly valid.
 
-    `out` has one row a statistic, in the order of `rowstats.STATS`; what is not asked for stays as
-    it was. Cumulative errors are sums from the nearer end, never one minus a sum.
+    `out` has one row per statistic, in the order of `rowstats.STATS`; what is not asked for stays as
+    it was, and so does a row that is not clear. `y` must be the pass's own copy, because it is used as
+    an index after it was checked; `p` may be the caller's. Cumulative errors are sums from the nearer
+    end, never one minus a sum.
     """
     if n_classes <= SHORT_ROWS:
         return _short_rows(n_classes, ordinal, ranked_log)
@@ -40,12 +42,12 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool) -> Kernel:
     last = n_classes - 1
 
     @numba.njit(**OPTIONS)
-    def kernel(p: Any, y: Any, tolerance: float, out: Any, decision: Any) -> int:
-        n_bad = 0
+    def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
+        n_unclear = 0
         for i in range(p.shape[0]):
             outcome = y[i]
             if outcome < 0 or outcome > last:
-                n_bad += 1
+                n_unclear += 1
                 continue
             row = p[i]
             p_true = np.float64(row[outcome])
@@ -60,8 +62,8 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool) -> Kernel:
                 rest = 0.0 if j == outcome else v
                 rest_sq += rest * rest
                 total += v
-            if not (lowest >= 0.0 and abs(total - 1.0) <= tolerance):
-                n_bad += 1
+            if not (lowest >= 0.0 and abs(total - 1.0) <= clear):
+                n_unclear += 1
             n_modes = 0
             first = 0
             for j in range(last, -1, -1):
@@ -89,7 +91,7 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool) -> Kernel:
             out[5, i] = (1.0 if p_true == highest else 0.0) / n_modes
             out[6, i] = 1.0 if first == outcome else 0.0
             decision[i] = first
-        return n_bad
+        return n_unclear
 
     return kernel  # type: ignore[no-any-return]
 
@@ -98,13 +100,13 @@ def _long_rows(ordinal: bool, ranked_log: bool) -> Kernel:
     """For many classes: separate loops below and above the outcome, and extremes that vectorise."""
 
     @numba.njit(**OPTIONS)
-    def kernel(p: Any, y: Any, tolerance: float, out: Any, decision: Any) -> int:
+    def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
         n, n_classes = p.shape
-        n_bad = 0
+        n_unclear = 0
         for i in range(n):
             outcome = y[i]
             if outcome < 0 or outcome >= n_classes:
-                n_bad += 1
+                n_unclear += 1
                 continue
             row = p[i]
             p_true = np.float64(row[outcome])
@@ -129,11 +131,12 @@ def _long_rows(ordinal: bool, ranked_log: bool) -> Kernel:
                     cdf_l2 += above * above
             lowest, highest = _extremes(row)
             # A missing value shows in the sum, which says what the extremes need not.
-            if not (lowest >= 0.0 and abs(below + p_true + above - 1.0) <= tolerance):
-                n_bad += 1
+            if not (lowest >= 0.0 and abs(below + p_true + above - 1.0) <= clear):
+                n_unclear += 1
                 continue
+            # The caller's memory may change while it is read: no loop may rely on what was found before.
             first = 0
-            while row[first] != highest:
+            while first < n_classes - 1 and row[first] != highest:
                 first += 1
             n_modes = 0
             for j in range(n_classes):
@@ -148,7 +151,7 @@ def _long_rows(ordinal: bool, ranked_log: bool) -> Kernel:
             out[5, i] = (1.0 if row[outcome] == highest else 0.0) / n_modes
             out[6, i] = 1.0 if first == outcome else 0.0
             decision[i] = first
-        return n_bad
+        return n_unclear
 
     return kernel  # type: ignore[no-any-return]
 

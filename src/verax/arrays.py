@@ -131,18 +131,6 @@ def kind_of(x: Array) -> str:
     return "complex" if xp.isdtype(x.dtype, "complex floating") else "other"
 
 
-def sum_tolerance(p: Array) -> float:
-    """How far a row of `p` may be from summing to one, by the precision it came in."""
-    if kind_of(p) != "real":
-        return 1e-6
-    return tolerance_of(int(namespace_of(p).finfo(p.dtype).bits))
-
-
-def tolerance_of(bits: int) -> float:
-    """How far a sum of probabilities of so many bits may be from one."""
-    return {16: 1e-2, 32: 1e-4}.get(bits, 1e-6)
-
-
 def widen(x: Array) -> Array:
     """`x` in the widest floating type its device has: float64, unless there is none."""
     xp = namespace_of(x)

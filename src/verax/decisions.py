@@ -137,9 +137,7 @@ def _positions(
     if invalid.any():
         offenders = outcomes.offenders()
         offenders.add(invalid, to_host(outcomes.raw), 0)
-        error = offenders.error(outcomes.remedy())
-        message = str(error).replace("`y`", f"`{argument}`")
-        raise InputError(message, argument=argument, rows=error.rows)
+        raise offenders.error(*outcomes.remedies()).replace(argument=argument)
     return positions
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -159,19 +160,21 @@ def _rebuild(facts: dict[str, Any]) -> InputError:
 
 
 def _advice(remedies: Iterable[Remedy], vocabulary: Vocabulary) -> Iterable[str]:
-    """The remedies as sentences; options that are alternatives share one."""
-    ways = []
-    for remedy in remedies:
-        if not remedy.options:
-            if vocabulary.fits(remedy):
-                yield remedy.text
+    """The remedies as sentences; options that follow one another are alternatives and share one."""
+    for with_options, group in groupby(remedies, key=lambda remedy: bool(remedy.options)):
+        if not with_options:
+            yield from (remedy.text for remedy in group if vocabulary.fits(remedy))
             continue
-        options = [vocabulary.option(name, value) for name, value in remedy.options.items()]
-        if all(option is not None for option in options):
-            words = " and ".join(str(option) for option in options)
-            ways.append(f"{words} {remedy.text}".rstrip())
-    if ways:
-        yield f"Pass {', or '.join(ways)}."
+        ways = [way for remedy in group if (way := _way(remedy, vocabulary))]
+        if ways:
+            yield f"Pass {', or '.join(ways)}."
+
+
+def _way(remedy: Remedy, vocabulary: Vocabulary) -> str:
+    """The options of a remedy and their purpose; empty where the caller lacks one of the options."""
+    options = [vocabulary.option(name, value) for name, value in remedy.options.items()]
+    words = [option for option in options if option is not None]
+    return f"{' and '.join(words)} {remedy.text}".rstrip() if len(words) == len(options) else ""
 
 
 class RuleError(VeraxError):

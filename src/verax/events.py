@@ -119,7 +119,7 @@ def events(forecasts: Forecasts, rows: Rows, how: Split) -> Iterator[Event]:
         if how.thresholds:
             assert above is not None
             given, rest, happened = below[:, i], above[:, i + 1], rows.y <= i
-            key = np.round(given, _DECIMALS[forecasts.tolerance])
+            key = np.round(given, _DECIMALS[forecasts.unity.tolerance])
             yield Event.of(f"<= {names[i]}", key, given, rest, happened, how, np.zeros(len(given)))
             continue
         given = p[:, i]

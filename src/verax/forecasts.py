@@ -15,17 +15,17 @@ from verax.arrays import (
     move_like,
     namespace_of,
     same_rows,
-    sum_tolerance,
     to_array,
     to_host,
     widen,
 )
 from verax.clusters import Groups
-from verax.errors import InputError, Offenders, Remedy, passing
+from verax.errors import InputError, Offenders, Remedy, join, passing
 from verax.outcomes import Outcomes, check_classes
+from verax.validity import Unity
 
 _RESCALE = passing("to rescale", normalize=True)
-_LOGITS = passing("if these are logits", logits=True)
+_LOGITS = passing("if these are logits or log-probabilities", logits=True)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Batch:
     groups: Array | None
     start: int
     n_classes: int
-    tolerance: float
+    unity: Unity
     xp: Namespace
     logits: Array | None = None
 
@@ -82,19 +82,20 @@ class Forecasts:
     ) -> None:
         if hasattr(p, "with_outcomes"):
             raise InputError(
-                "`p` must be full distributions here; top lists are for rules, evaluate, compare, "
-                "compare_lengths and top_k_error.",
+                "must be full distributions here",
                 argument="p",
+                kind="type",
+                found="top lists are for rules, evaluate, compare, compare_lengths and top_k_error",
             )
         raw, columns = to_array(p, "p")
         _check_form_of_p(raw)
         for other, name in ((y, "y"), (weights, "weights"), (groups, "groups")):
             same_rows(other, p, (name, "p"))
         if normalize and logits:
-            raise InputError("Pass either normalize=True or logits=True, not both.", argument="normalize")
+            raise InputError("is for probabilities and cannot be combined with logits", argument="normalize")
         self._binary_column = raw.ndim == 1
         self.n_classes = 2 if self._binary_column else int(raw.shape[1])
-        names = check_classes(_ordered_categories(y) if classes is None else classes, self.n_classes)
+        names = check_classes(_stated_order(y, columns) if classes is None else classes, self.n_classes)
         self._p = raw if names is None or columns is None else _align_columns(raw, columns, names)
         self._normalize = normalize
         self._logits = logits
@@ -107,7 +108,7 @@ class Forecasts:
         self.groups = None if groups is None else Groups.of(groups, self.n_rows)
         self._first_row = first_row
         self.xp = namespace_of(raw)
-        self.tolerance = sum_tolerance(raw)
+        self.unity = Unity.of(raw)
 
     @property
     def n_rows(self) -> int:
@@ -127,24 +128,29 @@ class Forecasts:
         n, n_outcomes = self.n_rows, self.outcomes.n_rows
         if n == n_outcomes:
             if n == 0:
-                raise InputError("`p` has no rows; there is nothing to score.", argument="p")
+                raise InputError("must have at least one row", argument="p", kind="length")
             return
-        hint = ""
+        remedies = []
         if _is_transposed(self._p) and self._p.shape[1] == n_outcomes:
-            hint = " `p` seems to be transposed: pass p.T."
+            remedies = [Remedy("It seems to be transposed: pass p.T.", python_only=True)]
         elif self._p.ndim == 1 and n_outcomes == 1:
-            hint = " For a single forecast pass `p` as [p]."
+            remedies = [Remedy("For a single forecast pass [p].", python_only=True)]
         raise InputError(
-            f"`p` must have one row an outcome; it has {n} rows and `y` has {n_outcomes}.{hint}", argument="p"
+            "must have one row per outcome",
+            argument="p",
+            kind="length",
+            found=f"there are {n} rows and {n_outcomes} outcomes",
+            remedies=remedies,
         )
 
     def _check_form_of_weights(self, weights: object) -> Array:
         raw, _ = to_array(weights, "weights")
         if kind_of(raw) not in ("real", "integer", "bool") or tuple(raw.shape) != (self.n_rows,):
             raise InputError(
-                f"`weights` must be {self.n_rows} numbers, one a row; "
-                f"its shape is {tuple(raw.shape)} and its type {raw.dtype}.",
+                f"must be {self.n_rows} numbers, one per row",
                 argument="weights",
+                kind="length" if kind_of(raw) in ("real", "integer", "bool") else "type",
+                found=f"the shape is {tuple(raw.shape)} and the type {raw.dtype}",
             )
         return raw
 
@@ -158,7 +164,7 @@ class Forecasts:
             groups=None if self.groups is None else self.groups.codes[start:stop],
             start=start,
             n_classes=self.n_classes,
-            tolerance=self.tolerance,
+            unity=self.unity,
             xp=self.xp,
             logits=logits,
         )
@@ -176,7 +182,7 @@ class Forecasts:
         p = widen(p)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             p = self.xp.stack([1 - p, p], axis=1) if self._binary_column else p
-            return p / self.xp.sum(p, axis=1, keepdims=True) if self._normalize else p
+            return _rescaled(p, self.xp) if self._normalize else p
 
     def _logits_of(self, start: int, stop: int) -> Array:
         z = widen(self._p[start:stop, ...])
@@ -188,7 +194,7 @@ class Forecasts:
         sign = Offenders("p", "must not be negative", "sign", remedies=(_LOGITS,))
         total = Offenders(
             "p",
-            f"rows must sum to 1 within {self.tolerance:g}",
+            f"rows must sum to 1 within {self.unity.tolerance:g}",
             "sum",
             verbs=("sums to", "sum to"),
             remedies=(_RESCALE,),
@@ -199,7 +205,7 @@ class Forecasts:
             sign.requirement = "must hold probabilities of class 1 between 0 and 1"
             sign.remedies = (Remedy("Divide percentages by 100."), _LOGITS)
         elif self._normalize:
-            total.requirement, total.remedies = "rows must have a positive sum", ()
+            total.requirement, total.remedies = "rows must have a positive, finite sum", ()
         outcome = self.outcomes.offenders()
         weight = Offenders("weights", "must be finite and not negative", "sign")
         heaviest = 0.0
@@ -227,7 +233,7 @@ class Forecasts:
         if outcome.count:
             raise outcome.error(*self.outcomes.remedies())
         if self.weights is not None and heaviest == 0 and self._first_row is None:
-            raise InputError("`weights` must not all be zero.", argument="weights")
+            raise InputError("must not all be zero", argument="weights")
 
     def _check_rows(
         self,
@@ -248,27 +254,32 @@ class Forecasts:
             empty = np.isneginf(rows).all(axis=1) & ~broken
             finite.add(empty, rows, start)
             return
-        low = p.min(axis=1) < 0
+        low = (p if self._binary_column else rows).min(axis=1) < 0
         sign.add(low & ~broken, given if self._binary_column else rows.min(axis=1), start)
-        sums = rows.sum(axis=1)
-        if self._normalize:
-            total.add((sums <= 0) & ~broken & ~low, sums, start)
-        elif not self._binary_column:
-            total.add((np.abs(sums - 1) > self.tolerance) & ~broken & ~low, sums, start)
+        if not self._binary_column or self._normalize:
+            with np.errstate(over="ignore"):
+                sums = rows.sum(axis=1)
+            total.add(~self.unity.holds(p) & ~broken & ~low, sums, start)
 
 
 def _check_form_of_p(p: Array) -> None:
     kind = kind_of(p)
     if kind not in ("real", "integer"):
-        raise InputError(f"`p` must hold real numbers; its type is {p.dtype}.", argument="p")
+        raise InputError("must hold real numbers", argument="p", kind="type", found=f"the type is {p.dtype}")
     shape = tuple(int(n) for n in p.shape)
     if p.ndim not in (1, 2):
-        raise InputError(f"`p` must have shape (N, K); its shape is {shape}.", argument="p")
+        raise InputError("must have shape (N, K)", argument="p", kind="type", found=f"the shape is {shape}")
     if p.ndim == 2 and shape[1] < 2:
         raise InputError(
-            f"`p` must have at least two classes; its shape is {shape}. "
-            "For a binary problem pass the probabilities of class 1 as a 1-D array.",
+            "must have at least two classes",
             argument="p",
+            kind="type",
+            found=f"the shape is {shape}",
+            remedies=[
+                Remedy(
+                    "For a binary problem pass the probabilities of class 1 as a 1-D array.", python_only=True
+                )
+            ],
         )
 
 
@@ -280,10 +291,16 @@ def _is_transposed(p: Array) -> bool:
     return bool(np.allclose(host.sum(axis=0), 1)) and not np.allclose(host.sum(axis=1), 1)
 
 
-def _ordered_categories(y: object) -> list[Hashable] | None:
-    """The order that an ordered pandas categorical brings with it."""
+def _stated_order(y: object, columns: tuple[Any, ...] | None) -> list[Hashable] | None:
+    """The order of an ordered pandas categorical, where the columns of `p` are called like its categories.
+
+    Of unnamed columns it says nothing: scikit-learn, for one, sorts them by label.
+    """
     dtype: Any = getattr(y, "dtype", None)
-    return list(dtype.categories) if getattr(dtype, "ordered", None) is True else None
+    if columns is None or getattr(dtype, "ordered", None) is not True:
+        return None
+    categories = list(dtype.categories)
+    return categories if {str(c) for c in columns} == {str(c) for c in categories} else None
 
 
 def _align_columns(p: Array, columns: tuple[Any, ...], names: tuple[Hashable, ...]) -> Array:
@@ -296,9 +313,20 @@ def _align_columns(p: Array, columns: tuple[Any, ...], names: tuple[Hashable, ..
     if shared != set(wanted):
         missing = sorted(set(wanted) - shared)
         raise InputError(
-            f"`p` has columns for some of the classes but none for {', '.join(missing)}.", argument="p"
+            "must have a column for every class or column names of its own",
+            argument="p",
+            kind="label",
+            found=f"there is none for {join(missing[:6])}",
+            values=missing,
         )
     return p[:, [columns.index(name) for name in wanted]]
+
+
+def _rescaled(p: Array, xp: Namespace) -> Array:
+    """Rows divided by their sum; NaN where a row is negative somewhere or its sum is no positive number."""
+    total = xp.sum(p, axis=1, keepdims=True)
+    fits = (xp.min(p, axis=1, keepdims=True) >= 0) & (total > 0) & xp.isfinite(total)
+    return xp.where(fits, p / total, xp.full_like(total, xp.nan))
 
 
 def softmax(z: Array, xp: Namespace) -> Array:

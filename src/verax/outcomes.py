@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence, Set
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,23 +20,28 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
         return None
     if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
         raise InputError(
-            "`classes` must be a list of names in the order of the columns of `p`, "
-            f"not a {type(classes).__name__}.",
+            f"must be a list of names in the order of the columns, not a {type(classes).__name__}",
             argument="classes",
+            kind="type",
         )
     # Not as an array, which would turn 1, 'tie' and 2 into texts.
     listed = classes if isinstance(classes, (list, tuple)) else to_host(to_array(classes, "classes")[0])
     names = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
     if len(names) != n_classes:
         raise InputError(
-            f"`classes` must name the {n_classes} columns of `p` in order; it names {len(names)}.",
+            f"must name the {n_classes} columns of probabilities in order",
             argument="classes",
+            kind="length",
+            found=f"there are {len(names)} names",
         )
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(
-            f"`classes` must be different from each other; {show(twice)} stands there twice.",
+            "must be different from each other",
             argument="classes",
+            kind="label",
+            found=f"{show(twice)} is there twice",
+            values=[twice],
         )
     return names
 
@@ -66,23 +71,34 @@ class Outcomes:
         kind = kind_of(self.raw)
         if kind == "complex" or kind == "other":
             raise InputError(
-                f"`y` must be class positions, labels or one-hot rows; its type is {self.raw.dtype}.",
+                "must be class positions, labels or one-hot rows",
                 argument="y",
+                kind="type",
+                found=f"the type is {self.raw.dtype}",
             )
         if self.raw.ndim == 0:
             raise InputError(
-                "`y` must have one outcome a row; for a single forecast pass [y] and [p].", argument="y"
+                "must have one outcome per row",
+                argument="y",
+                kind="type",
+                found="it is a single value",
+                remedies=[Remedy("For a single forecast pass [y] and [p].", python_only=True)],
             )
         if self.raw.ndim == 2:
             self._check_one_hot_shape(kind)
             self.raw = _align_one_hot(self.raw, own_columns, classes or columns)
         elif self.raw.ndim > 2:
-            raise InputError(f"`y` must be 1-D, or 2-D one-hot; its shape is {self._shape}.", argument="y")
+            raise InputError(
+                "must be 1-D, or 2-D and one-hot",
+                argument="y",
+                kind="type",
+                found=f"the shape is {self._shape}",
+            )
         textual = kind == "text" or kind == "object"
         if classes is None and self.raw.ndim == 1:
-            classes = self._names_for_text(columns, ordered) if textual else _numbered(columns, ordered)
-        elif classes is not None and kind == "integer" and self.raw.ndim == 1:
-            _refuse_digits_as_text(classes)
+            classes = self._names_for_text(columns, ordered) if textual else _numbered(columns, ordered, kind)
+        elif classes is not None and not textual and self.raw.ndim == 1:
+            _refuse_lookalikes(classes, kind, "classes")
         lookup = classes is not None and (textual or any(_is_number(c) for c in classes))
         self.classes = classes
         self._table = _LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
@@ -98,30 +114,48 @@ class Outcomes:
 
     def _check_one_hot_shape(self, kind: str) -> None:
         if self._shape[1] == 1:
-            raise InputError("`y` has one column; pass it as a 1-D array, y[:, 0].", argument="y")
+            raise InputError(
+                "must be 1-D, or 2-D and one-hot",
+                argument="y",
+                kind="type",
+                found="it has a single column",
+                remedies=[Remedy("Pass y[:, 0].", python_only=True)],
+            )
         if self._binary_column and kind == "real":
-            raise InputError("`y` and `p` seem to be swapped: the outcomes come first.", argument="y")
+            raise InputError(
+                "must be the outcomes and come before the probabilities",
+                argument="y",
+                kind="type",
+                found="the two seem to be swapped",
+            )
         if self._shape[1] != self.n_classes or kind in ("text", "object"):
             raise InputError(
-                f"`y` is 2-D, so its rows must be one-hot over the {self.n_classes} classes; "
-                f"its shape is {self._shape} and its type {self.raw.dtype}.",
+                f"is 2-D, so its rows must be one-hot over the {self.n_classes} classes",
                 argument="y",
+                kind="type",
+                found=f"the shape is {self._shape} and the type {self.raw.dtype}",
             )
 
     def _names_for_text(self, columns: tuple[Any, ...] | None, ordered: bool) -> tuple[Any, ...]:
         first = show(self.raw[0]) if self.n_rows else "nothing"
-        found = f"`y` holds labels ({first} in row 0)"
         if ordered:
             raise InputError(
-                f"{found}, and an ordinal score needs their order, which is never guessed. "
-                "Pass classes=[...], lowest first, in the order of the columns of `p`.",
-                argument="classes",
+                "holds labels, and an ordinal score needs their order, which is never guessed",
+                argument="y",
+                kind="order",
+                found=f"row 0 holds {first}",
+                remedies=[passing("lowest first, in the order of the columns of probabilities", classes=...)],
             )
         if columns is None:
             raise InputError(
-                f"{found}, but the columns of `p` have no names. "
-                "Pass classes=[...] in the order of the columns of `p`.",
-                argument="classes",
+                "holds labels, but the columns of probabilities have no names",
+                argument="y",
+                kind="order",
+                found=f"row 0 holds {first}",
+                remedies=[
+                    passing("in the order of the columns of probabilities", classes=...),
+                    Remedy("For a scikit-learn model this is model.classes_.", python_only=True),
+                ],
             )
         return columns
 
@@ -138,7 +172,8 @@ class Outcomes:
             return xp.where(clean, xp.argmax(to_index(ones), axis=1), UNKNOWN)
         if self._table is None and not self._exact:
             y = xp.where((y >= 0) & (y < self.n_classes) & (xp.floor(y) == y), y, UNKNOWN)
-        return to_index(y)
+        # A copy of its own: it will be used as an index, and the caller's memory may change.
+        return np.array(y, np.int64) if xp is np else to_index(y)
 
     def offenders(self) -> Offenders:
         """An empty list of offending rows, with the requirement that fits this form of `y`."""
@@ -177,18 +212,23 @@ def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     for row, v in enumerate(values):
         if v is None or v != v:
             raise InputError(
-                f"`y` must have an outcome in every row; row {row} holds {v}.", argument="y", rows=(row,)
+                "must have an outcome in every row",
+                argument="y",
+                kind="missing",
+                found=f"row {row} holds {v}",
+                rows=[row],
+                values=[v],
             )
     whole = all(isinstance(v, int) and abs(v) < 2**62 for v in values)
     return np.array(values, dtype=np.int64) if whole else y
 
 
-def _numbered(columns: tuple[Any, ...] | None, ordered: bool) -> tuple[int, ...] | None:
+def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tuple[int, ...] | None:
     """The names of columns that are whole numbers other than 0, 1, ..., which outcomes then refer to."""
     if columns is None:
         return None
     if tuple(map(str, columns)) != tuple(map(str, range(len(columns)))):
-        _refuse_digits_as_text(columns, "the columns of `p` are called")
+        _refuse_lookalikes(columns, kind, "columns")
     if not all(isinstance(c, (int, np.integer)) for c in columns):
         return None
     names = tuple(int(c) for c in columns)
@@ -196,9 +236,10 @@ def _numbered(columns: tuple[Any, ...] | None, ordered: bool) -> tuple[int, ...]
         return None
     if ordered and list(names) != sorted(names):
         raise InputError(
-            f"The columns of `p` are called {', '.join(map(str, names))}, which is no order. "
-            "Pass classes=[...], lowest first.",
+            f"The columns of probabilities are called {', '.join(map(str, names))}, which is no order",
             argument="classes",
+            kind="order",
+            remedies=[passing("lowest first", classes=...)],
         )
     return names
 
@@ -209,32 +250,49 @@ def _align_one_hot(y: Array, own: tuple[Any, ...] | None, names: Sequence[Any] |
         return y
     if names is None:
         raise InputError(
-            f"`y` is a frame with columns {', '.join(map(str, own[:4]))}, ..., "
-            "but the columns of `p` have no names. "
-            "Pass classes=[...] in the order of the columns of `p`.",
-            argument="classes",
+            f"is a frame with columns {', '.join(map(str, own[:4]))}, ..., "
+            "but the columns of probabilities have no names",
+            argument="y",
+            kind="order",
+            remedies=[passing("in the order of the columns of probabilities", classes=...)],
         )
     wanted = [str(name) for name in names]
     given = [str(name) for name in own]
     if sorted(wanted) != sorted(given):
         raise InputError(
-            f"`y` must have a column for each class ({', '.join(wanted[:6])}); its columns are "
-            f"{', '.join(given[:6])}.",
+            f"must have a column for each class ({', '.join(wanted[:6])})",
             argument="y",
+            kind="label",
+            found=f"its columns are {', '.join(given[:6])}",
         )
     return y[:, [given.index(name) for name in wanted]]
 
 
-def _refuse_digits_as_text(classes: tuple[Hashable, ...], who: str = "`classes` are") -> None:
-    """Whole numbers may be positions or, among classes called '1', 'X' and '2', names."""
-    texts = [c for c in classes if isinstance(c, str)]
-    if any(text.strip().removeprefix("-").isdecimal() for text in texts):
-        names = ", ".join(repr(c) for c in classes[:4]) + (", ..." if len(classes) > 4 else "")
-        raise InputError(
-            f"`y` holds numbers and {who} {names}, which are texts: labels or positions? "
-            "Pass labels as texts, too, or classes=[...] as numbers; for positions, no names.",
-            argument="classes",
-        )
+# What a boolean may be called in a text, besides a number.
+_BOOLEAN_WORDS = frozenset({"true", "false", "t", "f", "yes", "no", "y", "n", "on", "off"})
+
+
+def _refuse_lookalikes(classes: tuple[Hashable, ...], kind: str, who: Literal["classes", "columns"]) -> None:
+    """Refuse numbers or booleans as outcomes beside classes whose names are texts of the same meaning.
+
+    They may be positions or, among classes called '1', 'X' and '2' or 'True' and 'False', names.
+    """
+    texts = [c.strip().lower() for c in classes if isinstance(c, str)]
+    digits = any(text.removeprefix("-").isdecimal() for text in texts)
+    if not digits and not (kind == "bool" and _BOOLEAN_WORDS.intersection(texts)):
+        return
+    names = ", ".join(repr(c) for c in classes[:4]) + (", ..." if len(classes) > 4 else "")
+    what = "booleans" if kind == "bool" else "numbers"
+    named = "the classes are called" if who == "classes" else "the columns of probabilities are called"
+    raise InputError(
+        f"The outcomes are {what} and {named} {names}, which are texts: labels or positions?",
+        argument="classes",
+        kind="order",
+        remedies=[
+            Remedy("Pass labels as texts, too; for positions pass whole numbers and no names."),
+            passing("as values of the same type as the outcomes", classes=...),
+        ],
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -273,5 +331,5 @@ class _LookUp:
             return np.fromiter((self._positions.get(v, UNKNOWN) for v in y.tolist()), np.int64, y.size)
         except TypeError:
             raise InputError(
-                "`y` holds values that cannot be labels (lists or the like).", argument="y"
+                "must hold labels", argument="y", kind="type", found="some values are lists or the like"
             ) from None

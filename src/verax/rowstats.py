@@ -8,20 +8,21 @@ calls, where it lives. Both validate on the way and fill the same `RowStats`. Th
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, singledispatch
 from itertools import accumulate
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from verax.arrays import Array, Namespace, device_of, to_index, widen
+from verax.arrays import Array, Namespace, device_of, to_host, to_index, widen
 from verax.clusters import Groups
-from verax.errors import RuleError
+from verax.errors import RuleError, VeraxError
 from verax.forecasts import Batch, Forecasts, log_softmax
 
 # The statistics, in the order of the kernels' rows: those of dense rows, then those of top lists only.
@@ -174,11 +175,23 @@ def scan(forecasts: Rows, needs: Collection[str], make: Callable[[], V]) -> list
     chunks of blocks depends on their number and on K alone, never on the number of threads.
     """
     plan = Plan.of(forecasts)
+    n_shares = min(n_cores(), plan.n_chunks) if plan.compiled else 1
+    shares = [_Share(forecasts, plan, frozenset(needs), make()) for _ in range(n_shares)]
     if plan.compiled:
-        visitors = _scan_compiled(forecasts, plan, frozenset(needs), make)
+        chunks = [range(i, plan.n_chunks, n_shares) for i in range(n_shares)]
+        with ThreadPoolExecutor(n_shares) as pool:
+            list(pool.map(lambda share, own: share.compiled(own), shares, chunks))
     else:
-        visitors = [_scan_arrays(forecasts, plan, frozenset(needs), make())]
-    return visitors
+        shares[0].by_arrays()
+    if not all(share.valid for share in shares):
+        forecasts.check()
+        raise VeraxError("Rows changed while they were read: at first some were invalid, and then none.")
+    if not any(share.positive for share in shares):
+        forecasts.check()
+    seen = sum(share.n_seen for share in shares)
+    if seen != forecasts.n_rows:
+        raise VeraxError(f"Only {seen} of {forecasts.n_rows} rows were scored; this is a defect of verax.")
+    return [share.visitor for share in shares]
 
 
 @dataclass(frozen=True)
@@ -203,54 +216,74 @@ class Plan:
 
 @cache
 def kernels() -> ModuleType | None:
-    """The compiled kernels, or None where numba cannot be imported."""
+    """The compiled kernels, or None where numba is missing or told not to compile."""
     try:
+        import numba
+
+        if getattr(numba.config, "DISABLE_JIT", False):
+            warnings.warn(
+                "NUMBA_DISABLE_JIT is set: large inputs are scored by array calls, which are slower.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
         from verax import _kernels
     except ImportError:
         return None
     return _kernels
 
 
-def _scan_arrays(forecasts: Rows, plan: Plan, needs: frozenset[str], visitor: V) -> V:
-    positive = forecasts.weights is None
-    for chunk, batch in enumerate(forecasts.batches(plan.block)):
-        valid, some_weight = validate(batch)
-        if not valid:
-            forecasts.check()
-        positive = positive or some_weight
-        visitor.visit(compute(batch, needs), batch, chunk)
-    if not positive:
-        forecasts.check()
-    return visitor
+class _Share(Generic[V]):
+    """The rows that one thread shows to its visitor, and what it learnt about them.
 
+    Attributes
+    ----------
+    n_seen : how many rows the visitor has seen.
+    valid : False from the first invalid row on, where the share stops.
+    positive : whether any row has a positive weight.
+    """
 
-def _scan_compiled(forecasts: Rows, plan: Plan, needs: frozenset[str], make: Callable[[], V]) -> list[V]:
-    n_threads = min(n_cores(), plan.n_chunks)
-    chunk_rows = plan.block * _CHUNK_BLOCKS
+    def __init__(self, rows: Rows, plan: Plan, needs: frozenset[str], visitor: V) -> None:
+        self._rows, self._plan, self._needs, self.visitor = rows, plan, needs, visitor
+        self.n_seen = 0
+        self.valid = True
+        self.positive = rows.weights is None
 
-    def work(thread: int) -> tuple[V, bool, bool]:
-        visitor = make()
-        reduce = reduction(forecasts, plan.block, needs)
-        valid, positive = True, forecasts.weights is None
-        for chunk in range(thread, plan.n_chunks, n_threads):
-            end = min((chunk + 1) * chunk_rows, forecasts.n_rows)
-            for start in range(chunk * chunk_rows, end, plan.block):
-                batch = forecasts.batch(start, min(start + plan.block, end))
-                stats, n_bad = reduce(batch)
-                valid = valid and n_bad == 0
-                if batch.weights is not None:
-                    valid = valid and bool(batch.weights.min() >= 0 and batch.weights.max() < np.inf)
-                    positive = positive or bool(batch.weights.max() > 0)
-                if not valid:
-                    return visitor, valid, positive
-                visitor.visit(stats, batch, chunk)
-        return visitor, valid, positive
+    def by_arrays(self) -> None:
+        for chunk, batch in enumerate(self._rows.batches(self._plan.block)):
+            if not self._accepts(batch):
+                return
+            self._visit(compute(batch, self._needs), batch, chunk)
 
-    with ThreadPoolExecutor(n_threads) as pool:
-        done = list(pool.map(work, range(n_threads)))
-    if not all(valid for _, valid, _ in done) or not any(positive for _, _, positive in done):
-        forecasts.check()
-    return [visitor for visitor, _, _ in done]
+    def compiled(self, chunks: Iterable[int]) -> None:
+        rows, block = self._rows, self._plan.block
+        reduce = reduction(rows, block, self._needs)
+        for chunk in chunks:
+            end = min((chunk + 1) * block * _CHUNK_BLOCKS, rows.n_rows)
+            for start in range(chunk * block * _CHUNK_BLOCKS, end, block):
+                batch = rows.batch(start, min(start + block, end))
+                stats, n_unclear = reduce(batch)
+                if n_unclear or not self._weights_hold(batch):
+                    # The kernel accepts clear rows only; what the others are is decided by `validate`.
+                    if not self._accepts(batch):
+                        return
+                    stats = compute(batch, self._needs)
+                self._visit(stats, batch, chunk)
+
+    def _accepts(self, batch: RowBatch) -> bool:
+        self.valid, some_weight = validate(batch)
+        self.positive = self.positive or some_weight
+        return self.valid
+
+    def _weights_hold(self, batch: RowBatch) -> bool:
+        if batch.weights is None:
+            return True
+        self.positive = self.positive or bool(batch.weights.max() > 0)
+        return bool(batch.weights.min() >= 0 and batch.weights.max() < np.inf)
+
+    def _visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
+        self.visitor.visit(stats, batch, chunk)
+        self.n_seen += int(batch.y.shape[0])
 
 
 def n_cores() -> int:
@@ -294,21 +327,22 @@ class _DenseReduction(Reduction):
         self._kernel = module.row_stats(
             forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
         )
-        self._tolerance = forecasts.tolerance
+        self._clear = forecasts.unity.clear(forecasts.n_classes)
         # Columns one after the other, as files have them, cost a short row nothing.
         self._short = forecasts.n_classes <= module.SHORT_ROWS
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
-        p, y = batch.p, np.ascontiguousarray(batch.y)
+        p = batch.p
         if not self._short or p.strides[0] != p.itemsize:
             p = np.ascontiguousarray(p)
         # One type for the compiler, whether or not the caller's arrays are writeable.
-        p.flags.writeable = y.flags.writeable = False
-        n_bad = self._kernel(p, y, self._tolerance, self._buffer, self._decision)
-        stats = self._views(len(y))
-        if batch.logits is not None and n_bad == 0 and stats.p_true.min() < _TINY:
+        p = p.view()
+        p.flags.writeable = False
+        n_unclear = self._kernel(p, batch.y, self._clear, self._buffer, self._decision)
+        stats = self._views(len(batch.y))
+        if batch.logits is not None and n_unclear == 0 and stats.p_true.min() < _TINY:
             return compute(batch, self._needs), 0
-        return stats, n_bad
+        return stats, n_unclear
 
 
 @singledispatch
@@ -323,15 +357,18 @@ def reduction(rows: Any, block: int, needs: frozenset[str]) -> Reduction:
 @singledispatch
 def validate(batch: Any) -> tuple[bool, bool]:
     """Whether all rows of a batch are valid, and whether any has weight: one look at the device."""
-    xp, p, y = batch.xp, batch.p, batch.y
-    bad = xp.min(p, axis=1) < 0
-    bad = bad | ~(xp.abs(xp.sum(widen(p), axis=1) - 1) <= batch.tolerance)
-    bad = bad | (y < 0) | (y >= batch.n_classes)
-    if batch.weights is None:
-        return not bool(xp.any(bad)), True
-    bad = bad | ~((batch.weights >= 0) & xp.isfinite(batch.weights))
-    flags = xp.stack([xp.any(bad), xp.any(batch.weights > 0)])
-    return not bool(flags[0]), bool(flags[1])
+    xp, p, y = batch.xp, widen(batch.p), batch.y
+    clear = batch.unity.clear(batch.n_classes, float(xp.finfo(p.dtype).eps))
+    unclear = ~((xp.min(p, axis=1) >= 0) & (xp.abs(xp.sum(p, axis=1) - 1) <= clear))
+    bad = (y < 0) | (y >= batch.n_classes)
+    flags = [xp.any(unclear), xp.any(bad)]
+    if batch.weights is not None:
+        flags[1] = flags[1] | xp.any(~((batch.weights >= 0) & xp.isfinite(batch.weights)))
+        flags.append(xp.any(batch.weights > 0))
+    some_unclear, some_bad, *weighty = to_host(xp.stack(flags)).tolist()
+    if some_unclear:
+        some_bad = some_bad or not batch.unity.holds(to_host(p)).all()
+    return not some_bad, all(weighty)
 
 
 @singledispatch

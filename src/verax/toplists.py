@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import kind_of, sum_tolerance, to_array, to_host
+from verax.arrays import kind_of, to_array, to_host
 from verax.errors import InputError, RuleError, show
 from verax.forecasts import Forecasts
 from verax.labelsets import LabelSets, most_likely_sets
@@ -30,6 +30,7 @@ from verax.listforms import (
 )
 from verax.logprobs import confidences_of, read_rows
 from verax.ragged import Bools, Floats, Ints, Ragged, offsets_of
+from verax.validity import Unity
 from verax.vocabulary import Vocabulary, positions
 
 # The most probabilities that `padded` writes out.
@@ -142,7 +143,7 @@ class TopLists:
             )
         else:
             codes = np.ascontiguousarray(flat, np.int64)
-        tolerance = max(TOLERANCE, sum_tolerance(values)) if values.dtype.itemsize < 8 else TOLERANCE
+        tolerance = max(TOLERANCE, Unity.of(values).tolerance) if values.dtype.itemsize < 8 else TOLERANCE
         return cls(codes, to_floats(values), starts, n_classes, vocabulary=vocabulary, tolerance=tolerance)
 
     @classmethod
@@ -261,7 +262,7 @@ class TopLists:
             offsets_of(lengths),
             m,
             vocabulary=None if names is None else complete_vocabulary(names, m),
-            tolerance=1e-6 if normalize or logits else forecasts.tolerance,
+            tolerance=1e-6 if normalize or logits else forecasts.unity.tolerance,
             slack=float(abs(totals - 1).max()),
         )
 

@@ -100,5 +100,5 @@ def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = No
     bad = outcomes.offenders()
     bad.add((codes < 0) | (codes >= n_classes), to_host(outcomes.raw), 0)
     if bad.count:
-        raise bad.error(outcomes.remedy())
+        raise bad.error(*outcomes.remedies())
     return codes

@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.arrays import Array, sum_tolerance, to_array
+from verax.arrays import Array, to_array
 from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts
 from verax.gradients import check_trainable, derivatives, gradient
 from verax.registry import log_score, name_of, parse
 from verax.rule import Rule
+from verax.validity import Unity
 
 # XGBoost takes metrics whose names begin so for scores to be maximised, and splits its lines at blanks.
 _MAXIMISED = ("auc", "pre", "map", "ndcg")
@@ -254,7 +255,7 @@ def _refuse_probabilities(scores: Array) -> None:
     """Refuse what is plainly no raw score: rows that differ and are all distributions."""
     if scores.ndim == 1 or (scores == scores[:1]).all() or scores.min() < 0:
         return
-    if np.abs(scores.sum(axis=1) - 1).max() <= sum_tolerance(scores):
+    if Unity.of(scores).holds(scores).all():
         raise InputError(
             "The metric was told to expect raw scores (logits=True) and got probabilities: "
             "the objective is one of the library's own. Pass logits=False.",

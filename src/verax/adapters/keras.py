@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from verax.adapters.training import trainable
-from verax.arrays import Array, tolerance_of
+from verax.arrays import Array
 from verax.errors import InputError, MissingPackageError
 from verax.registry import name_of, parse
 from verax.rowstats import RowStats, reduce_rows
 from verax.rule import Rule
+from verax.validity import Unity
 
 try:
     import keras
@@ -156,7 +157,7 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         finite = ops.where(infinite | ~seen, zero, loss)
         self._plus(ops.stack([ops.sum(w), ops.sum(w * finite), ops.sum(ops.where(infinite, w, zero))]))
         bits = int(keras.backend.standardize_dtype(y_pred.dtype)[-2:])
-        invalid = seen & ~(batch.valid(tolerance_of(bits)) & (w >= 0) & (w < math.inf))
+        invalid = seen & ~(batch.valid(Unity.at(bits).limit) & (w >= 0) & (w < math.inf))
         self._n_invalid.assign(self._n_invalid + ops.sum(ops.cast(invalid, "int32")))
 
     def _weights(self, loss: Array, y_pred: Array, sample_weight: Array | None) -> tuple[Array, Array]:

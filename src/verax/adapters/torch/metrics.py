@@ -13,7 +13,7 @@ from torchmetrics import Metric
 
 from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import is_differentiable
-from verax.arrays import sum_tolerance, widen
+from verax.arrays import widen
 from verax.decisions import CostsLike
 from verax.errors import InputError
 from verax.outcomes import check_classes
@@ -21,6 +21,7 @@ from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, fitting_metrics, fitting_rules
 from verax.tally import CONFUSION_UP_TO, Moments, Sum, Tally
+from verax.validity import Unity
 
 # What is counted, in this order; from the third on, rows that must not be there.
 _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
@@ -82,7 +83,7 @@ class _RuleSums(Metric):
             sums += [(w * finite).sum(), (w * finite * finite).sum(), torch.where(infinite, w, 0.0).sum()]
         self._plus(self._name, torch.stack(sums))
         impossible = stats.impossible & (w > 0)
-        invalid = _invalid(batch, w, sum_tolerance(preds))
+        invalid = _invalid(batch, w, Unity.of(preds).limit)
         everyone = torch.ones_like(impossible)
         self.counts = self.counts + torch.stack([everyone, impossible, *invalid]).sum(dim=1)
         return batch, stats, w

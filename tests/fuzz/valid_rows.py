@@ -1,0 +1,67 @@
+"""Rows near the tolerance, in every order of magnitude: all are scored or all offenders are named."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+import verax as vx
+from verax import rowstats
+
+TOLERANCES = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4, np.dtype(np.float16): 1e-2}
+
+
+def attempt(rng: np.random.Generator) -> None:
+    """Score rows of which a few are within some units in the last place of the limit, on both paths."""
+    k = int(rng.choice([2, 3, 5, 8, 9, 10, 17, 64, 300]))
+    dtype = np.dtype(rng.choice(["f8", "f8", "f8", "f4", "f2"]))
+    tolerance = TOLERANCES[dtype]
+    n = int(rng.integers(1, 60))
+    p = np.round(rng.dirichlet(np.full(k, rng.choice([0.1, 1, 10])), n), int(rng.choice([2, 4, 6, 17])))
+    p[:, 0] += 1 - p.sum(axis=1)
+    for row in rng.integers(0, n, 3):
+        step = rng.choice([1.0, 1 + 1e-6, 1 - 1e-6, 0.999, 1.001, 2, 1e-3]) * tolerance
+        p[row, int(rng.integers(k))] += rng.choice([-1, 1]) * step + int(rng.integers(-4, 5)) * 2.0**-53
+    p = np.abs(p).astype(dtype)
+    p = np.asfortranarray(p) if rng.random() < 0.3 else p
+    y = rng.integers(0, k, n)
+    invalid = [i for i in range(n) if not _valid(p[i], tolerance)]
+    if any(_undecidable(row, tolerance) for row in p):
+        return
+    saved = rowstats.COMPILED_FROM
+    try:
+        # Small inputs go through the array calls; with no threshold, the same rows are compiled.
+        for threshold in (saved, 0):
+            rowstats.COMPILED_FROM = threshold
+            _check(y, p, invalid, f"{k=} {n=} {dtype=} {threshold=}")
+    finally:
+        rowstats.COMPILED_FROM = saved
+
+
+def _check(y: np.ndarray, p: np.ndarray, invalid: list[int], case: str) -> None:
+    try:
+        card = vx.evaluate(y, p, rules=["brier"])
+    except vx.InputError as error:
+        if (error.argument, list(error.rows)) != ("p", invalid[:3]):
+            raise AssertionError(f"{case}: invalid are {invalid}, and it says {error}") from None
+        return
+    assert not invalid, f"{case}: accepted rows {invalid}"
+    assert card.weight == len(y), f"{case}: weight {card.weight} of {len(y)} rows"
+    exact = sum(_brier(int(i), row) for i, row in zip(y, p, strict=True)) / len(y)
+    assert abs(card["brier"] - float(exact)) <= 1e-12, f"{case}: {card['brier']} is not {float(exact)}"
+
+
+def _valid(row: np.ndarray, tolerance: float) -> bool:
+    return abs(sum(Fraction(float(v)) for v in row) - 1) <= Fraction(tolerance * (1 + 1e-6))
+
+
+def _undecidable(row: np.ndarray, tolerance: float) -> bool:
+    """Whether the exact sum is within one rounding of the limit, where fsum may go either way."""
+    off = abs(sum(Fraction(float(v)) for v in row) - 1)
+    return abs(off - Fraction(tolerance * (1 + 1e-6))) <= Fraction(1, 2**51)
+
+
+def _brier(y: int, row: np.ndarray) -> Fraction:
+    values = [Fraction(float(v)) for v in row]
+    return (1 - values[y]) ** 2 + sum(v * v for j, v in enumerate(values) if j != y)
