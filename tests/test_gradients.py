@@ -49,7 +49,7 @@ class Everything(OrdinalRule):
     """Not proper: every function and operator that formulas may use, on every statistic."""
 
     name = "everything"
-    needs = frozenset({"log_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest"})
+    needs = frozenset({"log_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "top", "hit", "hit_lowest"})
     properties = vx.sa_rps.properties
 
     def formula(self, stats):
@@ -61,7 +61,7 @@ class Everything(OrdinalRule):
         extremes = xp.maximum(p, 0.3) + xp.minimum(p, stats.rest_sq) + xp.clip(p, 0.1, 0.6) + abs(p - 0.5)
         powers = 2**p + p**p + 1 / xp.sqrt(0.1 + p) - xp.divide(p, xp.add(1, p))
         logs = stats.cdf_log * stats.log_true * 0.1 + xp.abs(stats.log_true)
-        return far + smooth + trig + jumps + extremes + powers + logs
+        return far + smooth + trig + jumps + extremes + powers + logs + p * stats.top**2
 
     def bounds(self, n_classes):
         return 0.0, float("inf")
@@ -237,7 +237,7 @@ def test_columns_of_a_frame_follow_the_classes():
         ([0], [[0.0, np.inf]], "`logits` must be finite"),
         ([0, 1], [0.5, np.nan], "`logits` must be finite"),
         ([1, 2], [[0.0, 0.0], [1.0, 2.0]], "`y` must hold class positions from 0 to 1"),
-        ([0], [[0.0, 0.0], [1.0, 2.0]], "`logits` must have one row an outcome"),
+        ([0], [[0.0, 0.0], [1.0, 2.0]], "`logits` must have one row per outcome"),
         ([0], [[1.0]], "`logits` must have at least two classes"),
         (["a"], [[0.0, 0.0]], "`y` holds labels"),
     ],

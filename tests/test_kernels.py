@@ -15,7 +15,8 @@ from cases import forecasts
 from verax import _fusion, _kernels, rowstats
 from verax._arithmetic import is_odd, log
 from verax.claims import Holds, Properties
-from verax.rowstats import COMPILED_FROM, DENSE_STATS, STATS, compute, scan
+from verax.rowstats import COMPILED_FROM, compute, scan
+from verax.statistics import PLACE, STATISTICS
 from verax.tally import Tally
 
 UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)
@@ -48,6 +49,9 @@ def test_the_default_call_uses_the_fused_kernel(monkeypatch):
     assert again.to_dict() == expected.to_dict()
 
 
+DENSE = {name for name in PLACE if STATISTICS[name].family != "list"}
+
+
 @pytest.mark.parametrize("k", [2, 3, 5, 8, 9, 40, 1000])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("layout", ["C", "F"])
@@ -60,12 +64,12 @@ def test_both_paths_give_the_same_statistics(k, dtype, layout):
     class Keep:
         def visit(self, stats, batch, chunk):
             assert stats.buffer is not None
-            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*DENSE_STATS, "decision")}
+            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*DENSE, "decision")}
 
-    scan(forecast, DENSE_STATS, Keep)
+    scan(forecast, DENSE, Keep)
     for start in (0, max(seen)):
         n = len(seen[start]["p_true"])
-        plain = compute(forecast.batch(start, start + n), {*DENSE_STATS, "decision"})
+        plain = compute(forecast.batch(start, start + n), {*DENSE, "decision"})
         for name, values in seen[start].items():
             np.testing.assert_allclose(values, getattr(plain, name), rtol=2e-13, err_msg=name)
 
@@ -156,7 +160,7 @@ def test_one_loop_serves_every_number_of_classes():
 
 def test_an_inner_loss_is_computed_once():
     trace = _fusion._Trace()
-    stats = rowstats.RowStats(trace, 3, **{name: _fusion._Symbol(trace, name) for name in STATS})
+    stats = rowstats.RowStats(trace, 3, **{name: _fusion._Symbol(trace, name) for name in PLACE})
     stats.loss(vx.log_score)
     stats.loss(vx.pll)
     assert sum(line.startswith("log(") for line in trace.lines) == 1
@@ -280,3 +284,25 @@ def test_what_is_odd_to_the_logarithm_is_left_to_numpy(tiny):
     assert moments.weight.high[0] == len(finite)
     assert moments.infinite.high.tolist() == [len(y) - len(finite)] * 2
     np.testing.assert_allclose(moments.total.high, finite.sum(), rtol=1e-12)
+
+
+def test_the_table_of_statistics_is_the_only_one():
+    """What the gradients know are statistics of the table, and all of its dense ones."""
+    from verax.slopes import DIRECTIONS, Values
+
+    dense = {name for name, s in STATISTICS.items() if s.family != "list"}
+    assert set(DIRECTIONS) <= dense
+    assert {name for name in dense if hasattr(Values, name)} == dense
+    assert list(PLACE.values()) == list(range(len(PLACE)))
+
+
+def test_a_formula_that_reads_what_it_does_not_name_is_told_which():
+    @dataclass(frozen=True, repr=False)
+    class Careless(Mine):
+        needs = frozenset()
+
+        def formula(self, stats):
+            return stats.cdf_l2
+
+    with pytest.raises(vx.RuleError, match="cdf_l2 was not asked for"):
+        Careless()([0], [[0.5, 0.5]])

@@ -15,7 +15,8 @@ import verax as vx
 from verax import ragged
 from verax.claims import Holds, Properties
 from verax.ragged import Ragged
-from verax.rowstats import COMPILED_FROM, STATS, compute, scan
+from verax.rowstats import COMPILED_FROM, compute, scan
+from verax.statistics import PLACE
 
 SUPPLIED = ("p_true", "rest_sq", "hit", "invalid", "listed", "length", "unaccounted", "above", "tied")
 
@@ -207,7 +208,7 @@ def test_lists_in_order_are_not_copied():
 
 
 def test_the_compiled_constants_are_those_of_the_plain_path():
-    assert set(SUPPLIED) <= set(STATS)
+    assert set(SUPPLIED) <= set(PLACE)
     empty = Ragged(np.zeros(0, np.int64), np.zeros(0), np.zeros(4, np.int64))
     survey = empty.survey(5)
     assert survey.unaccounted.tolist() == [1.0, 1.0, 1.0]

@@ -20,7 +20,8 @@ import numpy as np
 from verax._arithmetic import OPTIONS, is_odd, log, plus
 from verax._kernels import Kernel
 from verax.errors import RuleError
-from verax.rowstats import STATS, Formula, RowStats
+from verax.rowstats import Formula, RowStats
+from verax.statistics import PLACE
 
 _FUNCTIONS = {
     "log": "log",
@@ -126,7 +127,7 @@ def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Ke
     """
     trace = _Trace()
     needs = {"p_true", *(name for rule in rules for name in rule.needs)}
-    symbols: dict[str, Any] = {name: _Symbol(trace, name) for name in STATS if name in needs}
+    symbols: dict[str, Any] = {name: _Symbol(trace, name) for name in PLACE if name in needs}
     stats = RowStats(trace, n_classes, **symbols)
     try:
         losses = [trace.operand(stats.loss(rule)).name for rule in rules]
@@ -140,7 +141,7 @@ def _source(trace: _Trace, losses: list[str], weighted: bool) -> str:
     lines = ["def kernel(s, n, w, c, m, out):", "    n_odd = 0"]
     lines += [f"    a{r} = b{r} = 0.0" for r in range(len(losses))]
     lines += ["    for i in range(n):"]
-    lines += [f"        {name} = s[{row}, i]" for row, name in enumerate(STATS)]
+    lines += [f"        {name} = s[{row}, i]" for name, row in PLACE.items()]
     for expression, name in trace.lines.items():
         lines += [f"        {name} = {expression}"]
         if expression.startswith("log("):

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from verax._arithmetic import OPTIONS
+from verax.statistics import PLACE
 
 Kernel = Callable[..., Any]
 
@@ -24,22 +25,27 @@ SHORT_ROWS = 8
 
 
 @cache
-def row_stats(n_classes: int, *, ordinal: bool, ranked_log: bool) -> Kernel:
+def row_stats(n_classes: int, needs: frozenset[str]) -> Kernel:
     """A kernel (p, y, clear, out, decision) -> number of rows that are not clearly valid.
 
-    `out` has one row per statistic, in the order of `rowstats.STATS`; what is not asked for stays as
-    it was, and so does a row that is not clear. `y` must be the pass's own copy, because it is used as
+    `out` has one row per statistic, as `statistics.PLACE` says; what is not asked for may stay as it
+    was, and so does a row that is not clear. `y` must be the pass's own copy, because it is used as
     an index after it was checked; `p` may be the caller's. Cumulative errors are sums from the nearer
     end, never one minus a sum.
     """
+    ordinal = bool(needs & {"cdf_l1", "cdf_l2"})
+    ranked_log, top = "cdf_log" in needs, "top" in needs
     if n_classes <= SHORT_ROWS:
-        return _short_rows(n_classes, ordinal, ranked_log)
-    return _long_rows(ordinal, ranked_log)
+        return _short_rows(n_classes, ordinal, ranked_log, top)
+    return _long_rows(ordinal, ranked_log, top)
 
 
-def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool) -> Kernel:
+# Places reach the kernels as closed-over numbers: numba's disk cache goes by these, not by globals.
+def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
     """For few classes: no branch depends on the data, for a wrong guess costs as much as the row."""
     last = n_classes - 1
+    p_true_at, rest_sq_at, hit_at, hit_lowest_at = places("p_true", "rest_sq", "hit", "hit_lowest")
+    cdf_l2_at, cdf_l1_at, cdf_log_at, top_at = places("cdf_l2", "cdf_l1", "cdf_log", "top")
 
     @numba.njit(**OPTIONS)
     def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
@@ -82,22 +88,26 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool) -> Kernel:
                     a = above if last - j > outcome else 0.0
                     cdf_l1 += b + a
                     cdf_l2 += b * b + a * a
-                out[2, i] = cdf_l2
-                out[3, i] = cdf_l1
+                out[cdf_l2_at, i] = cdf_l2
+                out[cdf_l1_at, i] = cdf_l1
             if ranked_log:
-                out[4, i] = _log_of_thresholds(row, outcome)
-            out[0, i] = p_true
-            out[1, i] = rest_sq
-            out[5, i] = (1.0 if p_true == highest else 0.0) / n_modes
-            out[6, i] = 1.0 if first == outcome else 0.0
+                out[cdf_log_at, i] = _log_of_thresholds(row, outcome)
+            out[p_true_at, i] = p_true
+            out[rest_sq_at, i] = rest_sq
+            out[hit_at, i] = (1.0 if p_true == highest else 0.0) / n_modes
+            out[hit_lowest_at, i] = 1.0 if first == outcome else 0.0
+            if top:
+                out[top_at, i] = highest
             decision[i] = first
         return n_unclear
 
     return kernel  # type: ignore[no-any-return]
 
 
-def _long_rows(ordinal: bool, ranked_log: bool) -> Kernel:
+def _long_rows(ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
     """For many classes: separate loops below and above the outcome, and extremes that vectorise."""
+    p_true_at, rest_sq_at, hit_at, hit_lowest_at = places("p_true", "rest_sq", "hit", "hit_lowest")
+    cdf_l2_at, cdf_l1_at, cdf_log_at, top_at = places("cdf_l2", "cdf_l1", "cdf_log", "top")
 
     @numba.njit(**OPTIONS)
     def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
@@ -142,18 +152,25 @@ def _long_rows(ordinal: bool, ranked_log: bool) -> Kernel:
             for j in range(n_classes):
                 n_modes += row[j] == highest
             if ordinal:
-                out[2, i] = cdf_l2
-                out[3, i] = cdf_l1
+                out[cdf_l2_at, i] = cdf_l2
+                out[cdf_l1_at, i] = cdf_l1
             if ranked_log:
-                out[4, i] = _log_of_thresholds(row, outcome)
-            out[0, i] = p_true
-            out[1, i] = rest_sq
-            out[5, i] = (1.0 if row[outcome] == highest else 0.0) / n_modes
-            out[6, i] = 1.0 if first == outcome else 0.0
+                out[cdf_log_at, i] = _log_of_thresholds(row, outcome)
+            out[p_true_at, i] = p_true
+            out[rest_sq_at, i] = rest_sq
+            out[hit_at, i] = (1.0 if row[outcome] == highest else 0.0) / n_modes
+            out[hit_lowest_at, i] = 1.0 if first == outcome else 0.0
+            if top:
+                out[top_at, i] = highest
             decision[i] = first
         return n_unclear
 
     return kernel  # type: ignore[no-any-return]
+
+
+def places(*names: str) -> list[int]:
+    """The rows of some statistics in the buffer."""
+    return [PLACE[name] for name in names]
 
 
 @numba.njit(**{**OPTIONS, "fastmath": {"nnan", "nsz", "reassoc"}})

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from verax._arithmetic import OPTIONS
-from verax._kernels import Kernel
+from verax._kernels import Kernel, places
 from verax.ragged import _GRID, SMALLEST_MASS
 
 # Up to this length comparing all pairs is quicker than sorting.
@@ -121,8 +121,11 @@ def survey(
 def row_stats(*, ranks: bool) -> Kernel:
     """A kernel for `listed`: from lists, their survey and the outcomes to statistics.
 
-    `out` has one row a statistic, in the order of `rowstats.STATS`.
+    `out` has one row per statistic, as `statistics.PLACE` says.
     """
+    p_true_at, rest_sq_at, hit_at, invalid_at = places("p_true", "rest_sq", "hit", "invalid")
+    listed_at, length_at, unaccounted_at = places("listed", "length", "unaccounted")
+    above_at, tied_at = places("above", "tied")
 
     @numba.njit(**OPTIONS)
     def kernel(
@@ -159,8 +162,8 @@ def row_stats(*, ranks: bool) -> Kernel:
                 others -= 1.0
                 for j in range(a, end):
                     rest_sq += confidences[j] * confidences[j]
-            out[0, i] = p_true
-            out[1, i] = rest_sq + (others * proxy) * proxy
+            out[p_true_at, i] = p_true
+            out[rest_sq_at, i] = rest_sq + (others * proxy) * proxy
             hit = 0.0
             if end == a or m * confidences[a] <= 1.0 + tolerance:
                 hit = 1.0 / m
@@ -169,11 +172,11 @@ def row_stats(*, ranks: bool) -> Kernel:
                 for j in range(a, end):
                     n_modes += confidences[j] == p_true
                 hit = 1.0 / n_modes
-            out[5, i] = hit
-            out[7, i] = kept[i] < b - a
-            out[8, i] = place >= a
-            out[9, i] = b - a
-            out[10, i] = left[i]
+            out[hit_at, i] = hit
+            out[invalid_at, i] = kept[i] < b - a
+            out[listed_at, i] = place >= a
+            out[length_at, i] = b - a
+            out[unaccounted_at, i] = left[i]
             if ranks:
                 above = 0
                 tied = 0
@@ -181,7 +184,7 @@ def row_stats(*, ranks: bool) -> Kernel:
                     for j in range(a, b):
                         above += confidences[j] > confidences[place]
                         tied += confidences[j] == confidences[place]
-                out[11, i] = above
-                out[12, i] = tied
+                out[above_at, i] = above
+                out[tied_at, i] = tied
 
     return kernel  # type: ignore[no-any-return]

@@ -160,18 +160,23 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
     rest_sq = lists.sums(np.where(kept & ~is_outcome, t * t, 0.0)) + (others * proxy) * proxy
     stats = RowStats(np, batch.n_classes, p_true=p_true, rest_sq=rest_sq)
     if "hit" in needs:
-        stats.hit = _hits(lists, survey, hit_entries, m)
-    stats.invalid = (survey.kept < lists.lengths).astype(np.float64)
-    stats.length = lists.lengths.astype(np.float64)
-    stats.unaccounted = survey.unaccounted
-    stats.listed = np.zeros(batch.y.size)
+        stats.add(hit=_hits(lists, survey, hit_entries, m))
     found = np.flatnonzero(is_outcome)
-    stats.listed[row[found]] = 1.0
+    listed = np.zeros(batch.y.size)
+    listed[row[found]] = 1.0
+    stats.add(
+        invalid=(survey.kept < lists.lengths).astype(np.float64),
+        length=lists.lengths.astype(np.float64),
+        unaccounted=survey.unaccounted,
+        listed=listed,
+    )
     if _RANKS & set(needs):
         own = np.full(batch.y.size, np.inf)
         own[row[found]] = t[found]
-        stats.above = lists.sums((t > own[row]).astype(np.float64))
-        stats.tied = lists.sums((t == own[row]).astype(np.float64))
+        stats.add(
+            above=lists.sums((t > own[row]).astype(np.float64)),
+            tied=lists.sums((t == own[row]).astype(np.float64)),
+        )
     return stats
 
 

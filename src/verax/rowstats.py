@@ -12,7 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, singledispatch
 from itertools import accumulate
 from types import ModuleType
@@ -24,10 +24,7 @@ from verax.arrays import Array, Namespace, device_of, to_host, to_index, widen
 from verax.clusters import Groups
 from verax.errors import RuleError, VeraxError
 from verax.forecasts import Batch, Forecasts, log_softmax
-
-# The statistics, in the order of the kernels' rows: those of dense rows, then those of top lists only.
-DENSE_STATS = ("p_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "hit", "hit_lowest", "invalid")
-STATS = (*DENSE_STATS, "listed", "length", "unaccounted", "above", "tied")
+from verax.statistics import CUMULATIVE, LOGARITHMS, MODE, PLACE, STATISTICS
 
 # From this many probabilities on, compiling once pays; below, the first call must not wait for it.
 COMPILED_FROM = 2**19
@@ -37,10 +34,6 @@ _DEVICE_ELEMENTS = 2**24
 _CHUNK_BLOCKS = 16
 # Below this, probabilities made of logits begin to lose digits, and the logits are asked instead.
 _TINY = 2.0**-1000
-
-_MODE = frozenset({"hit", "hit_lowest", "decision"})
-_CDF = frozenset({"cdf_l2", "cdf_l1", "cdf_log"})
-_LOGS = frozenset({"log_true", "cdf_log"})
 
 
 class Formula(Protocol):
@@ -52,46 +45,34 @@ class Formula(Protocol):
     def formula(self, stats: RowStats) -> Array: ...
 
 
-@dataclass
 class RowStats:
-    """What the rules need to know of some rows: one array of length n for each statistic.
+    """What the rules need to know of some rows: an array of length n for each statistic asked for.
 
-    Attributes
-    ----------
-    p_true : probability of the outcome.
-    log_true : its logarithm, exact also where logits make a probability too small for a number.
-    rest_sq : sum of the squared probabilities of all other classes.
-    cdf_l2, cdf_l1 : sums over the K-1 thresholds of the squared and absolute cumulative error.
-    cdf_log : sum over the thresholds of minus the log probability of the side the outcome is on.
-    hit : 1/t if the outcome is among the t most likely classes, else 0.
-    hit_lowest : 1 if the outcome is the most likely class with the lowest index, else 0.
-    decision : that class.
-    invalid : 1 if the row is a top list that no distribution has, else 0; dense rows have 0.
-    listed, length, unaccounted : of top lists only: whether the outcome is listed, how many classes
-        are, and the probability that is left for all others.
-    above, tied : of top lists only: how many listed classes have more confidence than the listed
-        outcome, and how many, itself included, have the same.
+    The statistics are attributes; `verax.statistics.STATISTICS` says what each means. `log_p`, where it is
+    known from logits, is the logarithm of `p_true`; `buffer` holds the statistics of the compiled pass.
     """
 
-    xp: Namespace
-    n_classes: int
-    p_true: Array = None
-    rest_sq: Array = None
-    cdf_l2: Array = None
-    cdf_l1: Array = None
-    cdf_log: Array = None
-    hit: Array = None
-    hit_lowest: Array = None
-    decision: Array = None
-    invalid: Array = None
-    listed: Array = None
-    length: Array = None
-    unaccounted: Array = None
-    above: Array = None
-    tied: Array = None
-    log_p: Array = None
-    buffer: np.ndarray[Any, Any] | None = None
-    _losses: dict[Formula, Array] = field(default_factory=dict)
+    def __init__(
+        self,
+        xp: Namespace,
+        n_classes: int,
+        *,
+        log_p: Array | None = None,
+        buffer: np.ndarray[Any, Any] | None = None,
+        **statistics: Array,
+    ) -> None:
+        self.xp, self.n_classes, self.log_p, self.buffer = xp, n_classes, log_p, buffer
+        self._losses: dict[Formula, Array] = {}
+        self.add(**statistics)
+
+    def add(self, **statistics: Array) -> None:
+        """Note further statistics of the same rows."""
+        self.__dict__.update(statistics)
+
+    def __getattr__(self, name: str) -> Array:
+        if name in STATISTICS:
+            raise AttributeError(f"the statistic {name} was not asked for")
+        raise AttributeError(f"there is no statistic called {name}")
 
     @property
     def log_true(self) -> Array:
@@ -298,7 +279,7 @@ class Reduction(ABC):
     """Blocks of rows through a kernel, into buffers that are used again and again."""
 
     def __init__(self, n_classes: int, block: int, needs: frozenset[str]) -> None:
-        self._buffer = np.zeros((len(STATS), block))
+        self._buffer = np.zeros((len(PLACE), block))
         self._needs = needs | {"p_true"}
         self._decision = np.empty(block, np.int64)
         self._n_classes = n_classes
@@ -310,9 +291,8 @@ class Reduction(ABC):
 
     def _views(self, n: int) -> RowStats:
         if self._stats is None or len(self._stats.decision) != n:
-            # What was not asked for may not have been computed, so nobody gets to see it.
-            named = zip(STATS, self._buffer[:, :n], strict=True)
-            rows: dict[str, Any] = {name: row for name, row in named if name in self._needs}
+            # Statistics that were not asked for may be stale, so they are left out.
+            rows = {name: self._buffer[at, :n] for name, at in PLACE.items() if name in self._needs}
             decision = self._decision[:n]
             self._stats = RowStats(np, self._n_classes, **rows, decision=decision, buffer=self._buffer)
         self._stats.forget()
@@ -324,9 +304,7 @@ class _DenseReduction(Reduction):
         super().__init__(forecasts.n_classes, block, needs)
         module = kernels()
         assert module is not None
-        self._kernel = module.row_stats(
-            forecasts.n_classes, ordinal=bool(needs & _CDF), ranked_log="cdf_log" in needs
-        )
+        self._kernel = module.row_stats(forecasts.n_classes, needs)
         self._clear = forecasts.unity.clear(forecasts.n_classes)
         # Columns one after the other, as files have them, cost a short row nothing.
         self._short = forecasts.n_classes <= module.SHORT_ROWS
@@ -389,29 +367,33 @@ def reduce_rows(
     """
     outcome, columns = y[:, None], columns[None, :]
     stats = RowStats(xp, int(p.shape[1]), p_true=xp.take_along_axis(p, outcome, axis=1)[:, 0])
-    log_p = None if logits is None or not _LOGS & set(needs) else log_softmax(logits, xp)
+    log_p = None if logits is None or not LOGARITHMS & set(needs) else log_softmax(logits, xp)
     if log_p is not None:
         stats.log_p = xp.take_along_axis(log_p, outcome, axis=1)[:, 0]
     if "rest_sq" in needs:
         rest = xp.where(columns == outcome, xp.zeros_like(p), p)
-        stats.rest_sq = xp.sum(rest * rest, axis=1)
-    if _MODE & set(needs):
+        stats.add(rest_sq=xp.sum(rest * rest, axis=1))
+    if MODE & set(needs):
         _add_modes(stats, p, columns, y)
     if "invalid" in needs:
-        stats.invalid = xp.zeros_like(stats.p_true)
-    if _CDF & set(needs):
+        stats.add(invalid=xp.zeros_like(stats.p_true))
+    if CUMULATIVE & set(needs):
         _add_cumulative(stats, p, log_p, columns[:, :-1] >= outcome, needs)
     return stats
 
 
 def _add_modes(stats: RowStats, p: Array, columns: Array, y: Array) -> None:
     xp = stats.xp
-    top = xp.max(p, axis=1, keepdims=True)
-    ties = p == top
+    top = xp.max(p, axis=1)
+    ties = p == top[:, None]
     share = 1 / xp.sum(xp.astype(ties, p.dtype), axis=1)
-    stats.hit = xp.where(stats.p_true == top[:, 0], share, xp.zeros_like(share))
-    stats.decision = xp.min(xp.where(ties, columns, stats.n_classes), axis=1)
-    stats.hit_lowest = xp.astype(stats.decision == y, p.dtype)
+    decision = xp.min(xp.where(ties, columns, stats.n_classes), axis=1)
+    stats.add(
+        top=top,
+        hit=xp.where(stats.p_true == top, share, xp.zeros_like(share)),
+        decision=decision,
+        hit_lowest=xp.astype(decision == y, p.dtype),
+    )
 
 
 def _add_cumulative(
@@ -423,15 +405,14 @@ def _add_cumulative(
     above = xp.flip(xp.cumulative_sum(xp.flip(p, axis=1), axis=1), axis=1)[:, 1:]
     if {"cdf_l1", "cdf_l2"} & set(needs):
         error = xp.where(at_or_above, above, below)
-        stats.cdf_l1 = xp.sum(error, axis=1)
-        stats.cdf_l2 = xp.sum(error * error, axis=1)
+        stats.add(cdf_l1=xp.sum(error, axis=1), cdf_l2=xp.sum(error * error, axis=1))
     if "cdf_log" in needs:
         # Of the probabilities only the side that counts: the other's logarithm may have no derivative.
         if log_p is None:
             logs = xp.log(xp.where(at_or_above, below, above))
         else:
             logs = xp.where(at_or_above, *_log_tails(log_p, xp))
-        stats.cdf_log = xp.sum(-logs, axis=1)
+        stats.add(cdf_log=xp.sum(-logs, axis=1))
 
 
 def _log_tails(log_p: Array, xp: Namespace) -> tuple[Array, Array]:

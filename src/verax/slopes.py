@@ -152,8 +152,12 @@ class Values:
         return _before(-self._block.log_above) + _after(-self._block.log_below)
 
     @cached_property
+    def top(self) -> Array:
+        return np.broadcast_to(self._block.p.max(axis=0), self._block.p.shape)
+
+    @cached_property
     def hit(self) -> Array:
-        modes = self._block.p == self._block.p.max(axis=0)
+        modes = self._block.p == self.top
         return modes / modes.sum(axis=0)
 
     @cached_property
@@ -216,10 +220,18 @@ def _own_cdf_log(block: Block) -> Array:
     return (block.n_classes - 1) * block.p - block.times_odds(below) - block.times_odds(above)
 
 
+def _top(block: Block) -> Array:
+    mode = block.values.decision[0], np.arange(len(block.y))
+    slope = -block.p * block.values.top
+    slope[mode] += block.values.top[0]
+    return slope
+
+
 DIRECTIONS = {
     "log_true": Direction(_log_true, lambda block: block.complement),
     "rest_sq": Direction(_rest_sq, lambda block: -2 * block.p * block.values.rest_sq),
     "cdf_l2": Direction(_cdf_l2, lambda block: -2 * block.p * block.values.cdf_l2),
     "cdf_l1": Direction(_cdf_l1, lambda block: -block.p * block.values.cdf_l1),
     "cdf_log": Direction(_cdf_log, _own_cdf_log),
+    "top": Direction(_top, _top),
 }
