@@ -1,0 +1,125 @@
+"""The options that functions share when they read forecasts: one typed bundle, defined and described once.
+
+A public function takes them as `**read: Unpack[Reading]` and hands them on as they are. The decorator `reads`
+puts each of them into the function's signature and its documentation, so that `help()` and editors show
+them, and refuses others as Python does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypedDict, TypeVar, get_args
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Form(TypedDict, total=False):
+    """How the columns and the numbers of `p` are read."""
+
+    classes: Sequence[Hashable] | None
+    normalize: bool
+    logits: bool
+
+
+class Weighted(Form, total=False):
+    """The same, with weights of the rows."""
+
+    weights: object | None
+
+
+class Reading(Weighted, total=False):
+    """The same, with groups of rows that belong together."""
+
+    groups: object | None
+
+
+# The type in words, the default and the description of every option above.
+_OPTIONS: dict[str, tuple[str, Any, str]] = {
+    "classes": (
+        "sequence of K labels, optional",
+        None,
+        "Names of the columns of `p`, in order; for ordered classes lowest first.",
+    ),
+    "weights": ("array of shape (N,), optional", None, "Weights of the rows; not negative, not all zero."),
+    "groups": (
+        "array of shape (N,), optional",
+        None,
+        "Labels of clusters (patients, sites) whose rows belong together and are resampled together.",
+    ),
+    "normalize": ("bool, default False", False, "Divide each row of `p` by its sum first."),
+    "logits": ("bool, default False", False, "`p` holds logits; the softmax is applied first."),
+}
+
+
+def reads(function: Callable[P, T]) -> Callable[P, T]:
+    """Show the options that `function` takes as `**read` one by one, and refuse all others.
+
+    >>> from typing import Unpack
+    >>> @reads
+    ... def count(y, **read: Unpack[Weighted]):
+    ...     '''Count rows.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     **read
+    ...     '''
+    >>> inspect.signature(count).parameters["normalize"].default
+    False
+    >>> count([0], weigths=[1])
+    Traceback (most recent call last):
+    TypeError: count() got an unexpected keyword argument 'weigths'. Did you mean 'weights'?
+    """
+    bundle = _bundle_of(function)
+    named = inspect.signature(function)
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_OPTIONS[name][1], annotation=annotation
+        )
+        for name, annotation in bundle.items()
+    ]
+    own = [p for p in named.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = {p.name for p in (*own, *options)}
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(_unexpected(function.__name__, name, known))
+        return function(*args, **kwargs)
+
+    checked.__signature__ = named.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    checked.__doc__ = _documented(function.__doc__, bundle)
+    return checked
+
+
+def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The options of the bundle that annotates `**read`, each with its type."""
+    annotation = function.__annotations__["read"]
+    if isinstance(annotation, str):
+        annotation = eval(annotation, function.__globals__)
+    (bundle,) = get_args(annotation)
+    # In the order in which they are described.
+    return {name: bundle.__annotations__[name] for name in _OPTIONS if name in bundle.__annotations__}
+
+
+def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
+    """The documentation with the line `**read` replaced by what each option is."""
+    lines = (text or "").splitlines()
+    at = next((i for i, line in enumerate(lines) if line.strip() == "**read"), None)
+    if at is None:
+        return text
+    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+    described = [f"{name} : {_OPTIONS[name][0]}\n    {_OPTIONS[name][2]}" for name in bundle]
+    lines[at] = textwrap.indent("\n".join(described), indent)
+    return "\n".join(lines)
+
+
+def _unexpected(function: str, name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    hint = f". Did you mean {near[0]!r}?" if near else ""
+    return f"{function}() got an unexpected keyword argument {name!r}{hint}"
