@@ -62,16 +62,13 @@ def check_number(
     return number
 
 
-def check_n_classes(value: object, argument: str = "n_classes") -> int:
+def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
     """`value` as a Python integer that can be a number of classes."""
-    check_count(argument, value, least=2)
+    check_count("n_classes", value, least=2)
     assert isinstance(value, (int, np.integer))
-    if int(value) > MOST_CLASSES:
-        raise InputError(
-            "must be at most 2**900: with more classes, the probability of one is too small for a double",
-            argument=argument,
-            values=[value],
-        )
+    if int(value) > most:
+        limit = "2**900" if most == MOST_CLASSES else f"{most:,}"
+        raise InputError(f"must be at most {limit}, not {show(value)}", argument="n_classes", values=[value])
     return int(value)
 
 

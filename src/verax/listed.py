@@ -76,7 +76,7 @@ class Listed:
             )
         if y.size == 0:
             raise InputError("must have at least one list", argument="p", kind="length")
-        self.weights: Array | None = None if weights is None else _check_weights(weights, y.size)
+        self.weights: Array | None = None if weights is None else check_weights(weights, y.size)
         self.groups = None if groups is None else Groups.of(groups, y.size)
 
     @property
@@ -110,11 +110,12 @@ class Listed:
         """Nothing is left to check."""
 
 
-def _check_weights(weights: object, n: int) -> Floats:
+def check_weights(weights: object, n: int) -> Floats:
+    """Weights as a private copy: finite, not negative, not all zero."""
     raw, _ = to_array(weights, "weights")
     if kind_of(raw) not in ("real", "integer", "bool") or tuple(raw.shape) != (n,):
         raise InputError(
-            f"must be {n} numbers, one per list",
+            f"must be {n} numbers, one per row",
             argument="weights",
             kind="length",
             found=f"its shape is {tuple(raw.shape)} and its type {raw.dtype}",

@@ -32,7 +32,8 @@ from verax._search import (
     probes,
 )
 from verax.arrays import Bools, Floats, Ints
-from verax.errors import InputError, RuleError, check_count
+from verax.checks import check_n_classes
+from verax.errors import RuleError, check_count
 from verax.rule import Rule
 
 MOST_CLASSES = 8
@@ -439,7 +440,8 @@ def certify(
     truth (1/3, 1/3, 1/3): (0, 1, 0) is expected to lose 1/6, the truth 11/54
     """
     text, losses = losses_of(rule)
-    k = _check_classes(n_classes)
+    # With more classes the grids of the search are too coarse to find anything.
+    k = check_n_classes(n_classes, most=MOST_CLASSES)
     check_count("seed", seed, least=0)
     with np.errstate(all="ignore"):
         panel = Panel.of(probes(k, seed), losses)
@@ -463,14 +465,3 @@ def _orientation(panel: Panel) -> tuple[str, ...]:
     if _proper(panel.negated())[0] is not None:
         return ()
     return ("-f looks proper, so f is probably a gain (larger is better); certify -f instead.",)
-
-
-def _check_classes(n_classes: int) -> int:
-    check_count("n_classes", n_classes, least=2)
-    if n_classes > MOST_CLASSES:
-        raise InputError(
-            f"must be at most {MOST_CLASSES}: with more classes the grids of the search are too coarse",
-            argument="n_classes",
-            values=[n_classes],
-        )
-    return int(n_classes)

@@ -111,7 +111,7 @@ def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = No
     if names is None and kind_of(raw) in ("text", "object"):
         first = raw.reshape(-1)[0] if raw.size else None
         raise InputError(
-            "must hold class positions, as the lists do",
+            "must hold class positions",
             argument="y",
             kind="label",
             found=f"row 0 holds {show(first)}",

@@ -18,8 +18,10 @@ from verax.checks import check_flag, check_n_classes, check_number
 from verax.errors import InputError, Remedy, passing
 from verax.forecasts import Forecasts
 from verax.gradients import check_trainable, derivatives, gradient
+from verax.listed import check_weights
 from verax.registry import log_score, name_of, parse
 from verax.rule import Rule
+from verax.vocabulary import positions
 
 # XGBoost maximises metrics whose names begin with these, and splits its lines at blanks.
 _MAXIMISED = ("auc", "pre", "map", "ndcg")
@@ -105,17 +107,14 @@ def start_scores(y: object, n_classes: int, weights: object | None = None) -> Fl
     >>> start_scores([0, 0, 0, 1], 2).round(3).tolist()
     -0.847
     """
-    k = check_n_classes(n_classes)
-    if k > _MOST_CLASSES:
-        raise InputError(f"must be at most {_MOST_CLASSES}", argument="n_classes", values=[n_classes])
-    raw = to_array(y, "y")[0]
-    # One row of zeros for all, repeated without a copy.
-    equal = np.broadcast_to(np.zeros(k), (int(raw.shape[0]) if raw.ndim else 0, k))
-    rows = Forecasts(y, equal, weights=weights, logits=True)
-    counts = np.zeros(k)
-    rows.check()
-    for batch in rows.batches(max(1, 2**20 // k)):
-        counts += np.bincount(batch.y, batch.weights, minlength=k)
+    k = check_n_classes(n_classes, most=_MOST_CLASSES)
+    try:
+        outcomes = positions(y, k)
+    except InputError as error:
+        raise error.replace(remedies=()) from None
+    counts = np.bincount(
+        outcomes, None if weights is None else check_weights(weights, outcomes.size), minlength=k
+    )
     logs = np.log(counts + 0.5)
     return np.asarray(logs[1] - logs[0] if k == 2 else logs - logs.mean())
 
@@ -288,7 +287,7 @@ def _arguments(first: Any, second: Any, weights: Any) -> tuple[Array, Array, Arr
 
 
 def _rows(scores: Array, n: int) -> Array:
-    """Predictions with one row per case; LightGBM before 4.0 passes all cases of one class after the other."""
+    """Predictions with one row per case; LightGBM before 4.0 passes one class after the other."""
     if scores.ndim == 1 and n and scores.size != n and scores.size % n == 0:
         return scores.reshape(-1, n).T
     return scores
