@@ -102,9 +102,10 @@ def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
     if not isinstance(rule, Rule):
         raise InputError(f"must be a rule, not {show(rule)}", argument="rule", kind="type")
     factor = _factor(rule, to, check_n_classes(n_classes))
-    if kind_of(to_array(value, "value")[0]) not in ("real", "integer"):
+    given, _ = to_array(value, "value")
+    if kind_of(given) not in ("real", "integer"):
         raise InputError(f"must hold real numbers, not {show(value)}", argument="value", kind="type")
-    return value * factor
+    return given * factor if given.ndim else float(given * factor)
 
 
 def _factor(rule: Rule, to: Peer, n_classes: int) -> float:
