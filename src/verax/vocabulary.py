@@ -125,5 +125,6 @@ def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = No
     bad = outcomes.offenders()
     bad.add((codes < 0) | (codes >= n_classes), to_host(outcomes.raw), 0)
     if bad.count:
-        raise bad.error(*outcomes.remedies())
+        # Lists have the names of their classes already, so passing them is no remedy.
+        raise bad.error(*(remedy for remedy in outcomes.remedies() if "classes" not in remedy.options))
     return codes
