@@ -78,3 +78,21 @@ def forecasts(n, k, seed=0, *, ties=True):
         p[::9, 0] = 0
         p /= p.sum(axis=1, keepdims=True)
     return rng.integers(0, k, n), p
+
+
+def facts(argument, kind=None, *, rows=None, values=None):
+    """What an InputError should say, in its fields; what is None is left open."""
+    wanted = {"argument": argument, "kind": kind, "rows": rows, "values": values}
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def facts_of(error, like):
+    """The fields of an error that `like` names, as plain Python values."""
+    given = {name: getattr(error, name) for name in like}
+    return {name: _plain(value) for name, value in given.items()}
+
+
+def _plain(value):
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value

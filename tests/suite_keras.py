@@ -244,7 +244,7 @@ def test_the_log_loss_is_cross_entropy():
 
 
 def test_bad_losses():
-    with pytest.raises(vx.RuleError, match="depends on the most likely class alone"):
+    with pytest.raises(vx.RuleError, match="must change with the probabilities"):
         Loss("zero_one")
     assert math.isnan(float(Loss("brier")(np.array([0, 3]), np.full((2, 3), 1 / 3, np.float32))))
 

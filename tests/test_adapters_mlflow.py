@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from dataclasses import dataclass
@@ -137,22 +138,39 @@ def test_a_comparison(store):
     assert json.loads(files["verax/comparison.json"])["n_rows"] == 200
 
 
+def test_artifacts_are_strict_json(store):
+    """Infinite scores, undefined numbers and classes that are dates."""
+
+    def refuse(text):
+        raise AssertionError(f"{text} is not JSON")
+
+    days = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
+    y, p = [days[0], days[1]], [[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]
+    with mlflow.start_run(experiment_id=store) as run:
+        log_card(vx.evaluate(y, p, classes=days))
+    card = json.loads(read(run)[2]["verax/scorecard.json"], parse_constant=refuse)
+    assert card["scores"]["log_score"]["mean"] == "inf"
+    assert card["classes"] == [str(day) for day in days]
+
+
 def test_refusals(store, tmp_path):
     y, p = forecasts()
     card = vx.evaluate(y, p, rules=["brier"])
     with pytest.raises(vx.VeraxError, match="no active run"):
         log_card(card)
-    with pytest.raises(vx.InputError, match="`card` must be a Scorecard, not a dict"):
-        log_card({})
-    with pytest.raises(vx.InputError, match="`comparison` must be a Comparison, not a Scorecard"):
-        log_comparison(card)
     twins = vx.evaluate(y, p, rules=["brier(scale='half')", Twin()])
-    with pytest.raises(vx.InputError, match="not different in the letters that MLflow accepts"):
-        log_card(twins)
-    with (
-        mlflow.start_run(experiment_id=store) as run,
-        pytest.raises(vx.InputError, match="`report` must be a file"),
-    ):
-        log_card(card, report=tmp_path / "none.html")
+    with mlflow.start_run(experiment_id=store) as run:
+        for call, argument in (
+            (lambda: log_card({}), "card"),
+            (lambda: log_comparison(card), "comparison"),
+            (lambda: log_card(twins), "card"),
+            (lambda: log_card(card, report=tmp_path / "none.html"), "report"),
+            (lambda: log_card(card, report=3), "report"),
+            (lambda: log_card(card, prefix=3), "prefix"),
+            (lambda: log_card(card, step="a"), "step"),
+        ):
+            with pytest.raises(vx.InputError) as caught:
+                call()
+            assert caught.value.argument == argument
     # Nothing is logged of what is refused.
     assert read(run)[0] == {}

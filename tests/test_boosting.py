@@ -23,6 +23,7 @@ from verax.adapters.boosting import (
     xgboost_metric,
     xgboost_objective,
 )
+from verax.errors import passing
 from verax.rules import OrdinalRule
 
 XGB = {"nthread": 1, "max_depth": 3, "eta": 0.3, "base_score": 0.5}
@@ -301,7 +302,7 @@ def test_catboost_stops_at_the_smallest_loss(task, rule):
 def test_catboost_needs_to_know_the_classes():
     x, y, _ = sample(60, 3, 0)
     model = catboost.CatBoostClassifier(**CAT, loss_function=catboost_objective("rps"), eval_metric="AUC")
-    with pytest.raises(catboost.CatBoostError, match=r"class_names=\[0, 1, ..., K-1\]"):
+    with pytest.raises(catboost.CatBoostError, match=r"class_names=\[0, ..., K-1\]"):
         model.fit(x, y)
 
 
@@ -368,15 +369,29 @@ def test_metrics_know_probabilities_from_raw_scores(make):
     y, p = np.array([0, 1]), np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]])
     with pytest.raises(vx.InputError, match="logits=True"):
         make("rps")(y, np.log(p))
-    with pytest.raises(vx.InputError, match="got probabilities"):
+    with pytest.raises(vx.InputError) as caught:
         make("rps", logits=True)(y, p)
+    assert caught.value.argument == "logits"
+    assert caught.value.remedies == (passing(logits=False),)
 
 
 def test_labels_that_are_no_positions_are_named():
     with pytest.raises(vx.InputError, match="count from 1"):
         xgboost_objective("rps")(np.array([1, 2, 3]), np.zeros((3, 3)))
-    with pytest.raises(vx.InputError, match="`y` must hold class positions"):
-        start_scores([1, 2, 3], 3)
+    for arguments, wrong in (
+        (([1, 2, 3], 3), "y"),
+        ((["a"], 3), "y"),
+        (([0, 1], 1), "n_classes"),
+        (([0, 1], 10**30), "n_classes"),
+        (([0, 1], 2, [1.0]), "weights"),
+    ):
+        with pytest.raises(vx.InputError) as caught:
+            start_scores(*arguments)
+        assert caught.value.argument == wrong
+    for arguments, wrong in ((("a",), "scores"), ((0.5,), "scores"), (([[0.0, 1.0]], [1, 2, 3]), "start")):
+        with pytest.raises(vx.InputError) as caught:
+            probabilities(*arguments)
+        assert caught.value.argument == wrong
 
 
 def test_names_that_xgboost_would_maximise_or_split():

@@ -87,5 +87,8 @@ def test_what_has_no_counterpart_is_refused():
     ):
         with pytest.raises(vx.RuleError, match="has no score for 3 classes"):
             compat.convert(1.0, rule, to=to, n_classes=k)
-    with pytest.raises(vx.RuleError, match="`to` must be"):
-        compat.convert(1.0, vx.brier, to="torchmetrics", n_classes=3)
+    good = {"value": 1.0, "rule": vx.brier, "to": "scikit-learn", "n_classes": 3}
+    for argument, bad in (("value", "a"), ("rule", "brier"), ("to", "torchmetrics"), ("n_classes", 0)):
+        with pytest.raises(vx.InputError) as caught:
+            compat.convert(**{**good, argument: bad})
+        assert caught.value.argument == argument

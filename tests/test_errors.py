@@ -473,7 +473,7 @@ def test_parameters_of_rules_are_checked():
         lambda: vx.penalized(vx.ranked_log),
         lambda: vx.penalized("brier"),
     ):
-        with pytest.raises(vx.RuleError):
+        with pytest.raises(vx.VeraxError):
             make()
 
 

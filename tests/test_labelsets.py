@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from cases import number
+from cases import facts, facts_of, number
 from verax import labelsets
 
 F1 = [
@@ -116,57 +116,57 @@ LISTS = vx.TopLists.from_label_probabilities([[0.9, 0.2]], 2)
 ERRORS = {
     "label": (
         lambda: vx.brier([{5}], LISTS),
-        "`y` must hold sets of labels; row 0 holds 5, which is not one of",
+        facts("y", "label", rows=[0], values=[5]),
     ),
     "twice": (
         lambda: vx.brier([[1, 1]], LISTS),
-        "`y` must hold sets of labels; row 0 holds 1, twice. Rows of zeros",
+        facts("y", "label", rows=[0], values=[1]),
     ),
     "columns": (
         lambda: vx.brier(np.zeros((1, 3)), LISTS),
-        "`y` must have one column a label, 2 in all; its shape is (1, 3).",
+        facts("y", "type"),
     ),
     "indicator": (
         lambda: vx.brier(np.array([[0, 2]]), LISTS),
-        "`y` rows must hold 0 and 1 only; row 0 holds [0, 2].",
+        facts("y", "value", rows=[0], values=[[0, 2]]),
     ),
-    "number": (lambda: vx.brier([4], LISTS), "`y` must hold sets of 2 labels; row 0 holds 4."),
-    "text": (lambda: vx.brier(["ab"], LISTS), "`y` must hold sets of labels; row 0 holds 'ab'."),
+    "number": (lambda: vx.brier([4], LISTS), facts("y", "label", rows=[0], values=[4])),
+    "text": (lambda: vx.brier(["ab"], LISTS), facts("y", "label", rows=[0], values=["ab"])),
     "probability": (
         lambda: vx.TopLists.from_label_probabilities([[0.5, 1.5]], 2),
-        "`q` must hold probabilities between 0 and 1; row 0 holds 1.5.",
+        facts("q", "value", rows=[0], values=[1.5]),
     ),
     "shape": (
         lambda: vx.TopLists.from_label_probabilities([0.5], 2),
-        "`q` must be (N, L) probabilities of labels; its shape is (1,)",
+        facts("q", "type"),
     ),
-    "k": (lambda: vx.TopLists.from_label_probabilities([[0.5]], -1), "`k` must not be negative; it is -1."),
+    "k": (lambda: vx.TopLists.from_label_probabilities([[0.5]], -1), facts("k", "value", values=[-1])),
     "names": (
         lambda: vx.TopLists.from_label_probabilities([[0.5, 0.5]], 1, labels=["a"]),
-        "`labels` must name the 2 columns of `q` in order; it names 1.",
+        facts("labels"),
     ),
     "same name": (
         lambda: vx.TopLists.from_label_probabilities([[0.5, 0.5]], 1, labels=["a", "a"]),
-        "`labels` must be different from each other; 'a' stands there twice.",
+        facts("labels"),
     ),
     "same set": (
         lambda: vx.TopLists.from_label_sets([[{0, 1}, {1, 0}]], [[0.5, 0.1]], labels=2),
-        "`classes` must not list a class twice; row 0 lists again (0, 1).",
+        facts("classes", "list", rows=[0], values=[(0, 1)]),
     ),
     "many labels": (
         lambda: vx.TopLists.from_label_probabilities(np.full((1, 1000), 0.1), 1),
-        "`n_classes` must be at most 2**900",
+        facts("labels", "value"),
     ),
     "f1": (
         lambda: vx.instance_f1([{0}], [{0}, {1}], labels=2),
-        "`sets` must have one set an outcome; there are 2 and 1 outcomes.",
+        facts("sets", "length"),
     ),
 }
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_what_is_no_set_of_labels_is_named(name):
-    call, message = ERRORS[name]
+    call, expected = ERRORS[name]
     with pytest.raises(vx.InputError) as caught:
         call()
-    assert str(caught.value).startswith(message)
+    assert facts_of(caught.value, expected) == expected

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from verax import ragged
+from verax import _listkernels, ragged
 from verax.claims import Holds, Properties
 from verax.ragged import Ragged
 from verax.rowstats import COMPILED_FROM, compute, scan
@@ -200,11 +200,39 @@ def test_memory_is_that_of_the_lists_whatever_the_number_of_classes():
     assert peak < 3 * (classes.nbytes + t.nbytes)
 
 
-def test_lists_in_order_are_not_copied():
+def test_lists_in_order_are_copied_too():
     classes, t = np.arange(20).reshape(2, 10), np.full((2, 10), 0.05)
     lists = vx.TopLists.from_arrays(classes, t, n_classes=30)
-    assert np.shares_memory(lists.confidences, t)
-    assert np.shares_memory(lists.classes, classes)
+    assert not np.shares_memory(lists.confidences, t)
+    assert not np.shares_memory(lists.classes, classes)
+    assert not lists.confidences.flags.writeable
+
+
+def test_no_kernel_leaves_its_arrays_whatever_they_hold():
+    """Offsets, lengths and outcomes that make no sense, between walls that must not be touched."""
+    rng = np.random.default_rng(0)
+    wall = -7.0
+    for _ in range(200):
+        n, size = int(rng.integers(1, 6)), int(rng.integers(0, 80))
+        offsets = rng.integers(-(2**40), 2**40, n + 1) if rng.random() < 0.5 else rng.integers(0, 90, n + 1)
+        classes, t = rng.integers(0, 9, size), rng.random(size)
+        held = np.full((3, size + 8), wall)
+        codes = np.full(size + 8, int(wall))
+        _listkernels.order(classes, t, offsets, codes[4 : 4 + size], held[0, 4 : 4 + size])
+        out = np.full((4, n + 8), wall)
+        kept = np.full(n + 8, int(wall))
+        inner = slice(4, 4 + n)
+        _listkernels.survey(t, offsets, 9.0, 0.0, out[0, inner], out[1, inner], kept[inner], out[2, inner])
+        twice, which = np.zeros(n, np.bool_), np.zeros(n, np.int64)
+        _listkernels.repeated(classes, offsets, twice, which)
+        stats = np.full((len(STATS), n + 8), wall)
+        wild = rng.integers(-(2**40), 2**40, n)
+        _listkernels.row_stats(ranks=True)(
+            *(classes, t, offsets, out[1, inner], wild, out[2, inner], wild, 9.0, 0.0, stats[:, inner])
+        )
+        for array in (held, codes[None], out, kept[None], stats):
+            assert (array[:, :4] == wall).all()
+            assert (array[:, -4:] == wall).all()
 
 
 def test_the_compiled_constants_are_those_of_the_plain_path():

@@ -55,7 +55,8 @@ def test_examples_in_the_documentation(page):
 
 
 ORDER = """
-errors writing claims statistics tables arrays validity clusters outcomes forecasts rowstats _arithmetic _kernels
+errors checks caching strictjson options
+writing claims statistics tables arrays validity clusters outcomes forecasts rowstats _arithmetic _kernels
 ragged _listkernels listed vocabulary labelsets logprobs listforms toplists pooling
 _fusion tally rule rules combinators registry duals slopes gradients
 _search properties resample decisions scorecard

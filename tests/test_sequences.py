@@ -81,8 +81,16 @@ def test_refusals():
     with pytest.raises(vx.InputError, match="`confidence` must lie"):
         vx.ConfidenceSequence("brier", n_classes=3, confidence=95)
     sequence = vx.ConfidenceSequence("brier", n_classes=3)
-    for bad in ([np.nan], [[0.1]], [2.5]):
-        with pytest.raises(vx.InputError, match="finite numbers of at most 2"):
+    for bad in ([np.nan], [[0.1]], [2.5], ["a"], None, 0.5):
+        with pytest.raises(vx.InputError) as caught:
             sequence.update_differences(bad)
+        assert caught.value.argument == "differences"
+    for n_classes in (0, 1, -3, 2.5, "3", None, 2**901):
+        with pytest.raises(vx.InputError) as caught:
+            vx.ConfidenceSequence("brier", n_classes=n_classes)
+        assert caught.value.argument == "n_classes"
+    with pytest.raises(vx.InputError) as caught:
+        sequence.update([0], [[0.5, 0.25, 0.25]], [[0.5, 0.5]])
+    assert (caught.value.argument, caught.value.kind) == ("b", "length")
     assert sequence.interval == (-2, 2)
     assert math.isnan(sequence.difference)

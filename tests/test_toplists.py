@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from cases import number
+from cases import facts, facts_of, number
 from verax.combinators import Padded
 
 VECTORS = defaultdict(list)
@@ -475,8 +475,9 @@ def test_top_k_error_against_sorting():
         assert vx.top_k_error(y, lists, k) == pytest.approx(missed.mean(), abs=1e-15)
         weighted = vx.top_k_error(y, lists, k, weights=weights)
         assert weighted == pytest.approx(np.average(missed, weights=weights), rel=1e-12)
-    with pytest.raises(vx.VeraxError, match="takes TopLists"):
+    with pytest.raises(vx.InputError) as caught:
         vx.top_k_error(y, p, 1)
+    assert (caught.value.argument, caught.value.kind) == ("lists", "type")
 
 
 def test_ties_share_the_last_places():
@@ -520,10 +521,14 @@ def test_why_padded_refuses():
         vx.padded(vx.Log(clip=1e-7))
     with pytest.raises(vx.RuleError, match="adds nothing"):
         vx.padded(vx.padded(vx.brier))
-    with pytest.raises(vx.RuleError, match="takes a rule"):
-        vx.padded("brier")
-    with pytest.raises(vx.RuleError, match="from 0 on, not -1"):
-        vx.padded(vx.brier, -1)
+    for arguments, wrong in (
+        (("brier",), "rule"),
+        ((vx.brier, -1), "invalid_penalty"),
+        ((vx.brier, "x"), "invalid_penalty"),
+    ):
+        with pytest.raises(vx.InputError) as caught:
+            vx.padded(*arguments)
+        assert caught.value.argument == wrong
 
 
 def test_padded_rules_have_a_text_form():
@@ -538,134 +543,172 @@ def test_padded_rules_have_a_text_form():
 ERRORS = {
     "duplicate": (
         lambda: one([1, 2, 1], [0.2, 0.2, 0.1], 4),
-        "`classes` must not list a class twice; row 0 lists again 1.",
+        facts("classes", "list", rows=[0], values=[1]),
     ),
     "unknown class": (
         lambda: vx.TopLists.from_arrays([[0, 1], [1, 7]], [[0.5, 0.1], [0.5, 0.1]], n_classes=4),
-        "`classes` must hold class positions from 0 to 3; row 1 holds 7.",
+        facts("classes", "label", rows=[1], values=[7]),
     ),
     "negative class": (
         lambda: one([-1], [0.2], 4),
-        "`classes` must hold class positions from 0 to 3; row 0 holds -1.",
+        facts("classes", "label", rows=[0], values=[-1]),
     ),
     "unknown key": (
         lambda: vx.TopLists.from_dicts([{9: 0.2}], n_classes=4),
-        "`classes` must hold class positions from 0 to 3; one list holds 9.",
+        facts("rows", "label", values=[9]),
     ),
-    "negative": (lambda: one([1], [-0.2], 4), "`confidences` must lie between 0 and 1; row 0 holds -0.2."),
-    "above one": (lambda: one([1], [1.2], 4), "`confidences` must lie between 0 and 1; row 0 holds 1.2."),
+    "negative": (lambda: one([1], [-0.2], 4), facts("confidences", "value", rows=[0], values=[-0.2])),
+    "above one": (lambda: one([1], [1.2], 4), facts("confidences", "value", rows=[0], values=[1.2])),
     "nan": (
         lambda: one([1, 2], [0.1, math.nan], 4),
-        "`confidences` must lie between 0 and 1; row 0 holds nan.",
+        facts("confidences", "value", rows=[0]),
     ),
     "sum": (
         lambda: one([1, 2], [0.7, 0.5], 4),
-        "`confidences` of a list must not sum to more than 1 (within 1e-09); row 0 sums to 1.2.",
+        facts("confidences", "sum", rows=[0], values=[1.2]),
     ),
     "full but short": (
         lambda: one([0, 1], [0.5, 0.4], 2),
-        "`confidences` of a list of all 2 classes must sum to 1; row 0 sums to 0.9.",
+        facts("confidences", "sum", rows=[0], values=[0.9]),
     ),
-    "one class": (lambda: one([0], [0.5], 1), "`n_classes` must be an integer of at least 2, not 1."),
-    "too many classes": (lambda: one([0], [0.5], 2**901), "`n_classes` must be at most 2**900: beyond, "),
+    "one class": (lambda: one([0], [0.5], 1), facts("n_classes", "value", values=[1])),
+    "too many classes": (lambda: one([0], [0.5], 2**901), facts("n_classes", "value")),
     "float classes": (
         lambda: one([0.5], [0.5], 4),
-        "`classes` must hold class positions (integers); its type is float64.",
+        facts("classes", "type"),
     ),
     "text confidences": (
         lambda: one([0], ["a"], 4),
-        "`confidences` must hold real numbers; its type is <U1.",
+        facts("confidences", "type"),
     ),
     "different rows": (
         lambda: vx.TopLists.from_arrays([[0], [1]], [[0.5]], n_classes=4),
-        "`classes` and `confidences` must have the same lists; they have 2 and 1.",
+        facts("confidences", "length"),
     ),
     "different lengths": (
         lambda: vx.TopLists.from_arrays([[0], [1, 2]], [[0.5], [0.5]], n_classes=4),
-        "`classes` and `confidences` must have lists of the same lengths; in row 1 they have 2 and 1",
+        facts("confidences", "length", rows=[1], values=[1]),
     ),
     "one-dimensional": (
         lambda: vx.TopLists.from_arrays([0, 1], [0.5, 0.1], n_classes=4),
-        "`classes` must be (N, k), or 1-D with `offsets`; its shape is (2,).",
+        facts("classes", "type"),
     ),
     "offsets": (
         lambda: vx.TopLists.from_arrays([0, 1], [0.5, 0.1], n_classes=4, offsets=[0, 3]),
-        "`offsets` must be integers that rise from 0 to the 2 entries of `classes`, one more than",
+        facts("offsets", "value"),
     ),
     "no mapping": (
         lambda: vx.TopLists.from_dicts([[0.5]], n_classes=4),
-        "`rows` must hold mappings from class to confidence; row 0 holds [0.5].",
+        facts("rows", "type", rows=[0], values=[[0.5]]),
     ),
     "more names than classes": (
         lambda: vx.TopLists.from_dicts([{"a": 0.1, "b": 0.1, "c": 0.1}], n_classes=2),
-        "`n_classes` is 2, but the lists name 3 different classes.",
+        facts("n_classes", "length", values=[2]),
     ),
     "k": (
         lambda: vx.TopLists.from_probabilities([[0.5, 0.5]], 3),
-        "`k` must lie between 0 and the 2 classes; it is 3.",
+        facts("k", "value", values=[3]),
     ),
     "k and mass": (
         lambda: vx.TopLists.from_probabilities([[0.5, 0.5]]),
-        "Pass either `k`, the length of the lists, or `mass`.",
+        facts("k", "value"),
     ),
     "mass": (
         lambda: vx.TopLists.from_probabilities([[0.5, 0.5]], mass=2),
-        "`mass` must lie between 0 and 1; it is 2.",
+        facts("mass", "value", values=[2]),
     ),
     "bad rows": (
         lambda: vx.TopLists.from_probabilities([[0.5, 0.6]], 1),
-        "`p` rows must sum to 1 within 1e-06; row 0 sums to 1.1.",
+        facts("p", "sum", rows=[0], values=[1.1]),
     ),
     "too large to pad": (
         lambda: one([0], [0.5], 2**40).padded(),
-        "1 lists over 1,099,511,627,776 classes are too many to write out.",
+        facts("n_classes", "value"),
     ),
     "outcome": (
         lambda: vx.brier([4], one([0], [0.5], 4)),
-        "`y` must hold class positions from 0 to 3; row 0 holds 4.",
+        facts("y", "label", rows=[0], values=[4]),
     ),
     "labels": (
         lambda: vx.brier(["a"], one([0], [0.5], 4)),
-        "`y` holds labels ('a' in row 0), but the lists hold class positions. Pass classes=[...] to",
+        facts("y", "label", rows=[0], values=["a"]),
     ),
     "rows": (
         lambda: vx.brier([0, 1], one([0], [0.5], 4)),
-        "`y` must have one outcome a list; it has 2 and there are 1 lists.",
+        facts("y", "length"),
     ),
     "no rows": (
         lambda: vx.brier(np.zeros(0, int), one([0], [0.5], 4)[:0]),
-        "There are no lists; there is nothing to score.",
+        facts("p", "length"),
     ),
     "weights": (
         lambda: vx.brier([0], one([0], [0.5], 4), weights=[-1.0]),
-        "`weights` must be finite and not negative; row 0 holds -1.",
+        facts("weights", "sign", rows=[0], values=[-1.0]),
     ),
-    "no weight": (lambda: vx.brier([0], one([0], [0.5], 4), weights=[0]), "`weights` must not all be zero."),
+    "no weight": (lambda: vx.brier([0], one([0], [0.5], 4), weights=[0]), facts("weights", "value")),
     "weights of rows": (
         lambda: vx.brier([0], one([0], [0.5], 4), weights=[1, 2]),
-        "`weights` must be 1 numbers, one a list; its shape is (2,) and its type int64.",
+        facts("weights", "length"),
     ),
     "classes": (
         lambda: vx.brier([0], one([0], [0.5], 4), classes=list("abcd")),
-        "`classes` does not apply to top lists: pass it to the constructor of the lists.",
+        facts("classes", "value"),
     ),
     "logits": (
         lambda: vx.brier([0], one([0], [0.5], 4), logits=True),
-        "`logits` does not apply to top lists: pass it to from_probabilities.",
+        facts("logits", "value"),
     ),
     "costs": (
         lambda: vx.evaluate([0], one([0], [0.5], 4), costs="linear"),
-        "`costs` needs a decision for every row, which a top list need not give.",
+        facts("costs", "value"),
     ),
 }
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_bad_lists_get_one_clear_sentence(name):
-    call, message = ERRORS[name]
+def test_bad_lists_are_refused_with_their_facts(name):
+    call, expected = ERRORS[name]
     with pytest.raises(vx.InputError) as caught:
         call()
-    assert str(caught.value).startswith(message)
+    assert facts_of(caught.value, expected) == expected
+
+
+@pytest.mark.parametrize("names", [None, ["a", "b", "c", "d"]])
+def test_classes_must_be_positions_whether_or_not_they_have_names(names):
+    for bad in (-1, 4, 2**40):
+        with pytest.raises(vx.InputError) as caught:
+            vx.TopLists.from_arrays([[0, 1], [1, bad]], [[0.5, 0.1]] * 2, n_classes=4, names=names)
+        expected = facts("classes", "label", rows=[1], values=[bad])
+        assert facts_of(caught.value, expected) == expected
+
+
+def test_names_of_every_kind_are_looked_up_as_they_are():
+    names = [1, "tie", ("a", 2), 2]
+    lists = vx.TopLists.from_dicts([{("a", 2): 0.5, 1: 0.2, "tie": 0.1}], n_classes=4, names=names)
+    assert lists.to_dicts() == [{("a", 2): 0.5, 1: 0.2, "tie": 0.1}]
+    with pytest.raises(vx.InputError) as caught:
+        vx.TopLists.from_dicts([{"x": 0.5}], n_classes=4, names=names)
+    assert (caught.value.argument, caught.value.kind) == ("rows", "label")
+
+
+def test_changing_the_arguments_afterwards_changes_nothing():
+    classes, t, offsets = np.array([0, 2, 1]), np.array([0.5, 0.2, 0.9]), np.array([0, 2, 3])
+    lists = vx.TopLists.from_arrays(classes, t, n_classes=4, offsets=offsets)
+    before = lists.to_dicts(), vx.brier([0, 1], lists)
+    for array in (classes, t, offsets):
+        array[...] = 1
+    assert (lists.to_dicts(), vx.brier([0, 1], lists)) == before
+    weights = np.array([1.0, 2.0])
+    rows = lists.with_outcomes([0, 1], weights=weights)
+    weights[...] = -1
+    assert rows.weights.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("rows", [0, 5, [7], 0.5, "ab", None, [[0, 1]], np.array([True] * 3)])
+def test_rows_that_are_not_there_are_refused(rows):
+    with pytest.raises(vx.InputError) as caught:
+        one([0], [0.5], 4)[rows]
+    assert caught.value.argument == "rows"
 
 
 def test_rounding_above_one_is_no_error_and_leaves_nothing():

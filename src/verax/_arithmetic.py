@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import float64, int64
 from numba.extending import intrinsic
 
@@ -90,3 +92,13 @@ def log(x: float) -> float:
     r2 = r * r
     tail = (-1 / 2 + r * (1 / 3)) + r2 * ((-1 / 4 + r * (1 / 5)) + r2 * (-1 / 6))
     return (exponent * _LOG_2 + _LOGS[at]) + (r + r2 * tail)  # type: ignore[no-any-return]
+
+
+# A process that is forked while a thread compiles would find numba's lock taken forever. So a fork waits
+# until nothing compiles, and both processes go on with a free lock.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

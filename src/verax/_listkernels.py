@@ -1,4 +1,8 @@
-"""What `ragged` and `listed` do to lists, compiled. No rule is known here either."""
+"""What `ragged` and `listed` do to lists, compiled. Rules are formulas over these statistics.
+
+The arrays are private copies that no caller can write to. The loops still do not rely on values
+they have read before: every index is bounded by the sizes of the arrays, whatever the arrays hold.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,29 @@ from verax._arithmetic import OPTIONS
 from verax._kernels import Kernel, places
 from verax.ragged import _GRID, SMALLEST_MASS
 
-# Up to this length comparing all pairs is quicker than sorting.
+# Up to this length comparing all pairs is faster than sorting.
 _PAIRS_UP_TO = 32
-# A table that a first-level cache holds, and an odd multiplier that scatters numbers over it.
+# The size of a hash table that fits a first-level cache, and the multiplier of the hash function.
 _SLOTS = 2**11
 _SCATTER = 0x9E3779B97F4A7C1 | 1
+
+
+@numba.njit(**OPTIONS)
+def _bounds(offsets: Any, i: int, size: int) -> tuple[int, int]:
+    """Where list i begins and ends, within an array of this size."""
+    a = min(max(offsets[i], 0), size)
+    return a, min(max(offsets[i + 1], a), size)
 
 
 @numba.njit(**OPTIONS)
 def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_confidences: Any) -> None:
     """Write every list with the most confident class first; equals keep their order.
 
-    Short lists are ranked by counting who goes before whom: more comparisons than sorting, but no
-    branch that depends on the data.
+    Short lists are ranked by counting the entries that come before each entry: more comparisons than
+    sorting, but no branch that depends on the data.
     """
     for i in range(offsets.size - 1):
-        a, b = offsets[i], offsets[i + 1]
+        a, b = _bounds(offsets, i, confidences.size)
         if b - a > _PAIRS_UP_TO:
             rank = np.argsort(-confidences[a:b], kind="mergesort")
             new_confidences[a:b] = confidences[a:b][rank]
@@ -41,6 +52,7 @@ def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_co
                 place += row[k] >= own
             for k in range(j + 1, row.size):
                 place += row[k] > own
+            place = min(place, b - 1)
             new_confidences[place] = own
             new_classes[place] = classes[a + j]
 
@@ -49,12 +61,13 @@ def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_co
 def repeated(classes: Any, offsets: Any, twice: Any, which: Any) -> None:
     """Mark the lists that have a class twice, and say which class.
 
-    Every class leaves the number of its list in a slot of a small table. Only where it finds that number
-    there already, which chance brings about in few lists, is the list sorted.
+    Every class writes the number of its list to its slot of a hash table. Where it finds that number
+    there already, there is a repeat or, in few lists, a collision: the list is sorted to see which.
     """
     slots = np.full(_SLOTS, -1, np.int64)
-    for i in range(offsets.size - 1):
-        row = classes[offsets[i] : offsets[i + 1]]
+    for i in range(min(offsets.size - 1, twice.size)):
+        a, b = _bounds(offsets, i, classes.size)
+        row = classes[a:b]
         n_met = 0
         for j in range(row.size):
             slot = (row[j] * _SCATTER >> 40) & (_SLOTS - 1)
@@ -82,8 +95,8 @@ def survey(
     left_kept: Any,
 ) -> None:
     """The mass of every list and its largest valid sublist, as `Ragged.survey` has them."""
-    for i in range(offsets.size - 1):
-        a, b = offsets[i], offsets[i + 1]
+    for i in range(min(offsets.size - 1, kept.size)):
+        a, b = _bounds(offsets, i, confidences.size)
         k = b - a
         high = 0.0
         low = 0.0
@@ -140,14 +153,15 @@ def row_stats(*, ranks: bool) -> Kernel:
         tolerance: float,
         out: np.ndarray[Any, Any],
     ) -> None:
-        for i in range(y.size):
-            a, b = offsets[i], offsets[i + 1]
+        for i in range(min(y.size, offsets.size - 1, out.shape[1])):
+            a, b = _bounds(offsets, i, confidences.size)
             outcome = y[i]
             place = -1
             for j in range(a, b):
                 place = j if classes[j] == outcome else place
-            end = a + kept[i]
-            unlisted = m - kept[i]
+            n_kept = min(max(kept[i], 0), b - a)
+            end = a + n_kept
+            unlisted = m - n_kept
             proxy = left_kept[i] / unlisted if unlisted > 0 else 0.0
             others = unlisted
             p_true = proxy
@@ -171,9 +185,9 @@ def row_stats(*, ranks: bool) -> Kernel:
                 n_modes = 0
                 for j in range(a, end):
                     n_modes += confidences[j] == p_true
-                hit = 1.0 / n_modes
+                hit = 1.0 / max(n_modes, 1)
             out[hit_at, i] = hit
-            out[invalid_at, i] = kept[i] < b - a
+            out[invalid_at, i] = n_kept < b - a
             out[listed_at, i] = place >= a
             out[length_at, i] = b - a
             out[unaccounted_at, i] = left[i]

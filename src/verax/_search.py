@@ -11,15 +11,12 @@ from math import comb, gcd, lcm
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from verax.errors import RuleError
+from verax.arrays import Bools, Floats, Ints
+from verax.errors import InputError, RuleError, show
 from verax.registry import name_of, parse
 from verax.rule import Rule
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 # The losses of (G, K) forecast rows for each of the K outcomes.
 Losses = Callable[[Floats], Floats]
 # A forecast as integers: its probabilities times their common denominator.
@@ -244,9 +241,10 @@ def losses_of(rule: object) -> tuple[str, Losses]:
         known = rule
         return name_of(known), lambda p: np.asarray(known.by_outcome(p), np.float64)
     if isinstance(rule, type) or not callable(rule):
-        raise RuleError(
-            "certify() takes a rule, the name of one, or a function f(y, p) that returns a loss, "
-            f"not {rule!r}."
+        raise InputError(
+            f"must be a rule, its name, or a function f(y, p) that returns a loss, not {show(rule)}",
+            argument="rule",
+            kind="type",
         )
     f, name = rule, getattr(rule, "__name__", repr(rule))
 
@@ -265,10 +263,10 @@ def _call(f: Callable[..., Any], name: str, y: int, p: Floats) -> float:
         # float() would read texts, drop imaginary parts and unpack arrays of one number.
         scalar = not (isinstance(value, str | bytes) or np.iscomplexobj(value) or np.ndim(value))
         number = float(value) if scalar else np.nan
-    except (TypeError, ValueError):
+    except Exception:  # whatever the conversion of a foreign object raises
         number = np.nan
     if np.isnan(number):
-        raise _complaint(name, y, p, f"returned {value!r}")
+        raise _complaint(name, y, p, f"returned {show(value)}")
     return number
 
 
@@ -291,7 +289,7 @@ class Panel:
     losses: Losses
     p: Floats
     loss: Floats
-    # The largest finite loss of each forecast: what rounding errors are relative to.
+    # The largest finite loss of each forecast: rounding errors are relative to it.
     scale: Floats
 
     @classmethod

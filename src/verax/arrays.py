@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError
+from verax.errors import InputError, Remedy
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 # An array of any array-API namespace, and that namespace: Python has no types for them.
 Array = Any
@@ -26,28 +30,31 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     """Bring `x` to an array, without a copy where possible, with its column names if it has any."""
     package = type(x).__module__.partition(".")[0]
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        row = int(np.argwhere(np.ma.getmaskarray(x))[0][0])
+        at = np.argwhere(np.ma.getmaskarray(x))[0]
+        rows = [int(i) for i in at[:1]]
         raise InputError(
-            f"`{argument}` must not have masked values; row {row} has one.", argument=argument, rows=(row,)
+            "must not have masked values",
+            argument=argument,
+            kind="missing",
+            found=f"row {rows[0]} has one" if rows else "it is masked",
+            rows=rows,
         )
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, np.generic)):
         return np.asarray(x), None
-    if hasattr(x, "__array_namespace__") or (package in _ARRAY_PACKAGES and hasattr(x, "ndim")):
+    if hasattr(x, "toarray") or getattr(x, "is_sparse", False) or getattr(x, "is_sparse_csr", False):
+        advice = Remedy("Pass its toarray() or to_dense().", python_only=True)
+        raise InputError("must not be sparse", argument=argument, kind="type", remedies=[advice])
+    # A class has the attributes of its instances, so only instances are asked for them.
+    array_like = hasattr(x, "__array_namespace__") or (package in _ARRAY_PACKAGES and hasattr(x, "ndim"))
+    if array_like and not isinstance(x, type):
         return x, None
-    if package in _FRAME_PACKAGES:
+    if package in _FRAME_PACKAGES and not isinstance(x, type):
         return _from_frame(x, argument)
-    if x is None or isinstance(x, (str, bytes, Mapping, Set)) or hasattr(x, "__next__"):
+    if x is None or isinstance(x, (str, bytes, type, Mapping, Set)) or hasattr(x, "__next__"):
         raise InputError(
-            f"`{argument}` must be an array, a list or a column, not a {type(x).__name__}.", argument=argument
+            f"must be an array, a list or a column, not a {type(x).__name__}", argument=argument, kind="type"
         )
-    if hasattr(x, "toarray"):
-        raise InputError(f"`{argument}` is sparse; pass its toarray().", argument=argument)
-    try:
-        return np.asarray(x), None
-    except ValueError:
-        raise InputError(
-            f"`{argument}` is not rectangular: its rows differ in length.", argument=argument
-        ) from None
+    return _as_numpy(x, argument), None
 
 
 def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
@@ -56,14 +63,36 @@ def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None
     try:
         native: Any = nw.from_native(x, pass_through=True, allow_series=True)
     except nw.exceptions.DuplicateError:
-        raise InputError(f"`{argument}` must not have two columns of one name.", argument=argument) from None
+        raise InputError("must not have two columns of one name", argument=argument) from None
     if isinstance(native, nw.LazyFrame):
-        raise InputError(f"`{argument}` is a lazy frame; collect() it first.", argument=argument)
+        advice = Remedy("Call its collect() first.", python_only=True)
+        raise InputError("must not be a lazy frame", argument=argument, kind="type", remedies=[advice])
     if isinstance(native, nw.DataFrame):
-        return native.to_numpy(), tuple(native.columns)
+        values = native.to_numpy()
+        if values.dtype == object and all(dtype.is_numeric() for dtype in native.schema.dtypes()):
+            # pandas has no numeric array for several columns of a pyarrow type, but has one for each.
+            values = np.stack([column.to_numpy() for column in native.iter_columns()], axis=1)
+        return values, tuple(native.columns)
     if isinstance(native, nw.Series):
         return native.to_numpy(), None
-    return np.asarray(x), None
+    return _as_numpy(x, argument), None
+
+
+def _as_numpy(x: object, argument: str) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise InputError(
+            "must be rectangular", argument=argument, kind="type", found="its rows differ in length"
+        ) from None
+    except Exception as error:
+        # The object's own conversion failed, with whatever it raises.
+        raise InputError(
+            f"must be an array, a list or a column, not a {type(x).__name__}",
+            argument=argument,
+            kind="type",
+            found=f"it cannot be read as an array ({type(error).__name__})",
+        ) from error
 
 
 def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
@@ -71,11 +100,16 @@ def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
     first, second = getattr(x, "index", None), getattr(y, "index", None)
     if not (hasattr(first, "equals") and hasattr(second, "equals")) or first is None or second is None:
         return
-    if len(first) == len(second) and not first.equals(second) and first.isin(second).all():
+    if len(first) != len(second) or first.nlevels != second.nlevels or first.equals(second):
+        return
+    if first.isin(second).all():
+        advice = f"Put them in one order, such as {names[0]}.loc[{names[1]}.index]."
         raise InputError(
-            f"`{names[0]}` and `{names[1]}` have the same index in a different order, and rows are matched "
-            f"by position. Put them in one order, such as {names[0]}.loc[{names[1]}.index].",
+            "must have its rows in the order of the forecasts: rows are matched by position",
             argument=names[0],
+            kind="order",
+            found="both have the same index, in different orders",
+            remedies=[Remedy(advice, python_only=True)],
         )
 
 
@@ -115,7 +149,16 @@ def move_like(x: Array, like: Array) -> Array:
         from array_api_compat import to_device
 
         return x if device_of(x) == device_of(like) else to_device(x, device_of(like))
-    return xp.asarray(np.array(to_host(x)), device=device_of(like))
+    return xp.asarray(_portable(to_host(x)), device=device_of(like))
+
+
+def _portable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy of `x` in a type that every namespace has: native byte order, no wide unsigned integers."""
+    if x.dtype.kind == "u" and x.dtype.itemsize > 1:
+        return x.astype(np.int64 if x.size == 0 or x.max() < 2**63 else np.float64)
+    if x.dtype.kind == "f" and x.dtype.itemsize > 8:
+        return x.astype(np.float64)
+    return x.astype(x.dtype.newbyteorder("="))
 
 
 def kind_of(x: Array) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from verax.arrays import Array
+from verax.checks import check_choice, check_n_classes, check_number
 from verax.claims import Holds, Properties
-from verax.errors import RuleError
+from verax.errors import InputError, RuleError, show
 from verax.rowstats import RowStats
 from verax.rule import Rule
 from verax.rules import ZeroOne
@@ -31,24 +32,23 @@ class Penalized(Rule):
 
     def __post_init__(self) -> None:
         self._check_inner()
-        if isinstance(self.penalty, str):
-            if self.penalty not in ("sup", "minimal"):
-                raise RuleError(f"`penalty` must be 'sup', 'minimal' or a number, not {self.penalty!r}.")
+        if isinstance(self.penalty, str) and self.penalty in ("sup", "minimal"):
             self.constant(3)
-        elif not (math.isfinite(self.penalty) and self.penalty > 0):
-            raise RuleError(f"`penalty` must be a positive finite number, not {self.penalty!r}.")
-        ZeroOne(self.ties)
+        else:
+            requirement = "must be 'sup', 'minimal' or a positive finite number"
+            number = check_number("penalty", self.penalty, requirement, lambda penalty: penalty > 0)
+            object.__setattr__(self, "penalty", number)
+        check_choice("ties", self.ties, ("fractional", "lowest"))
 
     def _check_inner(self) -> None:
         inner = self.rule
-        if not isinstance(inner, Rule):
-            raise RuleError(f"penalized() takes a rule, not {inner!r}.")
+        _check_rule(inner)
         if inner.properties.proper != Holds.ALWAYS:
             known = {Holds.NEVER: "not proper", Holds.UNKNOWN: "not known to be proper"}
             extent = known.get(inner.properties.proper, f"proper for {inner.properties.proper}")
             raise RuleError(
                 f"penalized() needs a proper rule and {inner} is {extent}: "
-                "with a penalty, too, it would reward dishonest forecasts."
+                "with a penalty it would still reward dishonest forecasts."
             )
         if isinstance(inner, (Penalized, ZeroOne)):
             raise RuleError(f"penalized() of {inner} adds nothing: the zero-one loss is in it already.")
@@ -75,6 +75,7 @@ class Penalized(Rule):
 
     def constant(self, n_classes: int) -> float:
         """What a wrong mode costs for `n_classes` classes."""
+        n_classes = check_n_classes(n_classes)
         if not isinstance(self.penalty, str):
             return float(self.penalty)
         sup = self.rule.sup_correct(n_classes)
@@ -136,15 +137,13 @@ class Padded(Rule):
 
     def __post_init__(self) -> None:
         self._check_inner()
-        if not (math.isfinite(self.invalid_penalty) and self.invalid_penalty >= 0):
-            raise RuleError(
-                f"`invalid_penalty` must be a finite number from 0 on, not {self.invalid_penalty!r}."
-            )
+        requirement = "must be a finite number that is not negative"
+        number = check_number("invalid_penalty", self.invalid_penalty, requirement, lambda fine: fine >= 0)
+        object.__setattr__(self, "invalid_penalty", number)
 
     def _check_inner(self) -> None:
         inner = self.rule
-        if not isinstance(inner, Rule):
-            raise RuleError(f"padded() takes a rule, not {inner!r}.")
+        _check_rule(inner)
         if isinstance(inner, Padded):
             raise RuleError(f"padded() of {inner} adds nothing: it reads top lists already.")
         if inner.properties.proper != Holds.ALWAYS:
@@ -180,13 +179,23 @@ class Padded(Rule):
 
     @property
     def consistent(self) -> Holds:
-        """Whether no list of k classes has a smaller expected loss than a true one (Resin, theorem 10)."""
+        """For which K no list of k classes has a smaller expected loss than a true one (Resin, Thm 10)."""
         return self.rule.properties.proper
 
     @property
     def strictly_consistent(self) -> Holds:
-        """Whether every list of k classes that is not true has a larger one: not without a fine."""
+        """For which K every other list of k classes has a larger one; for none without a fine."""
         return self.rule.properties.strictly_proper if self.invalid_penalty > 0 else Holds.NEVER
+
+
+def _check_rule(inner: object) -> None:
+    if not isinstance(inner, Rule):
+        raise InputError(
+            f"must be a rule, such as brier or rps, not {show(inner)}",
+            argument="rule",
+            kind="type",
+            values=[inner],
+        )
 
 
 def _why_asymmetric(rule: Rule) -> str:
@@ -214,10 +223,12 @@ def padded(rule: Rule, invalid_penalty: float = 1.0) -> Padded:
 
     Parameters
     ----------
-    rule : a symmetric proper rule, such as brier, log_score, spherical, pbs. Ordinal rules and ties
+    rule : Rule
+        A symmetric proper rule, such as brier, log_score, spherical or pbs. Ordinal rules and ties
         that go to the lowest index are refused.
-    invalid_penalty : what an invalid list costs above its largest valid sublist. Any positive number
-        keeps the rule strictly consistent; without one, invalid lists can do as well as true ones.
+    invalid_penalty : float
+        What an invalid list costs above its largest valid sublist. Any positive number keeps the rule
+        strictly consistent; with 0, invalid lists can do as well as true ones.
 
     References
     ----------
@@ -253,11 +264,14 @@ def penalized(
 
     Parameters
     ----------
-    rule : a proper rule. Squared-absolute and absolute RPS are not, and are refused.
-    penalty : "sup" adds the largest loss of a correct forecast (Ahmadian et al.), "minimal" the
-        least constant that will do, a number itself.
-    ties : who is right when several classes are most likely: "fractional" gives each its share,
-        "lowest" the lowest index. Counting every tie as correct would make the rule improper.
+    rule : Rule
+        A proper rule. Squared-absolute and absolute RPS are not proper, and are refused.
+    penalty : {"sup", "minimal"} or float
+        What a wrong mode costs: "sup" is the supremum of the loss over correct forecasts (Ahmadian et
+        al.), "minimal" the least constant that makes the rule superior; or a number.
+    ties : {"fractional", "lowest"}
+        Which class counts as the mode when several are most likely: "fractional" gives each an equal
+        share, "lowest" takes the lowest index. Counting every tie as correct would make the rule improper.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""What longer lists buy: a hard prediction, lists of every length and the full distribution, compared.
+"""How much longer lists improve the score: hard predictions, lists of several lengths, full distributions.
 
-The padded score of a true list never gets worse when the list grows, so predictions of different
-length can be compared by one number. What the growth is worth depends on the rule.
+The expected padded score of a true list never gets worse when the list grows, so predictions of
+different lengths can be compared by one number. How much it improves depends on the rule.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_array
+from verax.arrays import to_array, to_host
+from verax.checks import check_number
 from verax.combinators import Padded, padded
-from verax.errors import InputError
+from verax.errors import InputError, check_count, show
 from verax.listcard import padded_rules
 from verax.registry import as_rules, name_of
 from verax.rowstats import Rows, pair
@@ -42,11 +43,16 @@ def compare_lengths(
 
     Parameters
     ----------
-    y : the outcomes, in any form that `evaluate` takes.
-    p : (N, m) probabilities; or `TopLists`, which then stand in the place of the full distribution.
-    k : the lengths to compare; 1, 2, 3, 5, 10, ... if not given.
-    classes, weights, normalize, logits : as for `evaluate`.
-    rules : symmetric proper rules to use instead of all that are registered.
+    y : array_like
+        The outcomes, in any form that `evaluate` takes.
+    p : array_like or TopLists
+        (N, m) probabilities; or lists, which then take the place of the full distribution.
+    k : sequence of int, optional
+        The lengths to compare; 1, 2, 3, 5, 10, ... if not given.
+    classes, weights, normalize, logits : optional
+        As for `evaluate`.
+    rules : sequence of Rule or str, optional
+        Symmetric proper rules to use instead of all that are registered.
 
     Examples
     --------
@@ -95,26 +101,28 @@ def compare_lengths(
 
 
 def _lists(p: object, k: Sequence[int] | None, read: dict[str, Any]) -> tuple[TopLists, list[int]]:
-    """Lists to be cut, and the lengths to cut them to."""
+    """Lists to truncate, and the lengths to truncate them to."""
     if isinstance(p, TopLists):
         longest = int(p.lengths.max(initial=0))
         return p, _lengths(k, longest)
     raw, _ = to_array(p, "p")
     m = int(raw.shape[1]) if raw.ndim == 2 else 2
     lengths = _lengths(k, m)
-    # The hard prediction takes one class, whatever the lengths.
+    # The hard prediction needs one class, even if all lengths are 0.
     return TopLists.from_probabilities(p, max(1, *lengths), **read), lengths
 
 
 def _lengths(k: Sequence[int] | None, longest: int) -> list[int]:
     if k is None:
         return [length for length in _LENGTHS if length < max(longest, 2)]
-    lengths = sorted({int(length) for length in k})
-    if not lengths or lengths[0] < 0 or lengths[-1] > longest:
+    given: list[Any] = to_host(to_array(k, "k")[0]).reshape(-1).tolist()
+    for length in given:
+        check_count("k", length, least=0)
+    if not given or max(given) > longest:
         raise InputError(
-            f"`k` must hold lengths from 0 to {longest}; it holds {', '.join(map(str, k))}.", argument="k"
+            f"must hold lengths from 0 to {longest}", argument="k", found=f"it is {show(k)}", values=given
         )
-    return lengths
+    return sorted(set(given))
 
 
 def _choose(rules: Sequence[Rule | str] | None) -> list[Padded]:
@@ -129,11 +137,16 @@ class LengthComparison:
 
     Attributes
     ----------
-    predictions : "hard", "top-1", ..., "full"; for given lists the last is "as given".
-    rules : the padded rules.
-    means : under the name of each inner rule the mean loss of every prediction.
-    infinite : likewise the weight of the rows whose loss is infinite.
-    lengths : the lengths of the lists between "hard" and the last.
+    predictions : tuple of str
+        "hard", "top-1", ..., "full"; for given lists the last is "as given".
+    rules : tuple of Padded
+        The padded rules.
+    means : dict
+        Under the name of each inner rule the mean loss of every prediction.
+    infinite : dict
+        Likewise the weight of the rows whose loss is infinite.
+    lengths : tuple of int
+        The lengths of the lists between "hard" and the last.
     """
 
     predictions: tuple[str, ...]
@@ -145,18 +158,19 @@ class LengthComparison:
     n_classes: int
 
     def __getitem__(self, name: str) -> tuple[float, ...]:
-        if name not in self.means:
+        if not isinstance(name, str) or name not in self.means:
             raise KeyError(f"{name!r} was not compared; there are {', '.join(self.means)}")
         return self.means[name]
 
     def excess(self, name: str) -> tuple[float, ...]:
-        """How much larger than the last prediction's each loss is, as a share of that one's."""
+        """How much larger each loss is than that of the last prediction, relative to that one."""
         losses = np.array(self[name])
         with np.errstate(invalid="ignore", divide="ignore"):
             return tuple((losses / losses[-1] - 1).tolist())
 
     def length_within(self, name: str, share: float = 0.01) -> int | None:
-        """The least length compared from which on all losses are within `share` of the last prediction's."""
+        """The least length from which on all losses are within `share` of that of the last prediction."""
+        share = check_number("share", share, "must be a number that is not negative", lambda s: s >= 0)
         near = [bool(abs(excess) <= share) for excess in self.excess(name)[1:-1]]
         for i, length in enumerate(self.lengths):
             if all(near[i:]):
@@ -164,7 +178,7 @@ class LengthComparison:
         return None
 
     def words(self) -> list[str]:
-        """What the extra classes bought, a paragraph a rule."""
+        """How much the additional classes improve the loss: one paragraph per rule."""
         return [f"{name}: {self._words(name)}" for name in self.means]
 
     def _words(self, name: str) -> str:

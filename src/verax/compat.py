@@ -10,8 +10,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from verax.arrays import to_host
-from verax.errors import RuleError
+from verax.arrays import kind_of, to_array, to_host
+from verax.checks import check_choice, check_n_classes
+from verax.errors import InputError, RuleError, show
 from verax.forecasts import Forecasts
 from verax.rule import Rule
 from verax.rules import RPS, Brier, Log, RankedLog
@@ -83,22 +84,31 @@ def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
 
     Parameters
     ----------
-    value : a mean or an array of losses by `rule`.
-    rule : the verax rule that `value` came from; its scale is taken into account.
-    to : "scikit-learn" or "scoringrules".
-    n_classes : the number of classes.
+    value : float or array
+        A mean or losses by `rule`.
+    rule : Rule
+        The verax rule that `value` came from; its scale is taken into account.
+    to : {"scikit-learn", "scoringrules"}
+        The other package.
+    n_classes : int
+        The number of classes.
 
     >>> import verax as vx
     >>> y, p = [0, 1], [[0.8, 0.2], [0.3, 0.7]]
     >>> round(vx.compat.convert(vx.brier(y, p), vx.brier, to="scikit-learn", n_classes=2), 3)
     0.065
     """
-    return value * _factor(rule, to, n_classes)
+    check_choice("to", to, get_args(Peer))
+    if not isinstance(rule, Rule):
+        raise InputError(f"must be a rule, not {show(rule)}", argument="rule", kind="type")
+    factor = _factor(rule, to, check_n_classes(n_classes))
+    given, _ = to_array(value, "value")
+    if kind_of(given) not in ("real", "integer"):
+        raise InputError(f"must hold real numbers, not {show(value)}", argument="value", kind="type")
+    return given * factor if given.ndim else float(given * factor)
 
 
 def _factor(rule: Rule, to: Peer, n_classes: int) -> float:
-    if to not in get_args(Peer):
-        raise RuleError(f"`to` must be one of {', '.join(map(repr, get_args(Peer)))}, not {to!r}.")
     binary = n_classes == 2
     ours = rule.bounds(n_classes)[1]
     if isinstance(rule, Brier) and (to == "scikit-learn" or binary):

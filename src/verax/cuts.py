@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from verax.arrays import to_host, widen
+from verax.caching import cached_property
 from verax.clusters import Groups
 from verax.decisions import CostsLike, CountMetric, Normalization, cheapest, count_metric
 from verax.errors import InputError, RuleError

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from verax.caching import cached_property
 from verax.cuts import Rows
 from verax.errors import InputError
 from verax.events import Event, events, split

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
+from verax.caching import cached_property
 from verax.claims import Holds
 from verax.combinators import Penalized
 from verax.cuts import Rows

@@ -18,15 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import Array, to_array, to_host
+from verax.arrays import Array, Floats, to_array, to_host
+from verax.checks import check_number
 from verax.duals import Dual, DualNamespace
-from verax.errors import InputError, Offenders, RuleError
+from verax.errors import InputError, Offenders, RuleError, show
 from verax.forecasts import Forecasts
 from verax.rowstats import RowStats, n_cores
 from verax.rule import Rule
 from verax.slopes import DIRECTIONS, Block, Values
-
-Floats = np.ndarray[Any, Any]
 
 # How many logits are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK = 2**16
@@ -44,10 +43,14 @@ def gradient(rule: Rule, y: object, logits: object, *, classes: Sequence[Hashabl
 
     Parameters
     ----------
-    rule : any rule on full distributions.
-    y : (N,) class positions or labels found in `classes`, or (N, K) one-hot rows.
-    logits : (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
-    classes : names of the columns, in order; for ordered classes lowest first.
+    rule : Rule
+        Any rule on full distributions.
+    y : array_like
+        (N,) class positions or labels found in `classes`, or (N, K) one-hot rows.
+    logits : array_like
+        (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
+    classes : sequence of hashable, optional
+        Names of the columns, in order; for ordered classes lowest first.
 
     Returns
     -------
@@ -71,8 +74,10 @@ def expected_hessian(rule: Rule, logits: object) -> Floats:
 
     Parameters
     ----------
-    rule : a proper rule.
-    logits : (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
+    rule : Rule
+        A proper rule.
+    logits : array_like
+        (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
 
     Returns
     -------
@@ -102,6 +107,7 @@ def derivatives(
     `floor` lifts the second derivative to that multiple of the log score's, p_k (1 - p_k), at least.
     """
     rows = _Logits.of(rule, y, logits, classes)
+    check_number("floor", floor, "must be a finite number that is not negative", lambda f: f >= 0)
     check_trainable(rule, rows.n_classes)
     return _run(rule, rows, floor)
 
@@ -117,7 +123,7 @@ def check_trainable(rule: Rule, n_classes: int) -> None:
     block = Block(np.zeros((n_classes, 1)), np.zeros(1, np.int64))
     if not _partials(rule, block, Block.at_outcome):
         raise RuleError(
-            f"{rule} has no gradient: it changes only in jumps, so a small step never pays. {_REMEDY}"
+            f"{rule} has no gradient: it is constant except for jumps, so training gets nowhere. {_REMEDY}"
         )
 
 
@@ -126,18 +132,19 @@ def check_trainable(rule: Rule, n_classes: int) -> None:
 
 @dataclass(frozen=True)
 class _Logits:
-    """Logits and outcomes, checked; blocks of them with a row a class, so that sums run along memory."""
+    """Checked logits and outcomes. Blocks of them have one row per class, so that sums run along memory."""
 
     z: np.ndarray[Any, Any]
     y: Array
 
     @classmethod
     def of(cls, rule: Rule, y: object, logits: object, classes: Sequence[Hashable] | None) -> _Logits:
+        if not isinstance(rule, Rule):
+            raise InputError(f"must be a rule, not {show(rule)}", argument="rule", kind="type")
         try:
             forecasts = Forecasts(y, logits, classes=classes, logits=True, ordered=rule.ordinal)
         except InputError as error:
-            argument = "logits" if error.argument == "p" else error.argument
-            raise InputError(str(error).replace("`p`", "`logits`"), argument=argument) from None
+            raise error.replace(argument="logits") if error.argument == "p" else error from None
         z = to_host(forecasts.given)
         _check_finite(z)
         positions = to_host(forecasts.outcomes.positions(0, len(z)))
@@ -164,7 +171,7 @@ def _check_finite(z: np.ndarray[Any, Any]) -> None:
     if bad.any():
         rows = z.reshape(len(z), -1)
         where = bad.reshape(len(z), -1)
-        offenders = Offenders("logits", "must be finite")
+        offenders = Offenders("logits", "must be finite", "finite")
         offenders.add(where.any(axis=1), rows[np.arange(len(z)), where.argmax(axis=1)], 0)
         raise offenders.error()
 
@@ -189,7 +196,7 @@ def _run(rule: Rule, rows: _Logits, floor: float | None) -> tuple[Floats, Floats
     if len(parts) == 1:
         work(parts[0])
     else:
-        # Blocks know nothing of each other, and NumPy lets other threads run while it works on one.
+        # Blocks are independent of each other, and NumPy releases the interpreter lock while it computes.
         with ThreadPoolExecutor(min(n_cores(), len(parts))) as pool:
             list(pool.map(work, parts))
     return g, h
@@ -203,7 +210,7 @@ def _gradient(rule: Rule, block: Block) -> Array:
 def _expected_hessian(rule: Rule, block: Block, floor: float) -> Array:
     partials = _partials(rule, block, Block.any_outcome)
     own = _total(block, ((d, DIRECTIONS[name].own(block)) for name, d in partials.items()))
-    # Never negative in exact arithmetic.
+    # `-own` is not negative in exact arithmetic.
     lowest = floor * block.complement if floor > 0 else 0.0
     return block.p * np.maximum(-own, lowest)
 

@@ -1,43 +1,43 @@
-"""Sets of labels as classes: 2**L of them, never enumerated.
+"""Sets of labels as classes: there are 2**L of them, and they are never enumerated.
 
-A set of labels is a class like any other. Its number is binary: label l counts 2**l, as a Python
-integer, so that no number of labels overflows.
+A set of labels is a class like any other. Its number has bit l set if it holds label l. Numbers are
+Python integers, which do not overflow.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
 from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_array, to_host
-from verax.errors import InputError, Offenders, show
-from verax.ragged import Floats, Ints
+from verax.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.errors import InputError, Offenders, Remedy, check_count, show
+from verax.outcomes import check_classes
 from verax.vocabulary import UNLISTED, Vocabulary
+
+# With more labels there are more sets than TopLists can have classes.
+MOST_LABELS = 900
 
 
 class LabelSets(Vocabulary):
-    """A vocabulary of label sets, by their numbers; people see the labels.
+    """A vocabulary of label sets, by their numbers; users see the labels.
 
     Parameters
     ----------
-    names : numbers of label sets.
-    labels : the labels, or how many there are if they are just 0, 1, 2, ...
+    names : iterable of int
+        Numbers of label sets.
+    labels : sequence of hashable or int
+        The labels, or how many there are if they are 0, 1, 2, ...
     """
 
     def __init__(self, names: Iterable[int], labels: Sequence[Hashable] | int) -> None:
         super().__init__(names, complete=False)
-        self.labels = tuple(range(labels)) if isinstance(labels, int) else tuple(labels)
+        self.labels = _check_labels(labels)
         self._place = {label: i for i, label in enumerate(self.labels)}
-        if len(self._place) != len(self.labels):
-            twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise InputError(
-                f"`labels` must be different from each other; {show(twice)} stands there twice.",
-                argument="labels",
-            )
 
     def name(self, code: int) -> tuple[Hashable, ...]:
         number = self.names[code]
@@ -59,21 +59,28 @@ class LabelSets(Vocabulary):
     def numbers(self, sets: object, argument: str) -> list[int]:
         """The numbers of label sets in any of these forms."""
         if not isinstance(sets, (list, tuple)):
-            raw, _ = to_array(sets, argument)
-            array = to_host(raw)
+            array = to_host(to_array(sets, argument)[0])
             if array.ndim == 2:
                 return self._from_indicators(array, argument)
+            if array.ndim != 1:
+                raise InputError(
+                    "must have one set of labels per row",
+                    argument=argument,
+                    kind="type",
+                    found=f"its shape is {array.shape}",
+                )
             return self._checked(array.tolist(), argument)
         if all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in sets):
             return self._checked([int(s) for s in sets], argument)
         return [self._from_labels(s, row, argument) for row, s in enumerate(sets)]
 
     def _from_indicators(self, array: np.ndarray[Any, Any], argument: str) -> list[int]:
-        if array.shape[1] != len(self.labels):
+        if array.shape[1] != len(self.labels) or kind_of(array) not in ("real", "integer", "bool"):
             raise InputError(
-                f"`{argument}` must have one column a label, {len(self.labels)} in all; "
-                f"its shape is {array.shape}.",
+                f"must have one column of 0 and 1 per label, {len(self.labels)} in all",
                 argument=argument,
+                kind="type",
+                found=f"its shape is {array.shape} and its type {array.dtype}",
             )
         bad = Offenders(argument, "rows must hold 0 and 1 only")
         bad.add(~((array == 0) | (array == 1)).all(axis=1), array, 0)
@@ -84,45 +91,73 @@ class LabelSets(Vocabulary):
 
     def _from_labels(self, labels: Any, row: int, argument: str) -> int:
         number = 0
-        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise InputError(
-                f"`{argument}` must hold sets of labels; row {row} holds {show(labels)}.",
-                argument=argument,
-                rows=(row,),
-            )
-        for label in labels:
-            place = self._place.get(label.item() if isinstance(label, np.generic) else label)
+        try:
+            members = None if isinstance(labels, (str, bytes)) else list(labels)
+        except TypeError:
+            members = None
+        if members is None:
+            raise self._no_set(argument, row, labels)
+        for label in members:
+            place = self._place_of(label)
             if place is None or number >> place & 1:
                 what = "which is not one of the labels" if place is None else "twice"
-                raise InputError(
-                    f"`{argument}` must hold sets of labels; row {row} holds {show(label)}, {what}. "
-                    "Rows of zeros and ones are read from arrays, not from lists.",
-                    argument=argument,
-                    rows=(row,),
-                )
+                advice = Remedy("Rows of 0 and 1 are read from arrays, not from lists.", python_only=True)
+                raise self._no_set(argument, row, label, f", {what}", advice)
             number |= 1 << place
         return number
+
+    def _place_of(self, label: Any) -> int | None:
+        try:
+            return self._place.get(label.item() if isinstance(label, np.generic) else label)
+        except TypeError:
+            return None
 
     def _checked(self, numbers: list[Any], argument: str) -> list[int]:
         limit = 1 << len(self.labels)
         for row, number in enumerate(numbers):
-            if not isinstance(number, int) or not 0 <= number < limit:
-                raise InputError(
-                    f"`{argument}` must hold sets of {len(self.labels)} labels; "
-                    f"row {row} holds {show(number)}.",
-                    argument=argument,
-                    rows=(row,),
-                )
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < limit:
+                raise self._no_set(argument, row, number)
         return numbers
+
+    def _no_set(
+        self, argument: str, row: int, value: object, what: str = "", *remedies: Remedy
+    ) -> InputError:
+        return InputError(
+            f"must hold sets of the {len(self.labels)} labels",
+            argument=argument,
+            kind="label",
+            found=f"row {row} holds {show(value)}{what}",
+            rows=[row],
+            values=[value],
+            remedies=remedies,
+        )
+
+
+def _check_labels(labels: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
+    """The labels, all different and not too many."""
+    if isinstance(labels, (int, np.integer)) or not isinstance(labels, Iterable):
+        check_count("labels", labels)
+        assert isinstance(labels, (int, np.integer))
+        n = int(labels)
+    else:
+        n = len(labels) if isinstance(labels, Sized) else 0
+    if n > MOST_LABELS:
+        raise InputError(f"must be at most {MOST_LABELS}", argument="labels", found=f"there are {show(n)}")
+    if isinstance(labels, (int, np.integer)):
+        return tuple(range(n))
+    try:
+        return check_classes(labels, n) or ()
+    except InputError as error:
+        raise error.replace(argument="labels") from None
 
 
 def most_likely_sets(q: Floats, k: int) -> tuple[list[int], Floats, Ints]:
     """The k most likely label sets of independent labels, for each row of `q`.
 
-    The most likely set has every label with q > 1/2; any other differs from it by flips, each of which
-    multiplies the probability by the odds of that label against itself. Best-first search over the
-    flips, cheapest first, takes O(L log L + k log k) steps a row and looks at no more than 2k sets.
-    Sets of probability zero are left out.
+    The most likely set has every label with q > 1/2. Any other set differs from it by flips, and each
+    flip multiplies the probability by the odds of that label. Best-first search over the flips takes
+    O(L log L + k log k) steps per row and looks at no more than 2k sets. Sets of probability zero are
+    left out.
 
     Returns
     -------
@@ -142,7 +177,7 @@ def most_likely_sets(q: Floats, k: int) -> tuple[list[int], Floats, Ints]:
     for row in range(len(q)):
         mode = int.from_bytes(packed[row].tobytes(), "little")
         flips = [bit_of[place] for place in order[row].tolist()]
-        best_ones = itertools.islice(_best_first(mode, flips, odds[row].tolist()), k)
+        best_ones = itertools.islice(_best_first(mode, flips, odds[row].tolist()), min(k, sys.maxsize))
         found = [(number, p) for number, ratio in best_ones if (p := ratio * float(best[row])) > 0]
         lengths[row] = len(found)
         numbers.extend(number for number, _ in found)
@@ -177,15 +212,19 @@ def _best_first(mode: int, flips: list[int], odds: list[float]) -> Iterator[tupl
 
 
 def instance_f1(y: object, sets: object, *, labels: Sequence[Hashable] | int) -> Floats:
-    """Twice the labels shared, over the labels of both: one number a row, 1 where both are empty.
+    """Twice the number of shared labels over the number of labels in both sets: one number per row.
+
+    It is 1 where both sets are empty.
 
     Higher is better. It is reported in the literature on label sets and is not consistent for the
     most likely set: predicting a set that never happens can be best. Do not choose models by it.
 
     Parameters
     ----------
-    y, sets : what happened and what was predicted: (N, L) arrays of 0 and 1, or collections of labels.
-    labels : the labels, or how many there are.
+    y, sets : array_like or sequence of collections
+        What happened and what was predicted: (N, L) arrays of 0 and 1, or collections of labels.
+    labels : sequence of hashable or int
+        The labels, or how many there are.
 
     Examples
     --------
@@ -197,8 +236,10 @@ def instance_f1(y: object, sets: object, *, labels: Sequence[Hashable] | int) ->
     truth, guess = known.numbers(y, "y"), known.numbers(sets, "sets")
     if len(truth) != len(guess):
         raise InputError(
-            f"`sets` must have one set an outcome; there are {len(guess)} and {len(truth)} outcomes.",
+            "must have one set per outcome",
             argument="sets",
+            kind="length",
+            found=f"there are {len(guess)} sets and {len(truth)} outcomes",
         )
     shared = np.array([(a & b).bit_count() for a, b in zip(truth, guess, strict=True)], np.float64)
     both = np.array([a.bit_count() + b.bit_count() for a, b in zip(truth, guess, strict=True)], np.float64)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from verax.caching import cached_property
 from verax.combinators import Padded, padded
 from verax.errors import InputError, VeraxError
 from verax.measures import MEASURES, TOP_K, Measure, TopKError
@@ -34,7 +34,7 @@ def score_lists(
     """The card of lists that have met their outcomes; by every rule that fits if none are given."""
     if costs is not None:
         raise InputError(
-            "`costs` needs a decision for every row, which a top list need not give.", argument="costs"
+            "must not be given for top lists, which do not always name a decision", argument="costs"
         )
     chosen: list[Formula] = list(padded_rules() if rules is None else rules)
     tally = Tally([*chosen, *MEASURES], rows.n_classes, decisions=False).update(rows)
@@ -51,8 +51,10 @@ class ListCard(Scorecard):
 
     Attributes
     ----------
-    n_invalid : how many lists are invalid, and were scored as their largest valid sublist.
-    longest : the length of the longest list.
+    n_invalid : int
+        The number of invalid lists, which were scored as their largest valid sublist.
+    longest : int
+        The length of the longest list.
     """
 
     n_invalid: int = 0
@@ -61,7 +63,7 @@ class ListCard(Scorecard):
     def merge(self, other: Scorecard) -> ListCard:
         """The card of these lists followed by the other card's."""
         if not isinstance(other, ListCard):
-            raise VeraxError("The card of top lists merges with cards of top lists only.")
+            raise VeraxError("A card of top lists can be merged with cards of top lists only.")
         return replace(
             self,
             tally=self.tally.merge(other.tally),
@@ -123,7 +125,7 @@ class ListCard(Scorecard):
 
     @property
     def accuracy(self) -> float:
-        """The weighted share of rows whose most likely class was the outcome; equals share it."""
+        """The weighted share of rows whose most likely class was the outcome; ties share it evenly."""
         return self.metrics["accuracy"].mean
 
     @property
@@ -134,7 +136,7 @@ class ListCard(Scorecard):
 
     @property
     def confusion(self) -> None:
-        """None: a list need not say which class is most likely."""
+        """None: a list does not always say which class is most likely."""
         return None
 
     @property

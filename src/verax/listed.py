@@ -1,8 +1,8 @@
 """Top lists with their outcomes, as rows that the pass can read.
 
-A list is scored as the distribution it is padded to: listed classes have their confidence, all
-others share what is left. Its statistics need the listed entries only, so their cost is that of the
-list, whatever the number of classes. An invalid list is scored as its largest valid sublist.
+A list is scored as its padded distribution: listed classes have their confidence, all others share
+the rest evenly. Its statistics are computed from the listed entries alone, so the cost does not
+depend on the number of classes. An invalid list is scored as its largest valid sublist.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.arrays import Array, Namespace, kind_of, to_array, to_host
+from verax.arrays import Array, Floats, Ints, Namespace, kind_of, to_array, to_host
 from verax.clusters import Groups
 from verax.errors import InputError, Offenders, RuleError
-from verax.ragged import Floats, Ints, Ragged, Survey, frozen
+from verax.ragged import Ragged, Survey, frozen
 from verax.rowstats import Reduction, RowStats, compute, reduction, validate
 
 _RANKS = frozenset({"above", "tied"})
 _NOT_HERE = {
     "hit_lowest": (
-        "A top list does not say which of its unlisted classes has the lowest index, so ties cannot go to "
-        "that one: a list of no classes would be judged by the numbering of the classes. "
+        "A top list does not say which of its unlisted classes has the lowest index, so ties cannot be "
+        "broken by index: the score of an empty list would depend on the numbering of the classes. "
         "Use ties='fractional'."
     ),
-    "decision": "A top list may leave open which class is most likely; use `hit`, which shares ties.",
+    "decision": "A top list does not always say which class is most likely; use `hit`, which shares ties.",
 }
 NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
@@ -50,9 +50,9 @@ class ListBatch:
 
 
 class Listed:
-    """Lists, their survey, the codes of the outcomes and the weights; all of it is checked already.
+    """Checked lists with their survey, the codes of the outcomes and the weights.
 
-    An outcome that no list could name has a code that no listed class has.
+    An outcome that no list names has a code that no listed class has.
     """
 
     def __init__(
@@ -69,12 +69,14 @@ class Listed:
         self._lists, self._survey, self._y = lists, survey, frozen(np.ascontiguousarray(y))
         if y.size != lists.n_rows:
             raise InputError(
-                f"`y` must have one outcome a list; it has {y.size} and there are {lists.n_rows} lists.",
+                "must have one outcome per list",
                 argument="y",
+                kind="length",
+                found=f"there are {y.size} outcomes and {lists.n_rows} lists",
             )
         if y.size == 0:
-            raise InputError("There are no lists; there is nothing to score.", argument="p")
-        self.weights: Array | None = None if weights is None else _check_weights(weights, y.size)
+            raise InputError("must have at least one list", argument="p", kind="length")
+        self.weights: Array | None = None if weights is None else check_weights(weights, y.size)
         self.groups = None if groups is None else Groups.of(groups, y.size)
 
     @property
@@ -83,7 +85,7 @@ class Listed:
 
     @property
     def width(self) -> int:
-        """How many entries a list has on average; at least one."""
+        """The mean number of entries per list, at least 1."""
         return max(1, round(self._lists.confidences.size / self.n_rows))
 
     def batch(self, start: int, stop: int) -> ListBatch:
@@ -108,21 +110,23 @@ class Listed:
         """Nothing is left to check."""
 
 
-def _check_weights(weights: object, n: int) -> Floats:
+def check_weights(weights: object, n: int) -> Floats:
+    """Weights as a private copy: finite, not negative, not all zero."""
     raw, _ = to_array(weights, "weights")
     if kind_of(raw) not in ("real", "integer", "bool") or tuple(raw.shape) != (n,):
         raise InputError(
-            f"`weights` must be {n} numbers, one a list; its shape is {tuple(raw.shape)} "
-            f"and its type {raw.dtype}.",
+            f"must be {n} numbers, one per row",
             argument="weights",
+            kind="length",
+            found=f"its shape is {tuple(raw.shape)} and its type {raw.dtype}",
         )
-    w = to_host(raw).astype(np.float64, copy=False)
-    bad = Offenders("weights", "must be finite and not negative")
+    w = np.array(to_host(raw), np.float64)
+    bad = Offenders("weights", "must be finite and not negative", "sign")
     bad.add(~(np.isfinite(w) & (w >= 0)), w, 0)
     if bad.count:
         raise bad.error()
     if not w.any():
-        raise InputError("`weights` must not all be zero.", argument="weights")
+        raise InputError("must not all be zero", argument="weights")
     return w
 
 
@@ -181,7 +185,7 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
 
 
 def _hits(lists: Ragged, survey: Survey, hit_entries: Ints, m: float) -> Floats:
-    """1/t for outcomes among the t most likely classes; 1/m for all where the law is uniform."""
+    """1/t for outcomes among the t most likely classes; 1/m for all where the distribution is uniform."""
     row, t, kept = lists.row_of, lists.confidences, survey.kept
     top = np.zeros(lists.n_rows)
     top[kept > 0] = t[lists.offsets[:-1][kept > 0]]

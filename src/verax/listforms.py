@@ -1,4 +1,4 @@
-"""From what people have to lists: arrays of different shapes, names, dense rows; and the checks of each."""
+"""Lists from arrays of different shapes, from names and from dense rows, with the checks of each."""
 
 from __future__ import annotations
 
@@ -7,63 +7,93 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import kind_of, to_array, to_host
-from verax.errors import InputError, Offenders, show
+from verax.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.checks import check_n_classes
+from verax.errors import InputError, Offenders, Remedy, show
 from verax.outcomes import check_classes
-from verax.ragged import Floats, Ints, Ragged, offsets_of
+from verax.ragged import Ragged, offsets_of
 from verax.vocabulary import Vocabulary, positions
 
-# Beyond, the probability of an unlisted class comes near the smallest double.
-MOST_CLASSES = 2**900
-# How far a list of doubles may sum above one, by rounding.
+# The sum of a list of doubles may be above 1 by this much, for rounding.
 TOLERANCE = 1e-9
 
 
 def flatten(x: object, offsets: object | None, argument: str) -> tuple[np.ndarray[Any, Any], Ints]:
     """One flat array of all entries, and where each row begins."""
     if offsets is None and isinstance(x, (list, tuple)) and len({_size(row) for row in x}) != 1:
-        lengths = np.array([_size(row, number, argument) for number, row in enumerate(x)], np.int64)
-        parts = [to_host(to_array(row, argument)[0]) for row in x if len(row)]
-        flat = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        return flat, offsets_of(lengths)
-    raw, _ = to_array(x, argument)
-    array = to_host(raw)
+        return _concatenate(x, argument)
+    array = to_host(to_array(x, argument)[0])
     if offsets is not None:
-        starts = to_host(to_array(offsets, "offsets")[0])
-        return array, _check_offsets(starts, array, argument)
+        return array, check_offsets(offsets, array, argument)
     if array.ndim != 2:
         raise InputError(
-            f"`{argument}` must be (N, k), or 1-D with `offsets`; its shape is {array.shape}.",
+            "must have shape (N, k)",
             argument=argument,
+            kind="type",
+            found=f"its shape is {array.shape}",
+            remedies=[Remedy("For lists one after the other, pass offsets, too.", python_only=True)],
         )
     return array.reshape(-1), np.arange(array.shape[0] + 1, dtype=np.int64) * array.shape[1]
 
 
-def _size(row: Any, number: int = 0, argument: str = "") -> int:
+def _concatenate(rows: Sequence[Any], argument: str) -> tuple[np.ndarray[Any, Any], Ints]:
+    """Sequences of different lengths one after the other."""
+    parts = []
+    for number, row in enumerate(rows):
+        part = None if _size(row) < 0 else to_host(to_array(row, argument)[0])
+        if part is None or part.ndim != 1:
+            raise InputError(
+                "must have one sequence per row",
+                argument=argument,
+                kind="type",
+                found=f"row {number} holds {show(row)}",
+                rows=[number],
+                values=[row],
+            )
+        parts.append(part)
+    some = [part for part in parts if part.size]
+    flat = np.concatenate(some) if len({part.dtype.kind for part in some}) == 1 else _objects(some)
+    return flat, offsets_of(np.array([part.size for part in parts], np.int64))
+
+
+def _objects(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Arrays of different types one after the other, every value as it is; no arrays make integers."""
+    values = [value for part in parts for value in part.tolist()]
+    numbers = all(part.dtype.kind in "iuf" for part in parts)
+    return np.array(values) if numbers and values else _column(values) if values else np.zeros(0, np.int64)
+
+
+def _column(values: list[Any]) -> np.ndarray[Any, Any]:
+    """Python objects as a 1-D array of objects, even where they are sequences."""
+    array = np.empty(len(values), np.object_)
+    array[:] = values
+    return array
+
+
+def _size(row: Any) -> int:
+    """The length of a sequence; -1 for what has none."""
     try:
         return len(row)
     except TypeError:
-        if not argument:
-            return -1
-        raise InputError(
-            f"`{argument}` must have one sequence a row; row {number} holds {show(row)}.",
-            argument=argument,
-            rows=(number,),
-        ) from None
+        return -1
 
 
-def _check_offsets(starts: np.ndarray[Any, Any], entries: np.ndarray[Any, Any], argument: str) -> Ints:
-    good = starts.ndim == 1 and starts.size > 0 and starts.dtype.kind in "iu" and entries.ndim == 1
+def check_offsets(offsets: object, entries: np.ndarray[Any, Any], argument: str) -> Ints:
+    """`offsets` as integers that cut `entries` into lists."""
+    starts = to_host(to_array(offsets, "offsets")[0])
     if (
-        not good
+        entries.ndim != 1
+        or starts.ndim != 1
+        or starts.size == 0
+        or starts.dtype.kind not in "iu"
         or starts[0] != 0
         or starts[-1] != entries.size
         or (np.diff(starts.astype(np.int64)) < 0).any()
     ):
         raise InputError(
-            f"`offsets` must be integers that rise from 0 to the {entries.size} entries of `{argument}`, "
-            "one more than there are lists.",
+            f"must be integers that rise from 0 to {entries.size}, one more than there are lists",
             argument="offsets",
+            found=f"the shapes of offsets and {argument} are {starts.shape} and {entries.shape}",
         )
     return np.ascontiguousarray(starts, np.int64)
 
@@ -72,54 +102,103 @@ def check_same_lists(starts: Ints, value_starts: Ints) -> None:
     """Refuse classes and confidences that do not go together."""
     if starts.size != value_starts.size:
         raise InputError(
-            f"`classes` and `confidences` must have the same lists; they have {starts.size - 1} "
-            f"and {value_starts.size - 1}.",
+            "must have as many lists as there are lists of classes",
             argument="confidences",
+            kind="length",
+            found=f"there are {value_starts.size - 1} and {starts.size - 1}",
         )
     if (starts != value_starts).any():
-        row = int(np.flatnonzero(np.diff(starts) != np.diff(value_starts))[0])
+        lengths, value_lengths = np.diff(starts), np.diff(value_starts)
+        row = int(np.flatnonzero(lengths != value_lengths)[0])
         raise InputError(
-            f"`classes` and `confidences` must have lists of the same lengths; in row {row} they have "
-            f"{np.diff(starts)[row]} and {np.diff(value_starts)[row]} entries.",
+            "must have one number per listed class",
             argument="confidences",
-            rows=(row,),
+            kind="length",
+            found=f"row {row} has {value_lengths[row]} confidences and {lengths[row]} classes",
+            rows=[row],
+            values=[int(value_lengths[row])],
         )
 
 
-def to_floats(values: np.ndarray[Any, Any]) -> Floats:
-    """Confidences as doubles."""
+def copy_lists(classes: object, confidences: object, offsets: object) -> Ragged:
+    """Flat arrays of class codes and confidences as lists with arrays of their own."""
+    codes = to_host(to_array(classes, "classes")[0])
+    if codes.size and kind_of(codes) != "integer":
+        raise InputError(
+            "must hold class positions, which are integers",
+            argument="classes",
+            kind="type",
+            found=f"its type is {codes.dtype}",
+        )
+    values = to_host(to_array(confidences, "confidences")[0])
     if kind_of(values) not in ("real", "integer", "bool"):
         raise InputError(
-            f"`confidences` must hold real numbers; its type is {values.dtype}.", argument="confidences"
+            "must hold real numbers", argument="confidences", kind="type", found=f"its type is {values.dtype}"
         )
-    return np.ascontiguousarray(values, np.float64)
+    if values.shape != codes.shape:
+        raise InputError(
+            "must have one number per listed class",
+            argument="confidences",
+            kind="length",
+            found=f"the shapes are {values.shape} and {codes.shape}",
+        )
+    starts = check_offsets(offsets, codes, "classes")
+    return Ragged(np.array(codes, np.int64), np.array(values, np.float64), np.array(starts))
 
 
-def complete_vocabulary(names: Sequence[Hashable], n_classes: int) -> Vocabulary:
-    """The vocabulary of all classes, by their names in order."""
-    checked = check_classes(names, n_classes)
+def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> Vocabulary | None:
+    """The vocabulary of all classes, by their names in order; None without names."""
+    if names is None:
+        return None
+    try:
+        checked = check_classes(names, n_classes)
+    except InputError as error:
+        raise error.replace(argument="names") from None
     assert checked is not None
     return Vocabulary(checked, complete=True)
 
 
-def encode(keys: list[Any], n_classes: int, vocabulary: Vocabulary | None) -> tuple[Vocabulary | None, Ints]:
+def encode(
+    keys: list[Any], n_classes: int, vocabulary: Vocabulary | None, argument: str
+) -> tuple[Vocabulary | None, Ints]:
     """Codes for classes of any kind: positions where they are small integers, else a vocabulary's."""
+    integers = all(isinstance(key, (int, np.integer)) and not isinstance(key, bool) for key in keys)
     if vocabulary is not None:
-        return vocabulary, positions(
-            np.array(keys) if keys else np.zeros(0, np.int64), n_classes, vocabulary.names
-        )
-    if all(isinstance(key, (int, np.integer)) and not isinstance(key, bool) for key in keys):
+        # Not as one array of any type, which would turn 1, 'tie' and 2 into texts, and tuples into rows.
+        array = np.array(keys, np.int64) if integers and _fits(keys) else _column(keys)
+        try:
+            return vocabulary, positions(array, n_classes, vocabulary.names)
+        except InputError as error:
+            # The numbers of its rows are those of entries.
+            raise error.replace(argument=argument, rows=(), found=_example(error)) from None
+    if integers:
         keys = [int(key) for key in keys]
         outside = next((key for key in keys if not 0 <= key < n_classes), None)
         if outside is not None:
             raise InputError(
-                f"`classes` must hold class positions from 0 to {n_classes - 1}; one list holds {outside}.",
-                argument="classes",
+                f"must hold class positions from 0 to {n_classes - 1}",
+                argument=argument,
+                kind="label",
+                found=f"one list holds {show(outside)}",
+                values=[outside],
             )
         if n_classes <= 2**63:
             return None, np.array(keys, np.int64)
-    found = Vocabulary(dict.fromkeys(keys), complete=False)
-    return found, np.fromiter((found._codes[key] for key in keys), np.int64, len(keys))
+    try:
+        found = Vocabulary(dict.fromkeys(keys), complete=False)
+    except TypeError:
+        raise InputError(
+            "must hold classes that can be looked up", argument=argument, kind="type", found="one is mutable"
+        ) from None
+    return found, found.codes(keys)
+
+
+def _fits(keys: list[Any]) -> bool:
+    return all(-(2**63) <= key < 2**63 for key in keys)
+
+
+def _example(error: InputError) -> str:
+    return f"one list holds {show(error.values[0])}" if error.values else error.found
 
 
 def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats]:
@@ -155,24 +234,18 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
     )
 
 
-def check_n_classes(n_classes: int, vocabulary: Vocabulary | None) -> int:
-    """`n_classes` as a Python integer that fits."""
-    if isinstance(n_classes, bool) or not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
+def check_size(n_classes: object, vocabulary: Vocabulary | None) -> int:
+    """`n_classes` as a Python integer, if there are no more names than that."""
+    m = check_n_classes(n_classes)
+    if vocabulary is not None and len(vocabulary) > m:
         raise InputError(
-            f"`n_classes` must be an integer of at least 2, not {n_classes!r}.", argument="n_classes"
-        )
-    if n_classes > MOST_CLASSES:
-        raise InputError(
-            "`n_classes` must be at most 2**900: beyond, the probability of an unlisted class is too small "
-            "for a double.",
+            "must be at least the number of different classes in the lists",
             argument="n_classes",
+            kind="length",
+            found=f"it is {m}, and the lists name {len(vocabulary)}",
+            values=[m],
         )
-    if vocabulary is not None and len(vocabulary) > n_classes:
-        raise InputError(
-            f"`n_classes` is {n_classes}, but the lists name {len(vocabulary)} different classes.",
-            argument="n_classes",
-        )
-    return int(n_classes)
+    return m
 
 
 def check_confidences(lists: Ragged, tolerance: float) -> None:
@@ -180,26 +253,27 @@ def check_confidences(lists: Ragged, tolerance: float) -> None:
     t = lists.confidences
     if t.size and not (t.min() >= 0 and t.max() <= 1 + tolerance):
         wrong = ~((t >= 0) & (t <= 1 + tolerance))
-        _complain(lists, wrong, t, Offenders("confidences", "must lie between 0 and 1"))
+        raise _first_entries(lists, wrong, t, Offenders("confidences", "must lie between 0 and 1"))
 
 
 def check_positions(lists: Ragged, n_classes: int) -> None:
-    """Refuse classes that are none."""
+    """Refuse codes that stand for no class."""
     codes = lists.classes
     if codes.size and not (codes.min() >= 0 and int(codes.max()) < n_classes):
         wrong = (codes < 0) | (codes > min(n_classes - 1, 2**63 - 1))
         requirement = f"must hold class positions from 0 to {n_classes - 1}"
-        _complain(lists, wrong, codes, Offenders("classes", requirement))
+        raise _first_entries(lists, wrong, codes, Offenders("classes", requirement, "label"))
 
 
-def _complain(lists: Ragged, wrong: Any, values: Any, bad: Offenders) -> None:
+def _first_entries(lists: Ragged, wrong: Any, values: Any, bad: Offenders) -> InputError:
+    """The error that names the lists with wrong entries, each with its first."""
     rows, first = np.unique(lists.row_of[wrong], return_index=True)
     mask = np.zeros(lists.n_rows, np.bool_)
     mask[rows] = True
     shown = np.zeros(lists.n_rows, values.dtype)
     shown[rows] = values[wrong][first]
     bad.add(mask, shown, 0)
-    raise bad.error()
+    return bad.error()
 
 
 def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
@@ -211,24 +285,19 @@ def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
     for row in np.flatnonzero(twice).tolist():
         code = int(which[row])
         names[row] = code if vocabulary is None else vocabulary.name(code)
-    bad = Offenders("classes", "must not list a class twice", verbs=("lists again", "list again"))
+    bad = Offenders("classes", "must not list a class twice", "list", ("lists again", "list again"))
     bad.add(twice, names, 0)
     raise bad.error()
 
 
 def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float) -> None:
     """Refuse lists that have more than all probability, or all classes and less."""
+    verbs = ("sums to", "sum to")
     more = Offenders(
-        "confidences",
-        f"of a list must not sum to more than 1 (within {tolerance:g})",
-        verbs=("sums to", "sum to"),
+        "confidences", f"of a list must not sum to more than 1 (within {tolerance:g})", "sum", verbs
     )
     more.add(total > 1 + tolerance, total, 0)
-    less = Offenders(
-        "confidences",
-        f"of a list of all {n_classes} classes must sum to 1",
-        verbs=("sums to", "sum to"),
-    )
+    less = Offenders("confidences", f"of a list of all {n_classes} classes must sum to 1", "sum", verbs)
     less.add((lengths >= float(n_classes)) & (total < 1 - tolerance), total, 0)
     for bad in (more, less):
         if bad.count:
@@ -243,9 +312,10 @@ def read_label_probabilities(
     values = to_host(raw)
     if values.ndim != 2 or values.shape[1] < 1 or kind_of(values) not in ("real", "integer", "bool"):
         raise InputError(
-            f"`q` must be (N, L) probabilities of labels; its shape is {values.shape} "
-            f"and its type {values.dtype}.",
+            "must be (N, L) probabilities of labels",
             argument="q",
+            kind="type",
+            found=f"its shape is {values.shape} and its type {values.dtype}",
         )
     values = values.astype(np.float64, copy=False)
     outside = ~((values >= 0) & (values <= 1))
@@ -254,9 +324,9 @@ def read_label_probabilities(
     if bad.count:
         raise bad.error()
     names = columns if labels is None else labels
-    if names is not None and len(names) != values.shape[1]:
-        raise InputError(
-            f"`labels` must name the {values.shape[1]} columns of `q` in order; it names {len(names)}.",
-            argument="labels",
-        )
-    return values, values.shape[1] if names is None else names
+    if names is None:
+        return values, values.shape[1]
+    try:
+        return values, check_classes(names, values.shape[1]) or ()
+    except InputError as error:
+        raise error.replace(argument="labels") from None

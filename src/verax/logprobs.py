@@ -8,9 +8,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from verax.errors import InputError, show
+from verax.errors import InputError, Remedy, show
 
-# What interfaces write for a token that is too unlikely to have a log-probability.
+# Interfaces write this for a token that is too unlikely to have a log-probability.
 TOO_UNLIKELY = -9999.0
 
 
@@ -18,10 +18,12 @@ def read_rows(rows: object) -> Iterable[Any]:
     """Rows from a JSON Lines file if `rows` names one, else `rows` themselves."""
     if isinstance(rows, (str, PathLike)):
         return read_lines(rows)
-    if not isinstance(rows, Iterable) or isinstance(rows, (Mapping, bytes)):
+    scalar = getattr(rows, "ndim", 1) == 0
+    if not isinstance(rows, Iterable) or scalar or isinstance(rows, (Mapping, bytes, type)):
         raise InputError(
-            f"`rows` must hold one row of log-probabilities after the other, not {show(rows)}.",
+            f"must hold one row of log-probabilities after the other, not {show(rows)}",
             argument="rows",
+            kind="type",
         )
     return rows
 
@@ -35,29 +37,53 @@ def read_lines(path: str | PathLike[str]) -> Iterator[Any]:
                     try:
                         yield json.loads(line)
                     except json.JSONDecodeError as error:
-                        raise InputError(
-                            f"{path}: line {number} is not JSON ({error.msg} at column {error.colno}).",
-                            argument="rows",
-                        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.", argument="rows") from None
+                        raise _bad_line(path, number, f"{error.msg} at column {error.colno}") from None
+                    except (ValueError, RecursionError):
+                        raise _bad_line(path, number, "a number too long or too many levels") from None
+    except OSError as error:
+        raise _unreadable(path, error.strerror or "it cannot be opened") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        # Text that is not UTF-8, or a null character in the name.
+        raise _unreadable(path, str(error)) from None
+
+
+def _bad_line(path: str | PathLike[str], number: int, why: str) -> InputError:
+    return InputError(
+        "Every line must be JSON",
+        argument="rows",
+        kind="file",
+        found=f"line {number} is not ({why})",
+        rows=[number - 1],
+        source=str(path),
+    )
+
+
+def _unreadable(path: str | PathLike[str], why: str) -> InputError:
+    found = f"{show(str(path))} is not: {why}"
+    return InputError("must name a file that can be read", argument="rows", kind="file", found=found)
 
 
 def read_records(
     path: str | PathLike[str], outcome: str, position: int = 0
 ) -> tuple[list[dict[Hashable, float]], list[Hashable]]:
-    """The lists and outcomes of a JSON Lines file, one record a line.
+    """The lists and outcomes of a JSON Lines file with one record per line.
 
     Parameters
     ----------
-    outcome : the field that holds what happened; dots lead into nested fields ("item.answer").
-    position : which of several generated tokens to read, where a record has a whole response.
+    path : str or path
+        The file.
+    outcome : str
+        The field that holds what happened; dots lead into nested fields ("item.answer").
+    position : int
+        Which of several generated tokens to read, where a record has a whole response.
     """
     lists, outcomes = [], []
     for number, record in enumerate(read_lines(path)):
         listed = confidences_of(record, number, position)
         happened = _field(record, outcome, number)
-        # JSON has text keys only, so numbers of tokens may come as text on one side.
+        # JSON keys are always text, so token ids may be text in the lists and numbers in the outcomes.
         if isinstance(happened, int) and not any(isinstance(name, int) for name in listed):
             happened = str(happened)
         lists.append(listed)
@@ -74,16 +100,20 @@ def _field(record: Any, path: str, number: int) -> Hashable:
             value = value[part]
         else:
             raise InputError(
-                f"Every record must say what happened; row {number} has no field {path!r}. "
-                "Name the field that does with --outcome.",
+                "must name a field of every record, which holds what happened",
                 argument="outcome",
-                rows=(number,),
+                kind="missing",
+                found=f"row {number} has no field {show(path)}",
+                rows=[number],
             )
     if not isinstance(value, (str, int)):
         raise InputError(
-            f"What happened must be one token; row {number} holds {show(value)}.",
+            "must name a field that holds one token",
             argument="outcome",
-            rows=(number,),
+            kind="label",
+            found=f"row {number} holds {show(value)}",
+            rows=[number],
+            values=[value],
         )
     return value
 
@@ -91,7 +121,7 @@ def _field(record: Any, path: str, number: int) -> Hashable:
 def confidences_of(row: Any, number: int, position: int = 0) -> dict[Hashable, float]:
     """One row as {token: probability}.
 
-    Tokens at TOO_UNLIKELY are not listed: their probability is not known, and zero would be a claim.
+    Tokens at TOO_UNLIKELY are not listed: their probability is not known, and need not be zero.
     """
     listed: dict[Hashable, float] = {}
     for token, value in _pairs(_unwrap(row, number, position), number):
@@ -99,13 +129,16 @@ def confidences_of(row: Any, number: int, position: int = 0) -> dict[Hashable, f
             raise _not_understood(value, number)
         if token in listed:
             raise InputError(
-                f"`rows` must not list a token twice; row {number} lists {show(token)} again. "
-                "Different tokens can look the same as text: pass token ids.",
+                "must not list a token twice",
                 argument="rows",
-                rows=(number,),
+                kind="list",
+                found=f"row {number} lists {show(token)} again",
+                rows=[number],
+                values=[token],
+                remedies=[Remedy("Different tokens can look the same as text: pass token ids.")],
             )
         if value > TOO_UNLIKELY:
-            # Far above zero is no log-probability; the check of the lists says so.
+            # Numbers far above zero are no log-probabilities; the check of the lists refuses them.
             listed[token] = math.exp(min(value, 700.0))
     return listed
 
@@ -127,7 +160,7 @@ def _unwrap(row: Any, number: int, position: int) -> Any:
         return _unwrap(_at(row["content"], position, number), number, position)
     if "top_logprobs" in row:
         top = row["top_logprobs"]
-        # One mapping a generated token is the older form; chat completions have one array of objects.
+        # The older form has one mapping per generated token; chat completions have one array of objects.
         older = isinstance(top, list) and bool(top) and not any("logprob" in _mapping(each) for each in top)
         return _at(top, position, number) if older else top
     return row
@@ -141,10 +174,12 @@ def _inside(value: Any, name: str, number: int) -> Any:
     found = _mapping(value).get(name)
     if found is None:
         raise InputError(
-            f"`rows` must hold log-probabilities; the response in row {number} has no {name!r}. "
-            "Ask the interface for logprobs and top_logprobs.",
+            "must hold log-probabilities",
             argument="rows",
-            rows=(number,),
+            kind="missing",
+            found=f"the response in row {number} has no {name!r}",
+            rows=[number],
+            remedies=[Remedy("Ask the interface for logprobs and top_logprobs.")],
         )
     return found
 
@@ -152,9 +187,11 @@ def _inside(value: Any, name: str, number: int) -> Any:
 def _at(tokens: Sequence[Any], position: int, number: int) -> Any:
     if not 0 <= position < len(tokens):
         raise InputError(
-            f"`position` is {position}, but row {number} has {len(tokens)} tokens.",
+            "must be the number of a token in every row, counted from 0",
             argument="position",
-            rows=(number,),
+            found=f"it is {position}, and row {number} has {len(tokens)} tokens",
+            rows=[number],
+            values=[position],
         )
     return tokens[position]
 
@@ -175,8 +212,11 @@ def _pairs(row: Any, number: int) -> Iterator[tuple[Hashable, Any]]:
 
 def _not_understood(value: object, number: int) -> InputError:
     return InputError(
-        "`rows` must hold log-probabilities: {token: log-probability}, an array of objects with `token` and "
-        f"`logprob`, or a response that contains one; row {number} holds {show(value)}.",
+        "must hold log-probabilities: {token: log-probability}, an array of objects with 'token' and "
+        "'logprob', or a response that contains one",
         argument="rows",
-        rows=(number,),
+        kind="type",
+        found=f"row {number} holds {show(value)}",
+        rows=[number],
+        values=[value],
     )

@@ -1,4 +1,4 @@
-"""What is said of top lists besides scores: plain averages over the lists, no rules."""
+"""Averages over top lists that are no scores: coverage, length, accuracy, top-k errors."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from verax.arrays import Array
-from verax.errors import InputError, VeraxError
-from verax.listed import Listed
-from verax.rowstats import RowStats, pair
+from verax.errors import InputError, Remedy, check_count, show
+from verax.rowstats import RowStats
 from verax.tally import Tally
+from verax.toplists import TopLists
 
 # The lengths for which cards have the top-k error; the function has it for any.
 TOP_K = (1, 2, 3, 5, 10, 20)
@@ -38,7 +38,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class TopKError:
-    """Whether the outcome is not among the k most confident classes; ties at the end share the places."""
+    """Whether the outcome is not among the k most confident classes; ties for the last places share them."""
 
     k: int
 
@@ -56,7 +56,7 @@ class TopKError:
     def formula(self, stats: RowStats) -> Array:
         xp = stats.xp
         places = xp.minimum(xp.maximum(self.k - stats.above, 0.0), stats.tied)
-        # An unlisted outcome has no equals; the division must not mind.
+        # `tied` is 0 for an unlisted outcome; the maximum avoids dividing by it.
         return 1 - stats.listed * places / xp.maximum(stats.tied, 1.0)
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
@@ -77,9 +77,9 @@ MEASURES: tuple[Measure | TopKError, ...] = (
 def top_k_error(y: object, lists: object, k: int, *, weights: object | None = None) -> float:
     """The share of outcomes that are not among the `k` most confident classes of their list.
 
-    Lower is better; from 0 to 1. It is consistent for lists of k classes, but sees only which classes
-    are listed, never their probabilities. Where equally confident classes compete for the last
-    places, each has its share of them. Lists shorter than `k` are taken as they are.
+    Lower is better; from 0 to 1. It is consistent for lists of k classes, but depends only on which
+    classes are listed, not on their probabilities. Where equally confident classes compete for the
+    last places, each has an equal share of them. Lists shorter than `k` are taken as they are.
 
     Examples
     --------
@@ -88,10 +88,13 @@ def top_k_error(y: object, lists: object, k: int, *, weights: object | None = No
     >>> vx.top_k_error([1, 2], lists, 1), vx.top_k_error([1, 2], lists, 2)
     (0.75, 0.0)
     """
-    if k < 0:
-        raise InputError(f"`k` must not be negative; it is {k}.", argument="k")
-    rows = pair(y, lists, weights=weights)
-    if not isinstance(rows, Listed):
-        raise VeraxError("top_k_error takes TopLists; TopLists.from_probabilities(p, k) makes them.")
-    tally = Tally([TopKError(k)], rows.n_classes, counts=False).update(rows)
+    check_count("k", k, least=0)
+    if not isinstance(lists, TopLists):
+        advice = Remedy("TopLists.from_probabilities(p, k) makes them of probabilities.", python_only=True)
+        raise InputError(
+            f"must be TopLists, not {show(lists)}", argument="lists", kind="type", remedies=[advice]
+        )
+    rows = lists.with_outcomes(y, weights=weights)
+    # No list is longer than the largest int64.
+    tally = Tally([TopKError(min(int(k), 2**62))], rows.n_classes, counts=False).update(rows)
     return float(tally.moments.mean[0])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from verax.errors import InputError
-from verax.ragged import Floats, Ints, offsets_of
+from verax.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.errors import InputError, show
+from verax.ragged import offsets_of
 from verax.toplists import TopLists
 from verax.vocabulary import Vocabulary
 
@@ -16,14 +17,16 @@ def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None
     """The average of several forecasters' lists, row by row.
 
     A row lists every class that any forecaster lists there. A forecaster who does not list a class
-    counts with the proxy probability of their list: the even share of what the list leaves. So the
-    result is the list whose padded distribution is the average of theirs; nothing is lost, and lists
-    of different lengths may be combined. Use `truncate(k)` to shorten it.
+    counts with the proxy probability of their list. So the padded distribution of the result is the
+    average of the padded distributions, and lists of different lengths may be combined. Use
+    `truncate(k)` to shorten the result.
 
     Parameters
     ----------
-    lists : one `TopLists` a forecaster, over the same rows and classes.
-    weights : how much each forecaster counts; equally if not given. They are divided by their sum.
+    lists : sequence of TopLists
+        The lists of each forecaster, over the same rows and classes.
+    weights : sequence of float, optional
+        How much each forecaster counts; equally if not given. They are divided by their sum.
 
     Examples
     --------
@@ -33,8 +36,7 @@ def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None
     >>> {c: round(t, 6) for c, t in vx.combine([ann, bob]).to_dicts()[0].items()}
     {0: 0.65, 1: 0.15}
     """
-    given = list(lists)
-    _check_same_problem(given)
+    given = _check_same_problem(lists)
     share = _shares(weights, len(given))
     vocabulary, codes = _common_codes(given)
     n, m = given[0].shape
@@ -51,7 +53,7 @@ def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None
     pooled = np.zeros(rows.size)
     start = 0
     for each, code, weight in zip(given, codes, share, strict=True):
-        # What this forecaster says of every pair: the proxy, unless it is listed.
+        # This forecaster's probability of every pair: the proxy, unless it is listed.
         says = each.proxy[rows]
         says[place.reshape(-1)[start : start + code.size]] = each.confidences
         start += code.size
@@ -68,14 +70,24 @@ def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None
     )
 
 
-def _check_same_problem(lists: list[TopLists]) -> None:
+def _check_same_problem(given: object) -> list[TopLists]:
+    """The lists of all forecasters, if they are over the same rows and classes."""
+    several = isinstance(given, Iterable) and not isinstance(given, (TopLists, type, np.ndarray))
+    lists = list(given) if several and isinstance(given, Iterable) else []
     if not lists or not all(isinstance(each, TopLists) for each in lists):
-        raise InputError("`lists` must hold the TopLists of at least one forecaster.", argument="lists")
+        raise InputError(
+            f"must hold the TopLists of at least one forecaster, not {show(given)}",
+            argument="lists",
+            kind="type",
+        )
     shapes = {each.shape for each in lists}
     if len(shapes) > 1:
         shown = ", ".join(f"{n} lists over {m} classes" for n, m in sorted(shapes))
         raise InputError(
-            f"`lists` must be over the same rows and classes; there are {shown}.", argument="lists"
+            "must be over the same rows and classes",
+            argument="lists",
+            kind="length",
+            found=f"there are {shown}",
         )
     kinds = {(type(each.vocabulary), getattr(each.vocabulary, "labels", None)) for each in lists}
     names = {
@@ -83,16 +95,23 @@ def _check_same_problem(lists: list[TopLists]) -> None:
     }
     complete = {each.vocabulary is not None and each.vocabulary.complete for each in lists}
     if len(kinds) > 1 or len(names) > 1 or len(complete) > 1:
-        raise InputError("`lists` must name their classes in the same way.", argument="lists")
+        raise InputError("must name their classes in the same way", argument="lists", kind="label")
+    return lists
 
 
 def _shares(weights: Sequence[float] | None, n: int) -> Floats:
-    share = np.ones(n) if weights is None else np.asarray(weights, np.float64)
-    if share.shape != (n,) or not np.isfinite(share).all() or (share < 0).any() or share.sum() == 0:
+    raw = np.ones(n) if weights is None else to_host(to_array(weights, "weights")[0])
+    numbers = kind_of(raw) in ("real", "integer", "bool") and raw.shape == (n,)
+    share = raw.astype(np.float64) if numbers else np.full(n, np.nan)
+    if not np.isfinite(share).all() or (share < 0).any() or share.max() == 0:
         raise InputError(
-            f"`weights` must be {n} finite numbers that are not negative and not all zero, one a forecaster.",
+            f"must be {n} finite numbers that are not negative and not all zero, one per forecaster",
             argument="weights",
+            kind="value" if numbers else "type",
+            found=f"it is {show(weights)}",
         )
+    # Divided by the largest first, so that the sum does not overflow.
+    share = share / share.max()
     shares: Floats = share / share.sum()
     return shares
 

@@ -1,13 +1,12 @@
-"""What a loss function promises, decided by searching for a counterexample.
+"""The properties of a loss function, decided by searching for a counterexample.
 
-Nothing declared is read: the losses of some thousand exact forecasts are compared in every way that a
-property speaks of, and where nothing is wrong an optimiser looks between them. "No" comes with numbers
-that can be checked by hand; "yes" means that the search found nothing.
+Declared properties are not used. The losses of some thousand exact forecasts are compared in every way
+that a property is about; where nothing is wrong, an optimiser searches between these forecasts. "No"
+comes with numbers that can be checked by hand; "yes" means that the search found nothing.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,10 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax._search import (
-    Bools,
-    Floats,
     Hunt,
-    Ints,
     Panel,
     apart,
     away,
@@ -35,7 +31,9 @@ from verax._search import (
     magnitude,
     probes,
 )
-from verax.errors import RuleError
+from verax.arrays import Bools, Floats, Ints
+from verax.checks import check_n_classes
+from verax.errors import RuleError, check_count
 from verax.rule import Rule
 
 MOST_CLASSES = 8
@@ -57,11 +55,16 @@ class Counterexample:
 
     Attributes
     ----------
-    forecasts : one or two forecasts, exactly.
-    losses : the loss of each: for its outcome, or on average under the truth.
-    outcomes : the outcome that each forecast is scored for; empty where there is a truth.
-    truth : the distribution of the outcome; None where there are outcomes.
-    reason : what is wrong with these losses.
+    forecasts : tuple of tuple of Fraction
+        One or two forecasts, exactly.
+    losses : tuple of float
+        The loss of each: for its outcome, or expected under the truth.
+    outcomes : tuple of int
+        The outcome that each forecast is scored for; empty where there is a truth.
+    truth : tuple of Fraction or None
+        The distribution of the outcome; None where there are outcomes.
+    reason : str
+        What is wrong with these losses.
     """
 
     forecasts: tuple[Distribution, ...]
@@ -96,9 +99,12 @@ class Finding:
 
     Attributes
     ----------
-    holds : whether no counterexample was found.
-    checked : how many comparisons of exact forecasts were made.
-    counterexample : what breaks the property, None where it holds.
+    holds : bool
+        Whether no counterexample was found.
+    checked : int
+        The number of comparisons of exact forecasts.
+    counterexample : Counterexample or None
+        What breaks the property; None where it holds.
     """
 
     holds: bool
@@ -232,7 +238,7 @@ def _under_truth(panel: Panel, forecast: int, truth: int, reason: str) -> Counte
 
 
 def _again(panel: Panel, rows: tuple[int, ...]) -> Floats:
-    """The losses of some forecasts, evaluated once more: a counterexample must not be a hiccup."""
+    """The losses of some forecasts, evaluated again: they must not depend on anything else."""
     before, again = panel.loss[list(rows)], panel.losses(panel.p[list(rows)])
     for g, y in np.argwhere(differ(before, again, panel.scale[list(rows), None])):
         raise RuleError(
@@ -409,10 +415,13 @@ def certify(
 
     Parameters
     ----------
-    rule : a rule, the text of one, or a function f(y, p) that takes a class position and a vector of
+    rule : Rule, str or callable
+        A rule, its text, or a function f(y, p) that takes a class position and a vector of
         `n_classes` probabilities and returns the loss: smaller is better.
-    n_classes : from 2 to 8.
-    seed : of the random forecasts and of the optimiser.
+    n_classes : int
+        The number of classes, from 2 to 8.
+    seed : int
+        The seed of the random forecasts and of the optimiser.
 
     Returns
     -------
@@ -431,7 +440,9 @@ def certify(
     truth (1/3, 1/3, 1/3): (0, 1, 0) is expected to lose 1/6, the truth 11/54
     """
     text, losses = losses_of(rule)
-    k = _check_classes(n_classes)
+    # With more classes the grids of the search are too coarse to find anything.
+    k = check_n_classes(n_classes, most=MOST_CLASSES)
+    check_count("seed", seed, least=0)
     with np.errstate(all="ignore"):
         panel = Panel.of(probes(k, seed), losses)
         hunts: dict[Hunt, list[Panel]] = {}
@@ -454,16 +465,3 @@ def _orientation(panel: Panel) -> tuple[str, ...]:
     if _proper(panel.negated())[0] is not None:
         return ()
     return ("-f looks proper, so f is probably a gain (larger is better); certify -f instead.",)
-
-
-def _check_classes(n_classes: int) -> int:
-    try:
-        k = operator.index(n_classes)
-    except TypeError:
-        k = 0
-    if isinstance(n_classes, bool) or not 2 <= k <= MOST_CLASSES:
-        raise RuleError(
-            f"`n_classes` must be a whole number from 2 to {MOST_CLASSES}, not {n_classes!r}; "
-            "with more classes the grids that the search rests on grow too coarse to mean anything."
-        )
-    return k

@@ -1,9 +1,9 @@
-"""Lists of different lengths laid one after the other: order, mass, and what makes them valid.
+"""Lists of different lengths stored one after the other: their order, mass and validity.
 
-A list gives some of the m classes a confidence each. What it leaves unaccounted for is shared out
+A list gives some of the m classes a confidence each. What it leaves unaccounted for is divided
 evenly among the unlisted classes; the list is valid if none of them gets more than a listed one.
-All of this is exact where doubles allow it: a list that sums to one leaves nothing, and a list taken
-from a distribution is valid whatever the rounding.
+Rounding does not matter: a list that sums to 1 leaves nothing, and a list taken from a distribution
+is valid.
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from verax.arrays import Bools, Floats, Ints
+from verax.caching import cached_property
 from verax.rowstats import COMPILED_FROM, kernels, n_cores
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
-
-# How much probability may be rounding, in the test of validity and in that for a uniform law. Lists taken
-# from distributions that do not quite sum to one have their slack on top.
+# Differences in probability up to this count as rounding, in the test of validity and in that for a
+# uniform distribution. Lists taken from rows that do not sum to exactly 1 have their slack on top.
 MASS_TOLERANCE = 1e-12
-# What is left below this is the rounding of the confidences themselves.
+# A rest below this is the rounding of the confidences themselves.
 SMALLEST_MASS = 2.0**-52
-# High parts of probabilities are multiples of this: their sums are exact up to 2^26 of them.
+# High parts of probabilities are multiples of 1/_GRID: sums of up to 2^26 of them are exact.
 _GRID = 2.0**26
 
 
@@ -37,11 +34,16 @@ class Survey:
 
     Attributes
     ----------
-    total : the sum of the confidences.
-    unaccounted : one minus that sum; 0 where the rest is rounding.
-    kept : the length of the largest valid sublist, the whole list where it is valid.
-    unaccounted_kept : what that sublist leaves unaccounted for.
-    tolerance : how much probability was taken for rounding.
+    total : ndarray
+        The sum of the confidences.
+    unaccounted : ndarray
+        1 minus that sum; 0 where the rest is rounding.
+    kept : ndarray
+        The length of the largest valid sublist: the whole list where it is valid.
+    unaccounted_kept : ndarray
+        What that sublist leaves unaccounted for.
+    tolerance : float
+        Differences in probability up to this counted as rounding.
     """
 
     total: Floats
@@ -64,7 +66,11 @@ class Survey:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Class codes and confidences of all lists, and where each list begins; most confident first."""
+    """Class codes and confidences of all lists, and where each list begins.
+
+    The arrays are views that cannot be written to. Where they come from a caller, they are views of
+    private copies (`Ragged.copied`), so that nobody can change them after they have been checked.
+    """
 
     classes: Ints
     confidences: Floats
@@ -75,25 +81,28 @@ class Ragged:
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @classmethod
-    def ordered(cls, classes: Ints, confidences: Floats, offsets: Ints) -> Ragged:
+    def copied(cls, classes: Ints, confidences: Floats, offsets: Ints) -> Ragged:
+        """The lists in arrays of their own."""
+        return cls(classes.copy(), confidences.copy(), offsets.copy())
+
+    def ordered(self) -> Ragged:
         """The lists with the most confident class first; equals stay in the order given."""
-        lists = cls(classes, confidences, offsets)
+        classes, confidences, offsets = self.classes, self.confidences, self.offsets
         falling = confidences[1:] <= confidences[:-1]
         starts = offsets[1:-1]
         falling[starts[(starts > 0) & (starts < confidences.size)] - 1] = True
         if falling.all():
-            return lists
+            return self
         out = np.empty_like(classes), np.empty_like(confidences)
-        module = lists.compiled
+        module = self.compiled
         if module is not None:
-            plain = (lists.classes, lists.confidences)
-            lists.in_threads(lambda a, b: module.order(*plain, lists.offsets[a : b + 1], *out))
+            self.in_threads(lambda a, b: module.order(classes, confidences, offsets[a : b + 1], *out))
         else:
-            for index in lists.rectangles():
+            for index in self.rectangles():
                 rank = np.argsort(-confidences[index], axis=1, kind="stable")
                 moved = np.take_along_axis(index, rank, axis=1)
                 out[0][index], out[1][index] = classes[moved], confidences[moved]
-        return cls(*out, offsets)
+        return Ragged(*out, offsets)
 
     @property
     def n_rows(self) -> int:
@@ -110,7 +119,7 @@ class Ragged:
 
     @property
     def compiled(self) -> Any:
-        """The compiled kernels, where there are enough entries for them to pay; else None."""
+        """The compiled kernels; None where compiling would take longer than it saves."""
         if self.confidences.size < COMPILED_FROM or kernels() is None:
             return None
         from verax import _listkernels
@@ -118,14 +127,14 @@ class Ragged:
         return _listkernels
 
     def in_threads(self, work: Callable[[int, int], None]) -> None:
-        """Call `work(start, stop)` for the rows, a share to each core."""
+        """Call `work(start, stop)` for parts of the rows, in threads."""
         n = self.n_rows
         edges = np.linspace(0, n, min(n, 4 * n_cores()) + 1, dtype=np.int64).tolist()
         with ThreadPoolExecutor(n_cores()) as pool:
             list(pool.map(work, edges[:-1], edges[1:]))
 
     def rectangles(self, among: Bools | None = None) -> Iterator[Ints]:
-        """For each length, the positions of the entries of all lists that long: (rows, length)."""
+        """For each length, the positions of the entries of all lists of that length: (rows, length)."""
         chosen = self.lengths > 0 if among is None else among & (self.lengths > 0)
         for length in np.unique(self.lengths[chosen]).tolist():
             rows = np.flatnonzero(chosen & (self.lengths == length))
@@ -175,7 +184,7 @@ class Ragged:
     def survey(self, n_classes: int, slack: float = 0.0) -> Survey:
         """The mass of every list over `n_classes` classes, and its largest valid sublist.
 
-        `slack` is how far the distributions that the lists are taken from may be from summing to one.
+        `slack` is how far the sums of the distributions that the lists are taken from differ from 1.
         """
         n, m, tolerance = self.n_rows, float(n_classes), MASS_TOLERANCE + slack
         module = self.compiled
@@ -195,7 +204,7 @@ class Ragged:
         return Survey(total, left, kept, left_kept, tolerance)
 
     def _mass(self, m: float) -> tuple[Floats, Floats]:
-        """The sums of the lists and what they leave, to the last digit: high parts add up exactly."""
+        """The sums of the lists and what they leave. High parts add up exactly, so no digit is lost."""
         high = np.rint(self.confidences * _GRID) / _GRID
         low = self.sums(self.confidences - high)
         high = self.sums(high)
@@ -217,7 +226,7 @@ class Ragged:
 
 
 def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view that cannot be written to: one type for the compiler, whatever the caller's array is."""
+    """A view that cannot be written to, so that compiled code sees one type of array only."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,6 +1,6 @@
 """The ready-made rules by name, and the way from a text to a rule and back.
 
-A new rule is one line here.
+To register a rule, make it here and add it to `RULES`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterator, Sequence, Set
+from inspect import signature
 from typing import Any
 
 from verax.combinators import padded, penalized
-from verax.errors import ParseError, VeraxError
+from verax.errors import InputError, ParseError, VeraxError, show
 from verax.rule import Rule
 from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
@@ -26,8 +27,18 @@ ranked_log = RankedLog()
 abs_rps = AbsRPS()
 sa_rps = SaRPS()
 
-# Every rule above, under the name it has there.
-RULES: dict[str, Rule] = {name: rule for name, rule in list(globals().items()) if isinstance(rule, Rule)}
+RULES: dict[str, Rule] = {
+    "brier": brier,
+    "log_score": log_score,
+    "spherical": spherical,
+    "zero_one": zero_one,
+    "pbs": pbs,
+    "pll": pll,
+    "rps": rps,
+    "ranked_log": ranked_log,
+    "abs_rps": abs_rps,
+    "sa_rps": sa_rps,
+}
 
 # What a text may call to make a rule with parameters of its own.
 _MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
@@ -44,11 +55,16 @@ def as_rules(rules: Rule | str | Sequence[Rule | str]) -> list[Rule]:
     listed: list[Any] = list(rules) if isinstance(rules, (list, tuple, Set, Iterator)) else [rules]
     chosen = list(dict.fromkeys(parse(rule) for rule in listed))
     if not chosen:
-        raise VeraxError("At least one rule is needed.")
+        raise InputError("must name at least one rule", argument="rules")
     names = [name_of(rule) for rule in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise VeraxError(f"Two different rules are called {twice!r}; give one of them another name.")
+        raise InputError(
+            "must have different names",
+            argument="rules",
+            found=f"two different rules are called {twice!r}",
+            values=[twice],
+        )
     return chosen
 
 
@@ -66,17 +82,24 @@ def parse(text: Rule | str) -> Rule:
     if isinstance(text, Rule):
         return text
     given: Any = text
-    if isinstance(given, type):
+    if isinstance(given, type) and issubclass(given, Rule):
         raise ParseError(
             f"{given.__name__} is a class of rules; pass a rule of it, such as {given.__name__}()."
         )
+    if not isinstance(given, str):
+        raise ParseError(
+            f"A rule is given as a rule or as its name, such as 'rps', not as a {type(given).__name__}."
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError):
-        raise ParseError(
-            f"{text!r} is not the name of a rule, such as 'rps' or 'penalized(brier)'."
-        ) from None
-    return _rule(tree.body, text)
+        return _rule(tree.body, text)
+    except (SyntaxError, UnicodeError, RecursionError, MemoryError):
+        raise _no_rule(text) from None
+    except ValueError as error:
+        # Null characters, and whole numbers with thousands of digits.
+        if isinstance(error, VeraxError):
+            raise
+        raise _no_rule(text) from None
 
 
 def _rule(node: ast.expr, text: str) -> Rule:
@@ -87,20 +110,26 @@ def _rule(node: ast.expr, text: str) -> Rule:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         named = {k.arg: _argument(k.value, text) for k in node.keywords if k.arg is not None}
         if len(named) < len(node.keywords):
-            raise ParseError(f"{text!r}: ** is not understood.")
+            raise ParseError(f"{show(text)}: ** is not allowed.")
         return _make(node.func.id, [_argument(a, text) for a in node.args], named, text)
-    raise ParseError(f"{text!r} is not the name of a rule, such as 'rps' or 'penalized(brier)'.")
+    raise _no_rule(text)
+
+
+def _no_rule(text: str) -> ParseError:
+    return ParseError(f"{show(text)} is not the name of a rule, such as 'rps' or 'penalized(brier)'.")
 
 
 def _make(name: str, positional: list[Any], named: dict[str, Any], text: str) -> Rule:
     if name not in _MAKERS and name in RULES:
-        raise ParseError(f"{text!r}: {name} takes no parameters; it is {RULES[name]!r}, which does.")
+        raise ParseError(f"{show(text)}: {name} takes no parameters; it is {RULES[name]!r}, which does.")
     if name not in _MAKERS:
         raise _unknown(name)
+    maker = _MAKERS[name]
     try:
-        return _MAKERS[name](*positional, **named)
+        signature(maker).bind(*positional, **named)
     except TypeError as error:
-        raise ParseError(f"{text!r}: {error}.") from None
+        raise ParseError(f"{show(text)}: {error}.") from None
+    return maker(*positional, **named)
 
 
 def _argument(node: ast.expr, text: str) -> Any:
@@ -109,7 +138,7 @@ def _argument(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError):
-        raise ParseError(f"{text!r}: parameters must be rules or literals.") from None
+        raise ParseError(f"{show(text)}: parameters must be rules or literals.") from None
 
 
 # What other packages call them.
@@ -129,4 +158,4 @@ def _unknown(name: str) -> ParseError:
     near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else None
     near = near or difflib.get_close_matches(name.lower(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
-    return ParseError(f"There is no rule called {name!r}.{hint}")
+    return ParseError(f"There is no rule called {show(name)}.{hint}")

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
 
-from verax.arrays import Array, namespace_of, to_array
+from verax.arrays import Array, move_like, namespace_of, to_array
+from verax.checks import check_n_classes
 from verax.claims import Properties
 from verax.errors import InputError, RuleError
 from verax.forecasts import Forecasts
 from verax.rowstats import RowBatch, Rows, RowStats, compute, pair, scan
 from verax.tally import Tally
+
+# The most classes of top lists that `by_outcome` goes through, one after the other.
+_MOST_OUTCOMES = 2**16
 
 
 class Rule(ABC):
@@ -35,6 +40,9 @@ class Rule(ABC):
         super().__init_subclass__()
         if not hasattr(cls, "name"):
             cls.name = cls.__name__.lower()
+        for method in ("bounds", "sup_correct", "inf_wrong"):
+            if method in cls.__dict__:
+                setattr(cls, method, _with_checked_classes(cls.__dict__[method]))
 
     @property
     @abstractmethod
@@ -81,12 +89,18 @@ class Rule(ABC):
 
         Parameters
         ----------
-        y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-        p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; or `TopLists`.
-        classes : names of the columns of `p`, in order; for ordered classes lowest first.
-        weights : (N,) non-negative weights.
-        normalize : divide every row of `p` by its sum first.
-        logits : `p` holds logits.
+        y : array_like
+            (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
+        p : array_like or TopLists
+            (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+        classes : sequence, optional
+            Names of the columns of `p`, in order; for ordered classes lowest first.
+        weights : array_like, optional
+            (N,) non-negative weights.
+        normalize : bool
+            Divide every row of `p` by its sum first.
+        logits : bool
+            `p` holds logits.
         """
         forecasts = self._forecasts(y, p, classes, weights, normalize, logits)
         return float(Tally([self], forecasts.n_classes, counts=False).update(forecasts).moments.mean[0])
@@ -125,9 +139,15 @@ class Rule(ABC):
         >>> vx.rps.by_outcome([0.25, 0.5, 0.25]).tolist()
         [0.3125, 0.0625, 0.3125]
         """
-        with_class = getattr(p, "with_class", None)
+        with_class = None if isinstance(p, type) else getattr(p, "with_class", None)
         if with_class is not None:
             k, xp, single = int(p.n_classes), np, False
+            if k > _MOST_OUTCOMES:
+                raise InputError(
+                    f"must have at most {_MOST_OUTCOMES} classes here, to score every class as the outcome",
+                    argument="p",
+                    found=f"there are {float(k):.3g}",
+                )
         else:
             rows, single = _distributions(p, "p")
             xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
@@ -139,14 +159,26 @@ class Rule(ABC):
         return losses[0, :] if single else losses
 
     def expected(self, p: object, q: object) -> Any:
-        """The expected loss of forecast `p` when the truth is `q`: one number, or one a row."""
+        """The expected loss of forecast `p` when the truth is `q`: one number, or one per row."""
         truth, single = _distributions(q, "q")
         losses = self.by_outcome(p)
         xp = namespace_of(losses)
         losses = losses[None, :] if losses.ndim == 1 else losses
-        if losses.shape[1] != truth.shape[1]:
+        truth = move_like(truth, losses)
+        (n, k), (n_truths, k_truth) = losses.shape, truth.shape
+        if k != k_truth:
             raise InputError(
-                f"`q` must have the {losses.shape[1]} classes of `p`; it has {truth.shape[1]}.", argument="q"
+                f"must have {k} classes, as the forecasts do",
+                argument="q",
+                kind="length",
+                found=f"it has {k_truth}",
+            )
+        if n != n_truths and 1 not in (n, n_truths):
+            raise InputError(
+                f"must have one row, or {n} as the forecasts do",
+                argument="q",
+                kind="length",
+                found=f"it has {n_truths}",
             )
         # What cannot happen costs nothing, however large its loss: 0 * inf = 0.
         possible = xp.where(truth > 0, losses, xp.zeros_like(losses))
@@ -159,7 +191,9 @@ class Rule(ABC):
 
     def divergence(self, p: object, q: object) -> Any:
         """How much more than the truth `q` itself the forecast `p` is expected to lose."""
-        return self.expected(p, q) - self.entropy(q)
+        expected = self.expected(p, q)
+        own = self.entropy(q)
+        return expected - (move_like(own, expected) if hasattr(expected, "shape") else own)
 
     # ---- text ------------------------------------------------------------------------------
 
@@ -173,6 +207,16 @@ class Rule(ABC):
             elif value != f.default:
                 arguments.append(f"{f.name}={value!r}")
         return f"{self.name}({', '.join(arguments)})" if arguments else self.name
+
+
+def _with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    """A method of a rule that refuses what cannot be a number of classes."""
+
+    @wraps(method)
+    def checked(self: Any, n_classes: int) -> Any:
+        return method(self, check_n_classes(n_classes))
+
+    return checked
 
 
 def losses_of(rules: Sequence[Rule], forecasts: Rows) -> list[Array]:
@@ -206,12 +250,18 @@ def _loss_of(rule: Rule, stats: RowStats) -> Array:
 def _distributions(p: object, argument: str) -> tuple[Array, bool]:
     """One or several distributions as checked (n, K) rows, and whether it was one."""
     rows, _ = to_array(p, argument)
+    if rows.ndim not in (1, 2):
+        raise InputError(
+            "must have shape (K,) or (N, K)", argument=argument, kind="type", found=_shape_of(rows)
+        )
     single = rows.ndim == 1
     rows = rows[None, :] if single else rows
     try:
         Forecasts(np.zeros(int(rows.shape[0]), np.int64), rows).check()
     except InputError as error:
-        raise InputError(
-            str(error).replace("`p`", f"`{argument}`"), argument=argument, rows=error.rows
-        ) from None
+        raise error.replace(argument=argument) from None
     return rows, single
+
+
+def _shape_of(rows: Array) -> str:
+    return f"its shape is {tuple(int(n) for n in rows.shape)}"

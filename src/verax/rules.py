@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from verax.arrays import Array
+from verax.checks import check_choice, check_flag, check_number
 from verax.claims import Holds, Properties
-from verax.errors import RuleError
+from verax.errors import Remedy
 from verax.rowstats import RowStats
 from verax.rule import Rule
 
@@ -57,7 +59,7 @@ class Brier(Rule):
     )
 
     def __post_init__(self) -> None:
-        _one_of("scale", self.scale, ("sum", "half", "mean"))
+        check_choice("scale", self.scale, ("sum", "half", "mean"))
 
     def _factor(self, n_classes: int) -> float:
         return {"sum": 1.0, "half": 0.5, "mean": 1 / n_classes}[self.scale]
@@ -105,13 +107,14 @@ class Log(Rule):
     needs = frozenset({"log_true"})
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.base, (int, float)) and self.base > 1 and math.isfinite(self.base)):
-            raise RuleError(
-                f"`base` must be a finite number above 1, not {self.base!r:.60}. "
-                "To score, call log_score(y, p)."
-            )
-        if self.clip is not None and not 0 < self.clip < 0.5:
-            raise RuleError(f"`clip` must lie between 0 and 0.5, not {self.clip!r}.")
+        advice = Remedy("To score, call log_score(y, p).", python_only=True)
+        base = check_number(
+            "base", self.base, "must be a finite number above 1", lambda base: base > 1, remedies=[advice]
+        )
+        object.__setattr__(self, "base", base)
+        if self.clip is not None:
+            clip = check_number("clip", self.clip, "must lie between 0 and 0.5", lambda c: 0 < c < 0.5)
+            object.__setattr__(self, "clip", clip)
 
     @property
     def properties(self) -> Properties:
@@ -208,7 +211,7 @@ class ZeroOne(Rule):
     reference = "doi:10.1198/016214506000001437"
 
     def __post_init__(self) -> None:
-        _one_of("ties", self.ties, ("fractional", "lowest"))
+        check_choice("ties", self.ties, ("fractional", "lowest"))
 
     @property
     def needs(self) -> frozenset[str]:
@@ -276,6 +279,9 @@ class RPS(OrdinalRule):
         bounded=ALWAYS,
     )
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
+
     def formula(self, stats: RowStats) -> Array:
         return stats.cdf_l2 * (1 / (stats.n_classes - 1)) if self.normalized else 1 * stats.cdf_l2
 
@@ -286,14 +292,16 @@ class RPS(OrdinalRule):
         return 1.0 if self.normalized else n_classes - 1.0
 
     def sup_correct(self, n_classes: int) -> float:
-        # A convex function is largest at a vertex of {p : p_j <= p_y}: uniform on y and the a lowest
-        # and b highest classes. It is largest of all for y at an end, where a = 0 or b = 0.
-        # The best b is near the square root of 3K, so four times the root of K is far enough.
-        best = 0.0
-        for b in range(min(n_classes, 4 * math.isqrt(n_classes) + 8)):
-            run = b * (b + 1) * (2 * b + 1) / 6 + b * b * (n_classes - 1 - b)
-            best = max(best, run / (b + 1) ** 2)
-        return best / (n_classes - 1) * self._unit(n_classes)
+        # A convex function is largest at a vertex of {p : p_j <= p_y}: uniform on y and some classes at
+        # the ends. It is largest of all for y at one end and n - 1 classes at the other. The sum of its
+        # squared cumulative errors is K + 3/2 - 2n/3 - (2K + 5/6)/n + K/n^2, which rises up to one n
+        # and falls after it; that n lies within 1 of the square root of 3K. Integers keep it exact.
+        root = math.isqrt(3 * n_classes)
+        sizes = range(max(1, root - 2), min(n_classes, root + 2) + 1)
+        total = max(
+            Fraction((n - 1) * (n * (2 * n - 1) + 6 * (n - 1) * (n_classes - n)), 6 * n * n) for n in sizes
+        )
+        return float(total / (n_classes - 1) if self.normalized else total)
 
     def inf_wrong(self, n_classes: int) -> float:
         # Half the mass next to an outcome at the end; (.4, .4, .2) around one in the middle.
@@ -334,6 +342,9 @@ class AbsRPS(OrdinalRule):
         superior=BINARY,
         bounded=ALWAYS,
     )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
 
     def formula(self, stats: RowStats) -> Array:
         return stats.cdf_l1 * (1 / (stats.n_classes - 1)) if self.normalized else 1 * stats.cdf_l1
@@ -378,7 +389,7 @@ class SaRPS(OrdinalRule):
     )
 
     def __post_init__(self) -> None:
-        _one_of("scale", self.scale, ("unit", "eq7"))
+        check_choice("scale", self.scale, ("unit", "eq7"))
 
     def formula(self, stats: RowStats) -> Array:
         distance = stats.cdf_l1 * (1 / (stats.n_classes - 1))
@@ -426,8 +437,3 @@ class RankedLog(OrdinalRule):
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
         return 0.0, math.inf
-
-
-def _one_of(parameter: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise RuleError(f"`{parameter}` must be one of {', '.join(map(repr, allowed))}, not {value!r}.")

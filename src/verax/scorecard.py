@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from verax.caching import cached_property
 from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts

@@ -1,7 +1,7 @@
-"""Comparing two forecasters while the data come in: intervals that hold at all times at once.
+"""Comparing two forecasters while the data come in: intervals that hold at all times together.
 
-One may look after every row, and stop when one likes: the probability that the interval is ever
-wrong stays below the level. An ordinary interval that is looked at again and again has no such limit.
+You may look after every row and stop at any time: the probability that any of the intervals is wrong
+stays below the level. An ordinary interval that is computed repeatedly has no such guarantee.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, RuleError
+from verax.arrays import Floats, kind_of, to_array, to_host
+from verax.checks import check_n_classes
+from verax.errors import InputError, Offenders, RuleError
 from verax.forecasts import Forecasts
 from verax.registry import name_of, parse
 from verax.resample import check_confidence
@@ -28,13 +30,16 @@ class ConfidenceSequence:
 
     The interval is the empirical Bernstein bound of Howard et al. (2021, Theorem 4) for bounded
     differences, with their polynomial stitched boundary (Theorem 1); its use for forecasters is that
-    of Choe and Ramdas (2024). It is wider than a fixed-time interval, the price of looking.
+    of Choe and Ramdas (2024). It is wider than an interval for one fixed time.
 
     Parameters
     ----------
-    rule : a bounded rule: the bound needs to know how far apart two losses can be.
-    n_classes : the number of classes, which the bound depends on.
-    confidence : for all times together.
+    rule : Rule or str
+        A bounded rule: the interval depends on how far apart two losses can be.
+    n_classes : int
+        The number of classes, on which the bounds of the rule depend.
+    confidence : float
+        The confidence for all times together.
 
     References
     ----------
@@ -58,12 +63,12 @@ class ConfidenceSequence:
 
     def __init__(self, rule: Rule | str, *, n_classes: int, confidence: float = 0.95) -> None:
         self.rule = parse(rule)
-        if not self.rule.properties.bounded.at(n_classes):
+        self.n_classes = check_n_classes(n_classes)
+        if not self.rule.properties.bounded.at(self.n_classes):
             raise RuleError(f"{name_of(self.rule)} has no upper bound, and the theorem needs one.")
         check_confidence(confidence)
-        self.n_classes = n_classes
         self.confidence = confidence
-        low, high = self.rule.bounds(n_classes)
+        low, high = self.rule.bounds(self.n_classes)
         self._range = 2 * (high - low)
         self.n_rows = 0
         self._total = 0.0
@@ -81,24 +86,40 @@ class ConfidenceSequence:
     ) -> tuple[float, float]:
         """Take in more rows, in the order they came, and give the interval after them."""
         options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
-        for p in (a, b):
+        losses = [self._losses(y, p, argument, options) for argument, p in (("a", a), ("b", b))]
+        return self.update_differences(losses[0] - losses[1])
+
+    def _losses(self, y: object, p: object, argument: str, options: dict[str, Any]) -> Floats:
+        """The losses of one forecaster; errors in the forecasts name the argument they came in."""
+        try:
             n_classes = Forecasts(y, p, **options, ordered=self.rule.ordinal).n_classes
             if n_classes != self.n_classes:
                 raise InputError(
-                    f"The bound is for {self.n_classes} classes; these rows have {n_classes}.", argument="a"
+                    f"must have {self.n_classes} classes, for which the interval is",
+                    argument="p",
+                    kind="length",
+                    found=f"there are {n_classes}",
                 )
-        return self.update_differences(
-            np.asarray(self.rule.samples(y, a, **options)) - np.asarray(self.rule.samples(y, b, **options))
-        )
+            return to_host(self.rule.samples(y, p, **options)).astype(np.float64)
+        except InputError as error:
+            raise error.replace(argument=argument) if error.argument == "p" else error from None
 
     def update_differences(self, differences: Any) -> tuple[float, float]:
         """Take in differences of losses, row by row, and give the interval after them."""
-        d = np.asarray(differences, dtype=float)
-        if d.ndim != 1 or not np.isfinite(d).all() or (np.abs(d) > self._range / 2 * (1 + 1e-9)).any():
+        raw = to_host(to_array(differences, "differences")[0])
+        requirement = f"must be numbers from {-self._range / 2:g} to {self._range / 2:g}, one per row"
+        if raw.ndim != 1 or kind_of(raw) not in ("real", "integer"):
             raise InputError(
-                f"`differences` must be finite numbers of at most {self._range / 2:g}, one a row.",
+                requirement,
                 argument="differences",
+                kind="type",
+                found=f"the shape is {raw.shape} and the type {raw.dtype}",
             )
+        d = raw.astype(np.float64)
+        bad = Offenders("differences", requirement)
+        bad.add(~(np.abs(d) <= self._range / 2 * (1 + 1e-9)), d, 0)
+        if bad.count:
+            raise bad.error()
         # Each row is predicted by the mean of those before it, as the theorem asks.
         counts = self.n_rows + np.arange(len(d))
         before = self._total + np.concatenate([[0.0], np.cumsum(d)[:-1]]) if len(d) else np.zeros(0)
@@ -115,7 +136,7 @@ class ConfidenceSequence:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval now; it holds together with all those before and after."""
+        """The interval after the rows so far; it holds together with all those before and after."""
         largest = self._range / 2
         if self.n_rows == 0:
             return -largest, largest
@@ -124,7 +145,7 @@ class ConfidenceSequence:
 
     @property
     def decided(self) -> bool:
-        """Whether the interval excludes zero: one forecaster is better, whenever one looked."""
+        """Whether the interval excludes zero: one forecaster is better, at whatever time you stop."""
         low, high = self.interval
         return low > 0 or high < 0
 

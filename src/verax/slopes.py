@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from verax.arrays import Array
+from verax.caching import cached_property
 
 # From here down, relative to the largest logit, a probability or its inverse may leave the range of floats.
 _FAR = -600.0

@@ -8,34 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import kind_of, to_array, to_host
-from verax.errors import InputError, RuleError, show
+from verax.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
+from verax.checks import check_flag, check_n_classes, check_number
+from verax.errors import InputError, Remedy, RuleError, check_count, show
 from verax.forecasts import Forecasts
 from verax.labelsets import LabelSets, most_likely_sets
 from verax.listed import NO_ORDER, Listed
 from verax.listforms import (
     TOLERANCE,
     check_confidences,
-    check_n_classes,
     check_positions,
     check_repeats,
     check_same_lists,
+    check_size,
     check_totals,
     complete_vocabulary,
+    copy_lists,
     encode,
     flatten,
     read_label_probabilities,
-    to_floats,
     top_of_rows,
 )
 from verax.logprobs import confidences_of, read_rows
-from verax.ragged import Bools, Floats, Ints, Ragged, offsets_of
+from verax.ragged import Ragged, offsets_of
 from verax.validity import Unity
 from verax.vocabulary import Vocabulary, positions
 
 # The most probabilities that `padded` writes out.
 MOST_PADDED = 2**28
-# How far a list of log-probabilities may sum above one: interfaces print few digits.
+# The sum of a list of log-probabilities may be above 1 by this much: interfaces print few digits.
 LOGPROB_TOLERANCE = 1e-4
 
 
@@ -43,24 +44,31 @@ class TopLists:
     """For each row some of the m classes with their probabilities, most likely first.
 
     A list may have any length from 0 (no statement) to m (a full distribution), and lengths may
-    differ. What it leaves of the probability is thought of as shared evenly by the unlisted classes;
-    its share for one of them is the `proxy`. A list is `valid` if no listed class has less than that:
-    otherwise it cannot be a list of the most likely classes, and is scored as its largest valid
-    sublist, with a fine where the rule has one (`padded(rule)`).
+    differ. The probability that a list leaves is divided evenly among the unlisted classes; the share
+    of one of them is the `proxy`. A list is `valid` if no listed class has less than that. Otherwise
+    it cannot be a list of the most likely classes, and is scored as its largest valid sublist, with a
+    fine where the rule has one (`padded(rule)`).
 
     Lists are made by `from_arrays`, `from_dicts`, `from_decisions`, `from_probabilities`,
-    `from_logprobs`, `from_label_probabilities` and `from_label_sets`, and checked there.
+    `from_logprobs`, `from_label_probabilities` and `from_label_sets`. These check the lists and copy
+    them: changing the arguments afterwards does not change the lists.
 
     Attributes
     ----------
-    classes : (E,) codes of the listed classes, row after row; class positions unless there is a
-        vocabulary.
-    confidences : (E,) their probabilities.
-    offsets : (N + 1,) where each list begins, and where the last one ends.
-    n_classes : m, a Python integer of any size.
-    vocabulary : what the codes stand for, or None.
-    tolerance : how far above one the confidences of a list may sum.
-    slack : how far from one the distributions sum that the lists were taken from; the test of
+    classes : ndarray
+        (E,) codes of the listed classes, row after row: class positions unless there is a vocabulary.
+    confidences : ndarray
+        (E,) their probabilities.
+    offsets : ndarray
+        (N + 1,) where each list begins, and where the last one ends.
+    n_classes : int
+        m, of any size up to 2**900.
+    vocabulary : Vocabulary or None
+        What the codes stand for.
+    tolerance : float
+        The confidences of a list may sum to this much more than 1.
+    slack : float
+        How far the sums of the distributions that the lists were taken from differ from 1; the test of
         validity allows for it.
 
     References
@@ -88,17 +96,18 @@ class TopLists:
         tolerance: float = TOLERANCE,
         slack: float = 0.0,
     ) -> None:
-        self.n_classes = check_n_classes(n_classes, vocabulary)
+        if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
+            raise InputError("must be a Vocabulary or None", argument="vocabulary", kind="type")
+        self.n_classes = check_size(n_classes, vocabulary)
         self.vocabulary = vocabulary
-        self.tolerance, self.slack = tolerance, slack
-        plain = Ragged(classes, confidences, offsets)
-        check_confidences(plain, tolerance)
-        if vocabulary is None:
-            check_positions(plain, self.n_classes)
-        self._lists = Ragged.ordered(classes, confidences, offsets)
+        self.tolerance, self.slack = _amount("tolerance", tolerance), _amount("slack", slack)
+        given = copy_lists(classes, confidences, offsets)
+        check_confidences(given, self.tolerance)
+        check_positions(given, self.n_classes if vocabulary is None else len(vocabulary))
+        self._lists = given.ordered()
         check_repeats(self._lists, vocabulary)
-        self._survey = self._lists.survey(self.n_classes, slack)
-        check_totals(self._survey.total, self.lengths, self.n_classes, tolerance)
+        self._survey = self._lists.survey(self.n_classes, self.slack)
+        check_totals(self._survey.total, self.lengths, self.n_classes, self.tolerance)
 
     # ---- constructors ----------------------------------------------------------------------
 
@@ -116,11 +125,15 @@ class TopLists:
 
         Parameters
         ----------
-        classes, confidences : (N, k) arrays, or N sequences of different lengths; with `offsets`
-            1-D arrays of all lists one after the other.
-        n_classes : the number of classes m.
-        offsets : (N + 1,) where each list begins, and where the last one ends.
-        names : the names of all m classes, in order, if outcomes will be given by name.
+        classes, confidences : array_like
+            (N, k) arrays, or N sequences of different lengths; with `offsets` 1-D arrays of all lists
+            one after the other.
+        n_classes : int
+            The number of classes m.
+        offsets : array_like, optional
+            (N + 1,) where each list begins, and where the last one ends.
+        names : sequence of hashable, optional
+            The names of all m classes, in order, if outcomes will be given by name.
 
         Examples
         --------
@@ -129,22 +142,24 @@ class TopLists:
         >>> round(vx.brier([7, 3], lists), 4)
         1.0258
         """
+        m = check_n_classes(n_classes)
         flat, starts = flatten(classes, offsets, "classes")
         values, value_starts = flatten(confidences, offsets, "confidences")
         check_same_lists(starts, value_starts)
-        vocabulary = None if names is None else complete_vocabulary(names, n_classes)
+        vocabulary = complete_vocabulary(names, m)
+        codes: Any = flat
         if kind_of(flat) == "object" or (flat.dtype.kind == "u" and flat.dtype.itemsize == 8):
-            vocabulary, codes = encode(flat.tolist(), n_classes, vocabulary)
+            vocabulary, codes = encode(flat.tolist(), m, vocabulary, "classes")
         elif kind_of(flat) != "integer" and flat.size:
             raise InputError(
-                f"`classes` must hold class positions (integers); its type is {flat.dtype}. "
-                "Lists of names are read by from_dicts.",
+                "must hold class positions, which are integers",
                 argument="classes",
+                kind="type",
+                found=f"its type is {flat.dtype}",
+                remedies=[Remedy("Lists of names are read by from_dicts.", python_only=True)],
             )
-        else:
-            codes = np.ascontiguousarray(flat, np.int64)
         tolerance = max(TOLERANCE, Unity.of(values).tolerance) if values.dtype.itemsize < 8 else TOLERANCE
-        return cls(codes, to_floats(values), starts, n_classes, vocabulary=vocabulary, tolerance=tolerance)
+        return cls(codes, values, starts, m, vocabulary=vocabulary, tolerance=tolerance)
 
     @classmethod
     def from_dicts(
@@ -157,8 +172,8 @@ class TopLists:
     ) -> TopLists:
         """Lists from rows of {class: confidence}.
 
-        Classes are positions 0..m-1 or any names. `names` gives all m of them; without it the classes
-        are those met in the lists, and every other outcome counts as one that no list names.
+        Classes are positions 0..m-1 or any names. `names` gives all m of them. Without it the named
+        classes are those in the lists, and any other outcome is a class that no list names.
 
         Examples
         --------
@@ -167,29 +182,26 @@ class TopLists:
         >>> vx.log_score.samples(["emu", "cat"], lists).round(4).tolist()
         [3.4012, 1.6094]
         """
+        m = check_n_classes(n_classes)
         keys: list[Hashable] = []
         values: list[float] = []
         lengths = []
-        for number, row in enumerate(rows):
+        for number, row in enumerate(_rows(rows)):
             if not isinstance(row, Mapping):
                 raise InputError(
-                    f"`rows` must hold mappings from class to confidence; row {number} holds {show(row)}.",
+                    "must hold mappings from class to confidence",
                     argument="rows",
-                    rows=(number,),
+                    kind="type",
+                    found=f"row {number} holds {show(row)}",
+                    rows=[number],
+                    values=[row],
                 )
             keys.extend(row)
             values.extend(row.values())
             lengths.append(len(row))
         starts = offsets_of(np.array(lengths, np.int64))
-        vocabulary = None if names is None else complete_vocabulary(names, n_classes)
-        vocabulary, codes = encode(keys, n_classes, vocabulary)
-        try:
-            confidences = np.array(values, np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                "`rows` must give every class a number as confidence.", argument="rows"
-            ) from None
-        return cls(codes, confidences, starts, n_classes, vocabulary=vocabulary, tolerance=tolerance)
+        vocabulary, codes = encode(keys, m, complete_vocabulary(names, m), "rows")
+        return cls(codes, _numbers(values), starts, m, vocabulary=vocabulary, tolerance=tolerance)
 
     @classmethod
     def from_decisions(
@@ -201,9 +213,13 @@ class TopLists:
         >>> vx.brier([0, 1], vx.TopLists.from_decisions([0, 2], n_classes=5))
         1.0
         """
-        vocabulary = None if names is None else complete_vocabulary(names, n_classes)
-        codes = positions(decisions, n_classes, None if names is None else tuple(names))
-        return cls(codes, np.ones(codes.size), np.arange(codes.size + 1), n_classes, vocabulary=vocabulary)
+        m = check_n_classes(n_classes)
+        vocabulary = complete_vocabulary(names, m)
+        try:
+            codes = positions(decisions, m, None if vocabulary is None else vocabulary.names)
+        except InputError as error:
+            raise error.replace(argument="decisions") if error.argument == "y" else error from None
+        return cls(codes, np.ones(codes.size), np.arange(codes.size + 1), m, vocabulary=vocabulary)
 
     @classmethod
     def from_probabilities(
@@ -219,16 +235,21 @@ class TopLists:
         """The `k` most likely classes of each row of `p`, or as many as it takes to reach `mass`.
 
         Of equally likely classes those with the lowest positions are listed. `padded(rule)` is
-        consistent for lists of a fixed length; for a fixed `mass` no consistent score is known, so
+        consistent for lists of a fixed length. For a fixed `mass` no consistent score is known, so
         compare models by lists of the same length.
 
         Parameters
         ----------
-        p : (N, m) probabilities.
-        k : the length of the lists, 0 to m.
-        mass : lists that are as short as they can be and have at least this probability.
-        classes : names of the columns of `p`, if outcomes will be given by name.
-        normalize, logits : as for rules.
+        p : array_like
+            (N, m) probabilities.
+        k : int, optional
+            The length of the lists, 0 to m.
+        mass : float, optional
+            Make each list as short as possible with at least this probability.
+        classes : sequence of hashable, optional
+            Names of the columns of `p`, if outcomes will be given by name.
+        normalize, logits : bool
+            As for rules.
 
         Examples
         --------
@@ -246,11 +267,13 @@ class TopLists:
         forecasts.check()
         m = forecasts.n_classes
         if (k is None) == (mass is None):
-            raise InputError("Pass either `k`, the length of the lists, or `mass`.", argument="k")
-        if k is not None and not 0 <= k <= m:
-            raise InputError(f"`k` must lie between 0 and the {m} classes; it is {k}.", argument="k")
-        if mass is not None and not 0 <= mass <= 1:
-            raise InputError(f"`mass` must lie between 0 and 1; it is {mass}.", argument="mass")
+            raise InputError("Pass either the length of the lists (k) or their mass", argument="k")
+        if k is not None:
+            check_count("k", k, least=0)
+            if k > m:
+                raise InputError(f"must be at most the {m} classes, not {k}", argument="k", values=[k])
+        if mass is not None:
+            mass = check_number("mass", mass, "must lie between 0 and 1", lambda share: 0 <= share <= 1)
         parts = [
             top_of_rows(to_host(batch.p).astype(np.float64, copy=False), k, mass)
             for batch in forecasts.batches(max(1, 2**20 // m))
@@ -261,7 +284,7 @@ class TopLists:
             values,
             offsets_of(lengths),
             m,
-            vocabulary=None if names is None else complete_vocabulary(names, m),
+            vocabulary=complete_vocabulary(names, m),
             tolerance=1e-6 if normalize or logits else forecasts.unity.tolerance,
             slack=float(abs(totals - 1).max()),
         )
@@ -279,13 +302,17 @@ class TopLists:
 
         Parameters
         ----------
-        rows : a row is a mapping from token (or token id) to natural log-probability, a `top_logprobs`
+        rows : iterable, str or path
+            Each row is a mapping from token (or token id) to natural log-probability, a `top_logprobs`
             array of objects with `token` and `logprob`, or a whole response of a chat-completion
-            interface. The name of a JSON Lines file holds one row a line. A log-probability of
-            -9999, by which interfaces say that a token is too unlikely, counts as not listed.
-        n_classes : the size of the vocabulary.
-        names : all m tokens in order, if known.
-        tolerance : how far a list may sum above one, by the rounding of the log-probabilities.
+            interface; or the name of a JSON Lines file with one row per line. Tokens with a
+            log-probability of -9999, which interfaces write for "too unlikely", are not listed.
+        n_classes : int
+            The size of the vocabulary.
+        names : sequence of hashable, optional
+            All m tokens in order, if known.
+        tolerance : float
+            A list may sum to this much more than 1, because log-probabilities are rounded.
 
         Examples
         --------
@@ -304,13 +331,16 @@ class TopLists:
         """The `k` most likely label sets of independent labels; the classes are all 2**L sets.
 
         Sets of probability zero are not listed. Outcomes are (N, L) arrays of 0 and 1, or one
-        collection of labels a row.
+        collection of labels per row.
 
         Parameters
         ----------
-        q : (N, L) probabilities of each label.
-        k : the length of the lists; at most 2**L.
-        labels : names of the columns of `q`.
+        q : array_like
+            (N, L) probabilities of each label.
+        k : int
+            The length of the lists.
+        labels : sequence of hashable, optional
+            Names of the columns of `q`.
 
         Examples
         --------
@@ -322,12 +352,11 @@ class TopLists:
         1.2448
         """
         values, names = read_label_probabilities(q, labels)
-        if k < 0:
-            raise InputError(f"`k` must not be negative; it is {k}.", argument="k")
-        numbers, confidences, lengths = most_likely_sets(values, k)
+        check_count("k", k, least=0)
+        m = 2 ** len(LabelSets((), names).labels)
+        numbers, confidences, lengths = most_likely_sets(values, int(k))
         known = LabelSets(dict.fromkeys(numbers), names)
         codes = known.outcomes(numbers)
-        m = 2 ** values.shape[1]
         return cls(codes, confidences, offsets_of(lengths), m, vocabulary=known)
 
     @classmethod
@@ -338,13 +367,17 @@ class TopLists:
         *,
         labels: Sequence[Hashable] | int,
     ) -> TopLists:
-        """Lists of label sets given as they are.
+        """Lists of given label sets.
 
         Parameters
         ----------
-        sets : for each row a sequence of label sets, each a collection of labels.
-        confidences : for each row their probabilities; None for one set a row, with certainty.
-        labels : the labels, or how many there are if they are 0, 1, 2, ...
+        sets : sequence
+            For each row a sequence of label sets, each a collection of labels.
+        confidences : sequence, optional
+            For each row the probabilities of its sets; without it every set is certain, and a row has
+            at most one.
+        labels : sequence of hashable or int
+            The labels, or how many there are if they are 0, 1, 2, ...
 
         Examples
         --------
@@ -354,17 +387,17 @@ class TopLists:
         [1.3863]
         """
         known = LabelSets((), labels)
-        numbers = known.numbers([each for row in sets for each in row], "sets")
-        lengths = np.array([len(row) for row in sets], np.int64)
-        if confidences is None:
-            values = np.ones(len(numbers))
-        else:
+        rows = [_sets(row, number) for number, row in enumerate(_rows(sets, "sets"))]
+        numbers = known.numbers([each for row in rows for each in row], "sets")
+        lengths = np.array([len(row) for row in rows], np.int64)
+        values: Any = np.ones(len(numbers))
+        if confidences is not None:
             values, starts = flatten(confidences, None, "confidences")
             check_same_lists(offsets_of(lengths), starts)
         vocabulary = LabelSets(dict.fromkeys(numbers), known.labels)
         codes = vocabulary.outcomes(numbers)
         m = 2 ** len(known.labels)
-        return cls(codes, to_floats(values), offsets_of(lengths), m, vocabulary=vocabulary)
+        return cls(codes, values, offsets_of(lengths), m, vocabulary=vocabulary)
 
     # ---- what they are ---------------------------------------------------------------------
 
@@ -402,7 +435,7 @@ class TopLists:
 
     @property
     def proxy(self) -> Floats:
-        """What that is for one unlisted class; 0 where every class is listed."""
+        """That probability divided by the number of unlisted classes; 0 where every class is listed."""
         unlisted = float(self.n_classes) - self.lengths
         return np.where(unlisted > 0, self.unaccounted / np.maximum(unlisted, 1.0), 0.0)
 
@@ -423,9 +456,8 @@ class TopLists:
     def __repr__(self) -> str:
         shortest, longest = (self.lengths.min(), self.lengths.max()) if self.n_rows else (0, 0)
         span = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
-        of = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.3g}"
         bad = f", {self.n_invalid:,} invalid" if self.n_invalid else ""
-        return f"TopLists: {self.n_rows:,} lists of {span} out of {of} classes{bad}"
+        return f"TopLists: {self.n_rows:,} lists of {span} out of {_shown(self.n_classes)} classes{bad}"
 
     def to_dicts(self) -> list[dict[Hashable, float]]:
         """Every list as {class: confidence}, most likely first."""
@@ -437,9 +469,18 @@ class TopLists:
 
     def __getitem__(self, rows: slice | Sequence[int] | np.ndarray[Any, Any]) -> TopLists:
         """Some of the lists: a slice, row numbers or a mask."""
-        if isinstance(rows, (int, np.integer)):
-            raise TypeError("lists[[i]] is the list of row i, lists.to_dicts()[i] what it says")
-        return self._with(self._lists.take(np.arange(self.n_rows)[rows]))
+        try:
+            chosen = np.arange(self.n_rows)[rows]
+        except (IndexError, TypeError, ValueError):
+            chosen = None
+        if not isinstance(chosen, np.ndarray) or chosen.ndim != 1:
+            raise InputError(
+                f"must be a slice, a mask, or row numbers from 0 to {self.n_rows - 1}",
+                argument="rows",
+                found=f"it is {show(rows)}",
+                remedies=[Remedy("For one list, write lists[[i]] or lists.to_dicts()[i].", python_only=True)],
+            )
+        return self._with(self._lists.take(chosen))
 
     def __iter__(self) -> Iterator[dict[Hashable, float]]:
         return iter(self.to_dicts())
@@ -448,33 +489,36 @@ class TopLists:
 
     def truncate(self, k: int) -> TopLists:
         """The `k` most likely classes of every list; shorter lists stay as they are."""
-        if k < 0:
-            raise InputError(f"`k` must not be negative; it is {k}.", argument="k")
-        return self._with(self._lists.heads(np.minimum(self.lengths, k)))
+        check_count("k", k, least=0)
+        longest = int(self.lengths.max(initial=0))
+        return self._with(self._lists.heads(np.minimum(self.lengths, min(int(k), longest))))
 
     def largest_valid(self) -> TopLists:
         """The largest valid sublist of every list: the list itself where it is valid."""
         return self._with(self._lists.heads(self._survey.kept))
 
     def padded(self) -> Floats:
-        """Every list as a full distribution, (N, m): what is left is shared evenly by the unlisted.
+        """Every list as a full distribution, (N, m): unlisted classes share the rest evenly.
 
-        Lists are taken as they are; an invalid one is scored as `largest_valid()`. For small m only:
-        no score needs this.
+        Invalid lists are padded as they are, although they are scored as `largest_valid()`. For small m
+        only; scores are computed without this.
         """
         if self.n_rows * self.n_classes > MOST_PADDED:
             raise InputError(
-                f"{self.n_rows:,} lists over {self.n_classes:,} classes are too many to write out. "
-                "Every score is computed from the lists themselves.",
+                f"times the number of lists must be at most {MOST_PADDED:,} to write all probabilities out",
                 argument="n_classes",
+                found=f"there are {self.n_rows:,} lists over {_shown(self.n_classes)} classes",
+                remedies=[Remedy("Scores are computed from the lists themselves.")],
             )
         columns = self.classes
         if self.vocabulary is not None and not self.vocabulary.complete:
             if not isinstance(self.vocabulary, LabelSets):
                 raise InputError(
-                    "The lists name some of the classes only, so the others have no columns. "
-                    "Pass names=[...] for all of them to the constructor.",
+                    "must be known for all classes, because each has a column",
                     argument="names",
+                    kind="missing",
+                    found="the lists name some of the classes only",
+                    remedies=[Remedy("Name all classes when making the lists.")],
                 )
             columns = np.array(self.vocabulary.names, np.int64)[columns]
         dense = np.repeat(self.proxy[:, None], self.n_classes, axis=1)
@@ -485,23 +529,37 @@ class TopLists:
         self,
         y: object,
         *,
+        classes: object | None = None,
         weights: object | None = None,
         groups: object | None = None,
+        normalize: bool = False,
+        logits: bool = False,
         ordered: bool = False,
-        **options: object,
     ) -> Listed:
         """The lists as rows to be scored. Rules and `evaluate` call this; users need not."""
-        if ordered:
+        flags = {"normalize": normalize, "logits": logits, "ordered": ordered}
+        given = {name: check_flag(name, flag) for name, flag in flags.items()}
+        if given.pop("ordered"):
             raise RuleError(NO_ORDER)
-        for name in ("classes", "normalize", "logits"):
-            if options.get(name):
-                where = "the constructor of the lists" if name == "classes" else "from_probabilities"
-                raise InputError(f"`{name}` does not apply to top lists: pass it to {where}.", argument=name)
+        given["classes"] = classes is not None
+        for name in (name for name, passed in given.items() if passed):
+            raise InputError(
+                "does not apply to top lists",
+                argument=name,
+                remedies=[Remedy("State it when making the lists.", python_only=True)],
+            )
         codes = positions(y, self.n_classes) if self.vocabulary is None else self.vocabulary.outcomes(y)
         return Listed(self._lists, self._survey, self.n_classes, codes, weights, groups)
 
     def with_class(self, position: int) -> Listed:
         """The lists as rows in which the class at this position happened, whatever its name."""
+        check_count("position", position, least=0)
+        if position >= self.n_classes:
+            raise InputError(
+                f"must be below the {_shown(self.n_classes)} classes, not {show(position)}",
+                argument="position",
+                values=[position],
+            )
         code = position
         if self.vocabulary is not None and not self.vocabulary.complete:
             code = self.vocabulary.code_at(position)
@@ -515,3 +573,48 @@ class TopLists:
         made._lists = lists
         made._survey = lists.survey(self.n_classes, self.slack)
         return made
+
+
+def _rows(rows: Any, argument: str = "rows") -> Iterable[Any]:
+    """What can be read as one row after the other."""
+    if isinstance(rows, (str, bytes, type, Mapping)) or not isinstance(rows, Iterable):
+        raise InputError(
+            f"must hold one row after the other, not {show(rows)}", argument=argument, kind="type"
+        )
+    if isinstance(rows, np.ndarray) and rows.ndim == 0:
+        raise InputError("must hold one row after the other, not one value", argument=argument, kind="type")
+    return rows
+
+
+def _sets(row: Any, number: int) -> list[Any]:
+    """The label sets of one row."""
+    if isinstance(row, Sequence) and not isinstance(row, (str, bytes)):
+        return list(row)
+    raise InputError(
+        "must have a sequence of label sets per row",
+        argument="sets",
+        kind="type",
+        found=f"row {number} holds {show(row)}",
+        rows=[number],
+        values=[row],
+    )
+
+
+def _numbers(values: list[Any]) -> Floats:
+    """Confidences given one by one as doubles; texts are no numbers, whatever they say."""
+    try:
+        array = np.array(values) if values else np.zeros(0)
+        if array.ndim == 1 and array.dtype.kind in "fiubO":
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError("must give every class a number as confidence", argument="rows", kind="type")
+
+
+def _amount(argument: str, value: object) -> float:
+    requirement = "must be a finite number that is not negative"
+    return check_number(argument, value, requirement, lambda amount: amount >= 0)
+
+
+def _shown(n_classes: int) -> str:
+    return f"{n_classes:,}" if n_classes < 10**15 else f"{float(n_classes):.3g}"

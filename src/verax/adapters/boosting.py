@@ -1,8 +1,8 @@
 """Rules inside XGBoost, LightGBM and CatBoost: evaluation metrics and training objectives.
 
-The libraries are not imported here. What they call is a small object that knows how each of them
-hands over predictions: as probabilities after an objective of its own, as raw scores after one of
-yours (CatBoost: always). Labels are class positions 0..K-1, for ordinal rules lowest class first.
+The libraries are not imported here. They call small objects that know how each library passes
+predictions: as probabilities if the objective is the library's own, as raw scores if it is yours
+(CatBoost: always). Labels are class positions 0..K-1, for ordinal rules lowest class first.
 """
 
 from __future__ import annotations
@@ -13,30 +13,37 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.arrays import Array, to_array
-from verax.errors import InputError, VeraxError
+from verax.arrays import Array, Floats, kind_of, to_array, to_host
+from verax.checks import check_flag, check_n_classes, check_number
+from verax.errors import InputError, Remedy, passing
 from verax.forecasts import Forecasts
 from verax.gradients import check_trainable, derivatives, gradient
+from verax.listed import check_weights
 from verax.registry import log_score, name_of, parse
 from verax.rule import Rule
 from verax.validity import Unity
+from verax.vocabulary import positions
 
-# XGBoost takes metrics whose names begin so for scores to be maximised, and splits its lines at blanks.
+# XGBoost maximises metrics whose names begin with these, and splits its lines at blanks.
 _MAXIMISED = ("auc", "pre", "map", "ndcg")
-# No curvature below this, as in XGBoost: a row without any would divide by zero.
+# The least second derivative of a row, as in XGBoost, which divides by their sum.
 _FLAT = 1e-16
+# The libraries train one tree per class and round; more classes than this are a mistake.
+_MOST_CLASSES = 10**6
 
 
 # ---- probabilities ---------------------------------------------------------------------------
 
 
-def probabilities(scores: object, start: object = 0.0) -> np.ndarray[Any, Any]:
-    """The probabilities that raw scores stand for: softmax of rows, logistic function of a column.
+def probabilities(scores: object, start: object = 0.0) -> Floats:
+    """The probabilities of raw scores: softmax of rows, logistic function of a column.
 
     Parameters
     ----------
-    scores : (N, K) raw scores (margins, approxes), or (N,) of a binary problem.
-    start : what was given as `init_score` and is not part of the model; see `start_scores`.
+    scores : array_like
+        (N, K) raw scores (margins, approxes), or (N,) of a binary problem.
+    start : array_like
+        What was passed as `init_score` and is not part of the model; see `start_scores`.
 
     Returns
     -------
@@ -49,22 +56,48 @@ def probabilities(scores: object, start: object = 0.0) -> np.ndarray[Any, Any]:
     >>> probabilities([0.0, 2.0]).round(3).tolist()
     [[0.5, 0.5], [0.119, 0.881]]
     """
-    z = np.asarray(scores, np.float64) + np.asarray(start, np.float64)
-    forecasts = Forecasts(np.zeros(len(z), np.int64), z, logits=True)
-    return np.asarray(forecasts.batch(0, len(z)).p)
+    z, first = _to_floats(scores, "scores"), _to_floats(start, "start")
+    try:
+        z = z + first
+    except ValueError:
+        raise InputError(
+            "must be one number, or one per class, or have the shape of the scores",
+            argument="start",
+            kind="length",
+            found=f"the shapes are {first.shape} and {z.shape}",
+        ) from None
+    n = len(z) if z.ndim else 0
+    try:
+        forecasts = Forecasts(np.zeros(n, np.int64), z, logits=True)
+        forecasts.check()
+    except InputError as error:
+        raise error.replace(argument="scores") from None
+    return np.asarray(forecasts.batch(0, n).p)
 
 
-def start_scores(y: object, n_classes: int, weights: object | None = None) -> np.ndarray[Any, Any]:
-    """Raw scores that stand for the class frequencies: where to begin instead of at equal ones.
+def _to_floats(x: object, argument: str) -> Floats:
+    array = to_host(to_array(x, argument)[0])
+    if kind_of(array) not in ("real", "integer", "bool"):
+        raise InputError(
+            "must hold real numbers", argument=argument, kind="type", found=f"its type is {array.dtype}"
+        )
+    return array.astype(np.float64)
 
-    XGBoost and LightGBM begin there with their own objectives and at zero with yours. Half a case is
-    added to every class, so that one that does not occur has a finite score.
+
+def start_scores(y: object, n_classes: int, weights: object | None = None) -> Floats:
+    """Raw scores of the class frequencies, as a starting point of training.
+
+    XGBoost and LightGBM start there with their own objectives, and at zero with yours. Half a case is
+    added to every class, so that a class that does not occur has a finite score.
 
     Parameters
     ----------
-    y : (N,) class positions.
-    n_classes : how many classes there are.
-    weights : (N,) weights of the rows.
+    y : array_like
+        (N,) class positions.
+    n_classes : int
+        The number of classes.
+    weights : array_like, optional
+        (N,) weights of the rows.
 
     Returns
     -------
@@ -75,13 +108,16 @@ def start_scores(y: object, n_classes: int, weights: object | None = None) -> np
     >>> start_scores([0, 0, 0, 1], 2).round(3).tolist()
     -0.847
     """
-    equal = np.zeros((len(to_array(y, "y")[0]), n_classes))
-    rows = Forecasts(y, equal, weights=weights, logits=True)
-    rows.check()
-    batch = rows.batch(0, rows.n_rows)
-    counts = np.bincount(batch.y, batch.weights, minlength=n_classes)
+    k = check_n_classes(n_classes, most=_MOST_CLASSES)
+    try:
+        outcomes = positions(y, k)
+    except InputError as error:
+        raise error.replace(remedies=()) from None
+    counts = np.bincount(
+        outcomes, None if weights is None else check_weights(weights, outcomes.size), minlength=k
+    )
     logs = np.log(counts + 0.5)
-    return np.asarray(logs[1] - logs[0] if n_classes == 2 else logs - logs.mean())
+    return np.asarray(logs[1] - logs[0] if k == 2 else logs - logs.mean())
 
 
 # ---- XGBoost and LightGBM --------------------------------------------------------------------
@@ -127,7 +163,7 @@ class Objective:
         return name_of(self.rule)
 
     def metric(self, rule: Rule | str | None = None) -> Metric:
-        """A rule (this objective's own, unless another is named) as a metric to go with this objective."""
+        """A rule, by default that of this objective, as a metric for models trained by this objective."""
         return Metric(self.rule if rule is None else parse(rule), self.library, logits=True)
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[Array, Array]:
@@ -147,7 +183,7 @@ class Objective:
         return (g.ravel(order="F"), h.ravel(order="F")) if flat else (g, h)
 
     def _curvature(self, scores: Array) -> float:
-        # The trees of several classes move together, and each library allows for that in its own way.
+        # The trees of several classes are fitted at once; each library corrects for it in its own way.
         if scores.ndim == 1:
             return 1.0
         n_classes = scores.shape[1]
@@ -159,16 +195,18 @@ def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
 
     Parameters
     ----------
-    rule : a rule or its name.
-    logits : whether the objective is one of yours, for then XGBoost passes raw margins instead of
-        probabilities; `xgboost_objective(...).metric()` knows.
+    rule : Rule or str
+        A rule or its name.
+    logits : bool
+        Whether the objective is one of yours: then XGBoost passes raw margins instead of probabilities.
+        `xgboost_objective(...).metric()` sets it.
 
     Examples
     --------
     >>> xgboost_metric("rps")([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]).__round__(4)
     0.05
     """
-    return Metric(parse(rule), "xgboost", logits)
+    return Metric(parse(rule), "xgboost", check_flag("logits", logits))
 
 
 def lightgbm_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
@@ -176,11 +214,13 @@ def lightgbm_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
 
     Parameters
     ----------
-    rule : a rule or its name.
-    logits : whether the objective is one of yours, for then LightGBM passes raw scores instead of
-        probabilities; `lightgbm_objective(...).metric()` knows.
+    rule : Rule or str
+        A rule or its name.
+    logits : bool
+        Whether the objective is one of yours: then LightGBM passes raw scores instead of probabilities.
+        `lightgbm_objective(...).metric()` sets it.
     """
-    return Metric(parse(rule), "lightgbm", logits)
+    return Metric(parse(rule), "lightgbm", check_flag("logits", logits))
 
 
 def xgboost_objective(rule: Rule | str, *, scale: float | None = None, floor: float = 0.1) -> Objective:
@@ -191,11 +231,14 @@ def xgboost_objective(rule: Rule | str, *, scale: float | None = None, floor: fl
 
     Parameters
     ----------
-    rule : a strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
-    scale : what the rule is multiplied by. Unless given, it makes the curvature at equal probabilities
-        that of the log score, so `lambda`, `gamma` and `min_child_weight` keep their meaning.
-    floor : the least curvature, as a share of the log score's. Where a forecast is sure and wrong,
-        that of a bounded rule vanishes faster than its gradient, and steps would explode.
+    rule : Rule or str
+        A strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
+    scale : float, optional
+        The factor of the rule. By default the curvature at equal probabilities becomes that of the log
+        score, so that `lambda`, `gamma` and `min_child_weight` keep their meaning.
+    floor : float
+        The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
+        curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
     """
     return _objective(rule, "xgboost", scale, floor)
 
@@ -211,14 +254,14 @@ def lightgbm_objective(rule: Rule | str, *, scale: float | None = None, floor: f
 
 def _objective(rule: Rule | str, library: Library, scale: float | None, floor: float) -> Objective:
     chosen = _trainable(rule)
-    for name, value in (("scale", scale), ("floor", floor)):
-        if value is not None and not (np.isfinite(value) and value >= 0 and (value > 0 or name == "floor")):
-            raise VeraxError(f"`{name}` must be a positive finite number, not {value!r}.")
+    if scale is not None:
+        scale = check_number("scale", scale, "must be a positive finite number", lambda s: s > 0)
+    floor = check_number("floor", floor, "must be a finite number that is not negative", lambda f: f >= 0)
     return Objective(chosen, library, scale, floor)
 
 
 def _trainable(rule: Rule | str) -> Rule:
-    """The rule, if it can train two classes; with more it is asked again when they are known."""
+    """The rule, if it can train two classes; for more it is checked again when their number is known."""
     chosen = parse(rule)
     check_trainable(chosen, 2)
     return chosen
@@ -245,21 +288,22 @@ def _arguments(first: Any, second: Any, weights: Any) -> tuple[Array, Array, Arr
 
 
 def _rows(scores: Array, n: int) -> Array:
-    """Predictions a row each: LightGBM before 4.0 passes one class after the other, in one line."""
+    """Predictions with one row per case; LightGBM before 4.0 passes one class after the other."""
     if scores.ndim == 1 and n and scores.size != n and scores.size % n == 0:
         return scores.reshape(-1, n).T
     return scores
 
 
 def _refuse_probabilities(scores: Array) -> None:
-    """Refuse what is plainly no raw score: rows that differ and are all distributions."""
+    """Refuse scores that are clearly probabilities: rows that differ and are all distributions."""
     if scores.ndim == 1 or (scores == scores[:1]).all() or scores.min() < 0:
         return
     if Unity.of(scores).holds(scores).all():
         raise InputError(
-            "The metric was told to expect raw scores (logits=True) and got probabilities: "
-            "the objective is one of the library's own. Pass logits=False.",
+            "must be False for an objective of the library's own, which passes probabilities",
             argument="logits",
+            values=[True],
+            remedies=[passing(logits=False)],
         )
 
 
@@ -312,9 +356,12 @@ class CatBoostObjective:
         scale, y = self._scale(2), np.asarray(targets)
         if y.max() > 1:
             raise InputError(
-                f"`y` has class {y.max():.0f}, and CatBoost asked for two classes. Tell it all of them: "
-                "class_names=[0, 1, ..., K-1].",
+                "must hold classes 0 and 1, for CatBoost takes the problem for binary",
                 argument="y",
+                kind="label",
+                found=f"it holds {y.max():.0f}",
+                values=[float(y.max())],
+                remedies=[Remedy("Pass class_names=[0, ..., K-1] to CatBoost.", python_only=True)],
             )
         g, h = derivatives(self.rule, y, np.asarray(approxes, np.float64), floor=self.floor / scale)
         factor = -scale if weights is None else -scale * np.asarray(weights, np.float64)
@@ -346,9 +393,9 @@ def catboost_objective(
 ) -> CatBoostObjective:
     """A strictly proper rule as `loss_function` of CatBoostClassifier.
 
-    Say `class_names=[0, ..., K-1]` as well, or CatBoost takes the problem for binary. With more than two
-    classes it asks row by row, a few thousand rows a second: for small data only. The parameters
-    are those of `xgboost_objective`.
+    Pass `class_names=[0, ..., K-1]` to CatBoost, too, or it takes the problem for binary. With more than
+    two classes it calls the objective row by row, a few thousand rows per second: use it for small data
+    only. The parameters are those of `xgboost_objective`.
     """
     objective = _objective(rule, "xgboost", scale, floor)
-    return CatBoostObjective(objective.rule, scale, floor)
+    return CatBoostObjective(objective.rule, objective.scale, objective.floor)

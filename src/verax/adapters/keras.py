@@ -91,7 +91,7 @@ def _read(y_true: Array, y_pred: Array, *, from_logits: bool) -> _KerasRows:
 
 
 def _outcomes(y_true: Array, k: int, n_dimensions: int) -> tuple[Array, Array]:
-    """Positions, those that are none brought to the nearest class, and which are classes."""
+    """Positions, with those outside brought to the nearest class, and which of them are classes."""
     last = y_true.shape[-1] if len(y_true.shape) == n_dimensions + 1 else None
     if last == k:
         right = (ops.max(y_true, axis=-1) == 1) & (ops.sum(ops.abs(y_true), axis=-1) == 1)
@@ -100,9 +100,10 @@ def _outcomes(y_true: Array, k: int, n_dimensions: int) -> tuple[Array, Array]:
         y_true = ops.squeeze(y_true, axis=-1)
     elif len(y_true.shape) != n_dimensions:
         raise InputError(
-            f"`y_true` must be class positions or one-hot rows of {k} classes; its shape is "
-            f"{tuple(y_true.shape)}.",
+            f"must be class positions or one-hot rows of {k} classes",
             argument="y_true",
+            kind="type",
+            found=f"its shape is {tuple(y_true.shape)}",
         )
     y = ops.cast(ops.clip(y_true, 0, k - 1), "int32")
     return y, ops.cast(y, y_true.dtype) == y_true
@@ -122,9 +123,12 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
 
     Parameters
     ----------
-    rule : a rule, or a text for `verax.parse`.
-    from_logits : predictions are logits. They are never guessed.
-    name, dtype : as for every Keras metric; "float64" sums need a backend that has them.
+    rule : Rule or str
+        A rule, or a text for `verax.parse`.
+    from_logits : bool
+        Predictions are logits. They are never guessed.
+    name, dtype : optional
+        As for every Keras metric; "float64" sums need a backend that has them.
 
     Examples
     --------
@@ -215,9 +219,12 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
 
     Parameters
     ----------
-    rule : a rule, or a text for `verax.parse`.
-    from_logits : predictions are logits. They are never guessed.
-    reduction, name, dtype : as for every Keras loss.
+    rule : Rule or str
+        A rule, or a text for `verax.parse`.
+    from_logits : bool
+        Predictions are logits. They are never guessed.
+    reduction, name, dtype : optional
+        As for every Keras loss.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""Cards and comparisons in MLflow: numbers as metrics, what they mean as tags, all of it as artifacts."""
+"""Cards and comparisons in MLflow: numbers as metrics, their meaning as tags, everything as artifacts."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import time
@@ -10,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from verax import __version__
-from verax.errors import InputError, MissingPackageError, VeraxError, join
+from verax.errors import InputError, MissingPackageError, VeraxError, check_count, join, show
 from verax.scorecard import Score, Scorecard
+from verax.strictjson import to_json
 from verax.verdicts import Comparison
 
 try:
@@ -40,17 +40,23 @@ def log_card(
     interval) and the tag `verax.rps`, which says which way is better, the range and the convention. The
     card itself becomes the artifacts `verax/scorecard.json` and `verax/scorecard.txt`.
 
-    What becomes of an infinite number is up to the store behind MLflow, so only finite numbers are logged
-    as metrics. A score that is infinite is named in the tag `verax.not_finite`, and its mean over
-    the rows of finite loss is logged as `log_score_finite_mean`, with the weight of the others as
-    `log_score_infinite_weight`.
+    MLflow's stores treat infinite numbers differently, so only finite numbers are logged as metrics. A
+    score that is infinite is named in the tag `verax.not_finite`; its mean over the rows of finite loss
+    is logged as `log_score_finite_mean`, and the weight of the other rows as `log_score_infinite_weight`.
+    The artifacts are strict JSON: infinities are texts ("inf"), NaN is null, dates are texts.
 
     Parameters
     ----------
-    prefix : before every name, such as "val_".
-    step : the step that the metrics belong to.
-    report : a file to be logged as the artifact `verax/<its name>`, such as an HTML report.
-    run_id : the run; the active one unless named.
+    card : Scorecard
+        The card to log.
+    prefix : str
+        The beginning of every name, such as "val_".
+    step : int
+        The step that the metrics belong to.
+    report : str or path, optional
+        A file to be logged as the artifact `verax/<its name>`, such as an HTML report.
+    run_id : str, optional
+        The run; by default the active one.
 
     Examples
     --------
@@ -61,13 +67,15 @@ def log_card(
     ...     log_card(card, prefix="val_")
     """
     if not isinstance(card, Scorecard):
-        raise InputError(f"`card` must be a Scorecard, not a {type(card).__name__}.", argument="card")
+        raise InputError(f"must be a Scorecard, not a {type(card).__name__}", argument="card", kind="type")
+    _check_prefix(prefix)
     lines = {_name(prefix + name): score for name, score in {**card.scores, **card.metrics}.items()}
     if len(lines) < len(card.scores) + len(card.metrics):
         raise InputError(
-            f"The names {join([*card.scores, *card.metrics])} are not different in the letters that MLflow "
-            "accepts.",
+            "must have names that differ in the characters that MLflow accepts",
             argument="card",
+            kind="label",
+            found=f"the names are {join([*card.scores, *card.metrics])}",
         )
     numbers: dict[str, float] = {}
     for name, score in lines.items():
@@ -99,8 +107,9 @@ def log_comparison(
     """
     if not isinstance(comparison, Comparison):
         raise InputError(
-            f"`comparison` must be a Comparison, not a {type(comparison).__name__}.", argument="comparison"
+            f"must be a Comparison, not a {type(comparison).__name__}", argument="comparison", kind="type"
         )
+    _check_prefix(prefix)
     numbers: dict[str, float] = {}
     for rule, models in comparison.models.items():
         for model in models:
@@ -125,10 +134,9 @@ def _log(
     report: str | Path | None,
     run_id: str | None,
 ) -> dict[str, float]:
+    check_count("step", step, least=0)
+    path = None if report is None else _check_file(report)
     client, run_id = mlflow.MlflowClient(), run_id or _active_run()
-    path = None if report is None else Path(report)
-    if path is not None and not path.is_file():
-        raise InputError(f"`report` must be a file; there is none at {path}.", argument="report")
     now = int(1000 * time.time())
     finite = {name: value for name, value in numbers.items() if math.isfinite(value)}
     client.log_batch(
@@ -136,17 +144,30 @@ def _log(
         metrics=[Metric(name, value, now, step) for name, value in finite.items()],
         tags=[RunTag(name, value) for name, value in {"verax.version": __version__, **tags}.items()],
     )
-    client.log_text(run_id, json.dumps(result.to_dict(), indent=2), f"verax/{title}.json")
+    client.log_text(run_id, to_json(result.to_dict()), f"verax/{title}.json")
     client.log_text(run_id, str(result), f"verax/{title}.txt")
     if path is not None:
         client.log_artifact(run_id, str(path), "verax")
     return finite
 
 
+def _check_prefix(prefix: object) -> None:
+    if not isinstance(prefix, str):
+        raise InputError(f"must be a text, not {show(prefix)}", argument="prefix", kind="type")
+
+
+def _check_file(report: str | Path) -> Path:
+    if not isinstance(report, (str, Path)) or not Path(report).is_file():
+        raise InputError(
+            f"must name a file; there is none at {show(str(report))}", argument="report", kind="missing"
+        )
+    return Path(report)
+
+
 def _active_run() -> str:
     run = mlflow.active_run()
     if run is None:
-        raise VeraxError("There is no active run; log within `with mlflow.start_run():`, or pass run_id=.")
+        raise VeraxError("There is no active run: call this within mlflow.start_run(), or pass run_id=...")
     return str(run.info.run_id)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence, Sized
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from verax.arrays import to_array, to_host
-from verax.errors import InputError, RuleError, join, show
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.outcomes import check_classes
 from verax.registry import name_of, parse
 from verax.rule import Rule
@@ -25,10 +25,12 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
 
     Parameters
     ----------
-    rule : a rule, or a text for `parse`.
-    classes : all classes; for ordered classes lowest first, which ordinal rules need, because
-        scikit-learn sorts labels. Without it, the classes are those of the estimator and of the rows
-        scored, so that rules that depend on their number may differ between folds that lack a class.
+    rule : Rule or str
+        A rule, or a text for `parse`.
+    classes : sequence of hashable, optional
+        All classes; for ordered classes lowest first. Ordinal rules need it, because scikit-learn
+        sorts labels. Without it, the classes are those of the estimator and of the rows scored, so
+        rules that depend on the number of classes may differ between folds that lack a class.
 
     Notes
     -----
@@ -60,12 +62,14 @@ class RuleScorer:
     def __init__(self, rule: Rule, classes: Sequence[Hashable] | None = None) -> None:
         if classes is None and rule.ordinal:
             raise InputError(
-                f"`classes` must list the classes in order, lowest first: {name_of(rule)} is ordinal, "
-                "and an order is never guessed.",
+                f"must list the classes in order, lowest first: {name_of(rule)} is ordinal, and an order "
+                "is never guessed",
                 argument="classes",
+                kind="order",
+                remedies=[passing(classes=...)],
             )
         self.rule = rule
-        self.classes = check_classes(classes, len(classes) if isinstance(classes, Sized) else 0)
+        self.classes = None if classes is None else _names(classes)
         self._weighted: bool | str | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -75,9 +79,11 @@ class RuleScorer:
         classes = self.classes or _all_classes(trained, outcomes)
         if strange := [c for c in trained if c not in classes]:
             raise InputError(
-                f"`classes` must hold all classes of the estimator; {join(map(show, strange))} "
-                f"{'is' if len(strange) == 1 else 'are'} not among {join(map(show, classes))}.",
+                "must hold all classes of the estimator",
                 argument="classes",
+                kind="label",
+                found=f"{join(map(show, strange))} {'is' if len(strange) == 1 else 'are'} missing",
+                values=strange,
             )
         if list(classes) != trained:
             aligned = np.zeros((len(p), len(classes)), p.dtype)
@@ -106,22 +112,28 @@ class RuleScorer:
         return f"scorer({name_of(self.rule)!r}{classes})"
 
 
+def _names(classes: Sequence[Hashable]) -> tuple[Hashable, ...] | None:
+    """`classes` as a tuple of different names, however many."""
+    listed = to_array(classes, "classes")[0]
+    return check_classes(classes, int(listed.shape[0]) if listed.ndim else 0)
+
+
 def _forecasts(estimator: Any, X: Any) -> tuple[np.ndarray[Any, Any], list[Any]]:
     """The probabilities, and the class of each column."""
     if not hasattr(estimator, "predict_proba"):
-        raise RuleError(
-            f"{type(estimator).__name__} gives no probabilities, which rules score; wrap it in "
-            "sklearn.calibration.CalibratedClassifierCV."
-        )
+        advice = Remedy("Wrap it in sklearn.calibration.CalibratedClassifierCV.", python_only=True)
+        raise _refusal("must have predict_proba, for rules score probabilities", estimator, advice)
     if not hasattr(estimator, "classes_"):
-        raise RuleError(
-            f"{type(estimator).__name__} has no `classes_`, so that the columns of its probabilities have no "
-            "names. Fit it first."
-        )
+        raise _refusal("must have classes_, the names of its columns", estimator, Remedy("Fit it first."))
     p = estimator.predict_proba(X)
     if isinstance(p, list):
-        raise RuleError(f"{type(estimator).__name__} has several outputs; score each on its own.")
+        raise _refusal("must have one output", estimator, Remedy("Score each output on its own."))
     return to_host(to_array(p, "p")[0]), np.asarray(estimator.classes_).tolist()
+
+
+def _refusal(requirement: str, estimator: Any, remedy: Remedy) -> InputError:
+    found = f"{type(estimator).__name__} does not"
+    return InputError(requirement, argument="estimator", kind="type", found=found, remedies=[remedy])
 
 
 def _all_classes(trained: list[Any], outcomes: np.ndarray[Any, Any]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What the adapters for training loops ask of a rule."""
+"""What the adapters for training loops require of a rule."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def trainable(rule: Rule | str) -> Rule:
     rule = parse(rule)
     if not is_differentiable(rule):
         raise RuleError(
-            f"A loss must change with the probabilities, and {rule} does not: it depends on the most likely "
-            "class alone. Train by a strictly proper rule, such as brier, and use this one as a metric."
+            f"A training loss must change with the probabilities, and {rule} depends only on which class is "
+            "most likely. Train by a strictly proper rule, such as brier, and use this one as a metric."
         )
     return rule
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from verax import __version__
+from verax import __version__, strictjson
 from verax.errors import InputError, VeraxError
 from verax.writing import written
 
@@ -45,28 +42,7 @@ def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool
 
 def to_json(result: Mapping[str, Any]) -> str:
     """A result as JSON, with the version that made it first."""
-    return json.dumps(plain({"verax": __version__, **result}), indent=2, allow_nan=False, ensure_ascii=False)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: an infinite number is the text "inf" or "-inf", one that is not there null.
-
-    >>> plain({"mean": np.float64("inf"), "interval": (0.5, float("nan"))})
-    {'mean': 'inf', 'interval': [0.5, None]}
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, Mapping):
-        return {str(plain(key)): plain(inner) for key, inner in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(inner) for inner in value]
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+    return strictjson.to_json({"verax": __version__, **result})
 
 
 def draw_to(path: Path, figure: Any) -> None:

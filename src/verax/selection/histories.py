@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from verax.caching import cached_property
 from verax.errors import InputError, join
 from verax.registry import name_of
 from verax.rule import Rule

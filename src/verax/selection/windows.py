@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from verax.arrays import to_array, to_host
+from verax.caching import cached_property
 from verax.errors import InputError, check_count, show
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]

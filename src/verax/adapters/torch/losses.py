@@ -10,7 +10,8 @@ from torch import Tensor
 
 from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import trainable
-from verax.errors import InputError, RuleError
+from verax.checks import check_choice
+from verax.errors import InputError, show
 from verax.registry import name_of
 from verax.rule import Rule
 
@@ -25,15 +26,18 @@ class Loss(torch.nn.Module):
     the penalty is constant wherever the most likely class stays the same. Rules that are not proper
     (`sa_rps`, `abs_rps`) draw the model towards forecasts that are too sure.
 
-    It is computed in float32, or float64 for logits of that type, and never makes a GPU wait: so a
-    target that is no class makes its loss NaN there, and raises an `InputError` on the CPU.
+    It is computed in float32, or float64 for logits of that type, and never waits for a GPU: a target
+    that is no class makes its loss NaN there, and raises an `InputError` on the CPU.
 
     Parameters
     ----------
-    rule : a rule, or a text for `verax.parse`.
-    reduction : "mean" divides by the sum of the weights, as `torch.nn.CrossEntropyLoss` does; "sum";
-        "none" returns a loss for each target, each times its weight.
-    class_weights : (K,) weights of the classes that happen.
+    rule : Rule or str
+        A rule, or a text for `verax.parse`.
+    reduction : {"mean", "sum", "none"}
+        "mean" divides by the sum of the weights, as `torch.nn.CrossEntropyLoss` does; "none" returns a
+        loss for each target, times its weight.
+    class_weights : Tensor or sequence of float, optional
+        (K,) weights of the outcome classes.
 
     Examples
     --------
@@ -57,14 +61,9 @@ class Loss(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.rule = trainable(rule)
-        if reduction not in get_args(Reduction):
-            raise RuleError(
-                f"`reduction` must be one of {', '.join(map(repr, get_args(Reduction)))}, not {reduction!r}."
-            )
+        check_choice("reduction", reduction, get_args(Reduction))
         self.reduction = reduction
-        self.register_buffer(
-            "class_weights", None if class_weights is None else torch.as_tensor(class_weights)
-        )
+        self.register_buffer("class_weights", None if class_weights is None else _to_tensor(class_weights))
 
     def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         """The loss of `logits` (N, K) when `target` (N,) happened, with (N,) weights if given."""
@@ -87,9 +86,10 @@ class Loss(torch.nn.Module):
             return rows.weights
         if self.class_weights.shape != (rows.n_classes,):
             raise InputError(
-                f"`class_weights` must be {rows.n_classes} numbers, one a class; "
-                f"their shape is {tuple(self.class_weights.shape)}.",
+                f"must be {rows.n_classes} numbers, one per class",
                 argument="class_weights",
+                kind="length",
+                found=f"their shape is {tuple(self.class_weights.shape)}",
             )
         own = self.class_weights.to(rows.rows.dtype)[rows.y.clamp(0, rows.n_classes - 1)]
         return own if rows.weights is None else own * rows.weights
@@ -99,15 +99,32 @@ class Loss(torch.nn.Module):
         return f"{name_of(self.rule)}, reduction={self.reduction!r}"
 
 
+def _to_tensor(class_weights: Tensor | Sequence[float]) -> Tensor:
+    try:
+        weights = torch.as_tensor(class_weights)
+    except Exception:  # torch raises errors of several types here
+        weights = torch.zeros(0, dtype=torch.complex64)
+    if weights.is_complex() or weights.ndim != 1:
+        raise InputError(
+            f"must be numbers, one per class, not {show(class_weights)}",
+            argument="class_weights",
+            kind="type",
+        )
+    return weights
+
+
 def _only_classes(rows: TensorRows) -> Tensor:
     """Which targets are classes; on the CPU, where looking costs nothing, an error if any is not."""
     inside = rows.inside
     if rows.y.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(inside.all()):
         row = int(torch.nonzero(~inside)[0])
         raise InputError(
-            f"`target` must hold class positions from 0 to {rows.n_classes - 1}; "
-            f"row {row} holds {int(rows.y[row])}.",
+            f"must hold class positions from 0 to {rows.n_classes - 1}",
             argument="target",
-            rows=(row,),
+            kind="label",
+            found=f"row {row} holds {int(rows.y[row])}",
+            rows=[row],
+            values=[int(rows.y[row])],
+            count=int((~inside).sum()),
         )
     return inside

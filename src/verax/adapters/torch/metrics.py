@@ -1,4 +1,4 @@
-"""Rules as torchmetrics metrics: sums on the device, merged across processes, looked at in `compute` only."""
+"""Rules as torchmetrics metrics: sums on the device, merged across processes, read in `compute` only."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from torchmetrics import Metric
 from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import is_differentiable
 from verax.arrays import widen
+from verax.checks import check_flag, check_n_classes
 from verax.decisions import CostsLike
-from verax.errors import InputError
+from verax.errors import InputError, Kind, Remedy, passing
 from verax.outcomes import check_classes
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, fitting_metrics, fitting_rules
 from verax.tally import CONFUSION_UP_TO, Moments, Sum, Tally
 from verax.validity import Unity
+
+# A card keeps some numbers of each class.
+_MOST_CLASSES = 10**7
 
 # What is counted, in this order; from the third on, rows that must not be there.
 _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
@@ -41,7 +45,7 @@ class _RuleSums(Metric):
     def __init__(self, rules: Sequence[Rule], *, logits: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rules = tuple(rules)
-        self.logits = logits
+        self.logits = check_flag("logits", logits)
         self._needs = frozenset(name for rule in self.rules for name in rule.needs)
         # A MetricCollection takes metrics whose states agree after one batch for one and the same. Two
         # rules can agree there and not later, so their states have different names.
@@ -68,7 +72,7 @@ class _RuleSums(Metric):
         return super()._apply(fn, exclude_state)
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
-        """Take in predictions (N, K), class positions (N,) and weights (N,); nothing is looked at."""
+        """Add predictions (N, K), class positions (N,) and weights (N,); no values are read."""
         self._add(preds, target, weights, self._needs)
 
     def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, needs: frozenset[str]) -> Any:
@@ -104,22 +108,35 @@ class _RuleSums(Metric):
     def _check(self) -> None:
         """Raise the error that the counted rows call for, if there is one."""
         counts = self.counts.tolist()
-        for kind, (argument, requirement, remedy) in (_OF_LOGITS if self.logits else _OF_ROWS).items():
-            if counts[kind]:
-                found = f"{counts[kind]:,} of {counts[_ROWS]:,} rows do not"
-                text = f"`{argument}` {requirement}; {found}. {remedy}"
-                raise InputError(text.rstrip(), argument=argument)
+        requirements = _OF_LOGITS if self.logits else _OF_ROWS
+        for which, (argument, requirement, kind, remedies) in requirements.items():
+            if counts[which]:
+                raise InputError(
+                    requirement,
+                    argument=argument,
+                    kind=kind,
+                    found=f"{counts[which]:,} of {counts[_ROWS]:,} rows do not",
+                    count=counts[which],
+                    remedies=remedies,
+                )
 
 
-_MAYBE_LOGITS = "If these are logits, pass logits=True."
-_OF_ROWS = {
-    _VALUES: ("preds", "must hold finite probabilities that are not negative", _MAYBE_LOGITS),
-    _SUMS: ("preds", "rows must sum to 1", _MAYBE_LOGITS),
-    _TARGETS: ("target", "must hold class positions from 0 to K-1", "Leave other rows out."),
-    _WEIGHTS: ("weights", "must be finite and not negative", ""),
+# What each count is about: the argument, the requirement, its kind and the remedies.
+_Requirement = tuple[str, str, Kind, tuple[Remedy, ...]]
+_LOGITS = passing("if these are logits", logits=True)
+_OF_ROWS: dict[int, _Requirement] = {
+    _VALUES: ("preds", "must hold finite probabilities that are not negative", "sign", (_LOGITS,)),
+    _SUMS: ("preds", "rows must sum to 1", "sum", (_LOGITS,)),
+    _TARGETS: (
+        "target",
+        "must hold class positions from 0 to K-1",
+        "label",
+        (Remedy("Leave other rows out.", python_only=True),),
+    ),
+    _WEIGHTS: ("weights", "must be finite and not negative", "sign", ()),
 }
-_OF_LOGITS = _OF_ROWS | {
-    _VALUES: ("preds", "must hold logits that are finite or -inf, and at least one finite a row", "")
+_OF_LOGITS: dict[int, _Requirement] = _OF_ROWS | {
+    _VALUES: ("preds", "must hold logits that are finite or -inf, at least one finite per row", "finite", ())
 }
 
 
@@ -145,9 +162,12 @@ class Score(_RuleSums):
 
     Parameters
     ----------
-    rule : a rule, or a text for `verax.parse`.
-    logits : predictions are logits. They are never guessed.
-    **kwargs : as for every torchmetrics metric.
+    rule : Rule or str
+        A rule, or a text for `verax.parse`.
+    logits : bool
+        Predictions are logits. They are never guessed.
+    **kwargs : optional
+        As for every torchmetrics metric.
 
     Examples
     --------
@@ -188,11 +208,16 @@ class Card(_RuleSums):
 
     Parameters
     ----------
-    n_classes : the number of classes.
-    ordered, rules, costs, classes : as for `verax.evaluate`.
-    logits : predictions are logits. They are never guessed.
-    prefix : what the names in the dictionary begin with, such as "val_".
-    **kwargs : as for every torchmetrics metric.
+    n_classes : int
+        The number of classes.
+    ordered, rules, costs, classes : optional
+        As for `verax.evaluate`.
+    logits : bool
+        Predictions are logits. They are never guessed.
+    prefix : str
+        The beginning of the names in the dictionary, such as "val_".
+    **kwargs : optional
+        As for every torchmetrics metric.
 
     Examples
     --------
@@ -219,8 +244,7 @@ class Card(_RuleSums):
         prefix: str = "",
         **kwargs: Any,
     ) -> None:
-        if isinstance(n_classes, bool) or not isinstance(n_classes, int) or n_classes < 2:
-            raise InputError(f"`n_classes` must be at least 2, not {n_classes!r}.", argument="n_classes")
+        n_classes = check_n_classes(n_classes, most=_MOST_CLASSES)
         super().__init__(fitting_rules(rules, ordered), logits=logits, **kwargs)
         self.n_classes = n_classes
         self.ordered = ordered
@@ -232,10 +256,15 @@ class Card(_RuleSums):
         self._add_sum("cells", n_classes**2 if self._tabled else n_classes + 1)
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
-        """Take in predictions (N, K), class positions (N,) and weights (N,); nothing is looked at."""
+        """Add predictions (N, K), class positions (N,) and weights (N,); no values are read."""
         k = 2 if preds.ndim == 1 else int(preds.shape[1])
         if k != self.n_classes:
-            raise InputError(f"`preds` must have {self.n_classes} classes; they have {k}.", argument="preds")
+            raise InputError(
+                f"must have {self.n_classes} classes",
+                argument="preds",
+                kind="length",
+                found=f"there are {k}",
+            )
         batch, stats, w = self._add(preds, target, weights, self._needs | {"decision"})
         y = batch.y.clamp(0, k - 1)
         cells = torch.zeros(self.cells.shape[1], dtype=w.dtype, device=w.device)
@@ -269,7 +298,7 @@ class Card(_RuleSums):
         ):
             tally = self._tally()
         if not tally.weight.high[0] > 0:
-            raise InputError("`preds` must have rows, and not all of weight zero.", argument="preds")
+            raise InputError("must have rows, and not all of weight zero", argument="preds", kind="length")
         return Scorecard(tally, self._classes, self.ordered, self._metrics)
 
     def _tally(self) -> Tally:

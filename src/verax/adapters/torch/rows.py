@@ -1,4 +1,4 @@
-"""Tensors as rows of forecasts: forms are checked, values are not, so that no device has to wait."""
+"""Tensors as rows of forecasts. Shapes and types are checked, values are not: no device has to wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from array_api_compat import torch as xp
 from torch import Tensor
 
-from verax.errors import InputError
+from verax.errors import InputError, Remedy
 from verax.rowstats import RowStats, reduce_rows
 
 
@@ -17,8 +17,8 @@ from verax.rowstats import RowStats, reduce_rows
 class TensorRows:
     """Predictions as (N, K) rows, targets as (N,) positions, weights as (N,) numbers or None.
 
-    `rows` are logits where `logits` is true and probabilities where not. Targets outside 0..K-1 stand
-    as given in `y`; statistics take the nearest class for them, and whoever asks must look at `inside`.
+    `rows` are logits if `logits` is true, else probabilities. Targets outside 0..K-1 stay in `y` as
+    given; statistics use the nearest class for them, so callers must look at `inside`.
     """
 
     rows: Tensor
@@ -58,37 +58,48 @@ def read(
 
 
 def _check_form(preds: Tensor, target: Tensor, weights: Tensor | None) -> None:
+    for argument, x in (("preds", preds), ("target", target), ("weights", weights)):
+        if not isinstance(x, Tensor) and (x is not None or argument != "weights"):
+            raise InputError(
+                f"must be a tensor, not a {type(x).__name__}", argument=argument, kind="type", values=[x]
+            )
     if not preds.is_floating_point() or preds.ndim == 0:
-        raise InputError(
-            f"`preds` must be floating-point rows, (N, K); they are {_form(preds)}. "
+        raise _wrong_type(
+            "preds",
+            preds,
+            "must be floating-point rows, (N, K)",
             "Predictions come first, as everywhere in PyTorch, and targets second.",
-            argument="preds",
         )
     if preds.ndim > 1 and preds.shape[1] < 2:
-        raise InputError(
-            f"`preds` must have at least two classes; their shape is {tuple(preds.shape)}. "
-            "For a binary problem pass one number a row: preds.squeeze(1).",
-            argument="preds",
+        raise _wrong_type(
+            "preds",
+            preds,
+            "must have at least two classes",
+            "For a binary problem pass one number per row: preds.squeeze(1).",
         )
     if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
-        raise InputError(
-            f"`target` must hold class positions, which are integers; it is {_form(target)}. "
+        raise _wrong_type(
+            "target",
+            target,
+            "must hold class positions, which are integers",
             "For one-hot rows pass target.argmax(dim=1), for flags target.long().",
-            argument="target",
         )
     expected = (*preds.shape[:1], *preds.shape[2:])
-    if tuple(target.shape) != expected:
-        raise InputError(
-            f"`target` must have the shape {expected} for `preds` of shape {tuple(preds.shape)}; "
-            f"its shape is {tuple(target.shape)}.",
-            argument="target",
-        )
-    if weights is not None and tuple(weights.shape) != expected:
-        raise InputError(
-            f"`weights` must have the shape of `target`, {expected}; their shape is {tuple(weights.shape)}.",
-            argument="weights",
-        )
+    for argument, x in (("target", target), ("weights", weights)):
+        if x is not None and tuple(x.shape) != expected:
+            raise InputError(
+                f"must have the shape {expected}, for predictions of shape {tuple(preds.shape)}",
+                argument=argument,
+                kind="length",
+                found=f"the shape is {tuple(x.shape)}",
+            )
 
 
-def _form(x: Tensor) -> str:
-    return f"{x.dtype} of shape {tuple(x.shape)}"
+def _wrong_type(argument: str, x: Tensor, requirement: str, advice: str) -> InputError:
+    return InputError(
+        requirement,
+        argument=argument,
+        kind="type",
+        found=f"it is {x.dtype} of shape {tuple(x.shape)}",
+        remedies=[Remedy(advice, python_only=True)],
+    )

@@ -1,0 +1,83 @@
+"""Checks of options: each refuses a wrong value with an `InputError` that names the argument.
+
+`check_count`, for whole numbers, is in `verax.errors`.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from verax.errors import InputError, Remedy, check_count, show
+
+# With more classes, an even share of the probability comes near the smallest double.
+MOST_CLASSES = 2**900
+
+
+def check_choice(argument: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse what is none of the allowed texts."""
+    texts = tuple(allowed)
+    if not isinstance(value, str) or value not in texts:
+        raise InputError(
+            f"must be one of {', '.join(map(repr, texts))}, not {show(value)}",
+            argument=argument,
+            values=[value],
+        )
+
+
+def check_flag(argument: str, value: object) -> bool:
+    """`value` as a Python bool; everything but True and False is refused."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(
+            f"must be True or False, not {show(value)}", argument=argument, kind="type", values=[value]
+        )
+    return bool(value)
+
+
+def check_number(
+    argument: str,
+    value: object,
+    requirement: str,
+    holds: Callable[[float], bool],
+    *,
+    remedies: Iterable[Remedy] = (),
+) -> float:
+    """`value` as a plain Python number; refused unless it is finite, fits a double and `holds`.
+
+    >>> check_number("base", np.float64(2), "must be a number above 1", lambda b: b > 1)
+    2.0
+    """
+    number = _plain(value)
+    if number is None or not math.isfinite(number) or not holds(number):
+        raise InputError(
+            f"{requirement}, not {show(value)}",
+            argument=argument,
+            kind="type" if number is None else "value",
+            values=[value],
+            remedies=remedies,
+        )
+    return number
+
+
+def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
+    """`value` as a Python integer that can be a number of classes."""
+    check_count("n_classes", value, least=2)
+    assert isinstance(value, (int, np.integer))
+    if int(value) > most:
+        limit = "2**900" if most == MOST_CLASSES else f"{most:,}"
+        raise InputError(f"must be at most {limit}, not {show(value)}", argument="n_classes", values=[value])
+    return int(value)
+
+
+def _plain(value: object) -> float | None:
+    """A real number as a Python int or float; None for anything else."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf
+    return int(value) if isinstance(value, numbers.Integral) else number

@@ -1,0 +1,384 @@
+"""Arguments of the wrong kind: every public function and rule refuses them with an error of verax.
+
+A call takes plausible arguments and puts odd values in the place of one or two of them. It may return a
+result or raise a VeraxError. A TypeError is allowed only where Python itself complains about the form of
+the call, that is, where no frame of verax is in the traceback. Every call must end within a few seconds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import inspect
+import os
+import signal
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import verax as vx
+
+SECONDS = 5
+
+P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5], [0.3, 0.3, 0.4]])
+Y = np.array([0, 1, 2, 2])
+
+
+def _record() -> Any:
+    return np.array([(1, 0.5)] * 4, dtype=[("a", "i4"), ("b", "f8")])
+
+
+def _objects(*values: object) -> Any:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _pandas(make: Callable[[Any], Any]) -> Any:
+    import pandas as pd
+
+    return make(pd)
+
+
+def _polars(make: Callable[[Any], Any]) -> Any:
+    import polars as pl
+
+    return make(pl)
+
+
+def _arrow(make: Callable[[Any], Any]) -> Any:
+    import pyarrow as pa
+
+    return make(pa)
+
+
+def _torch(make: Callable[[Any], Any]) -> Any:
+    import torch
+
+    return make(torch)
+
+
+def _two_level(pd: Any) -> Any:
+    columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])
+    return pd.DataFrame(P, columns=columns)
+
+
+# Odd values by name; each is made afresh, because some can be used once only.
+ODD: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "ellipsis": lambda: ...,
+    "true": lambda: True,
+    "zero": lambda: 0,
+    "minus one": lambda: -1,
+    "seven": lambda: 7,
+    "a million": lambda: 10**6,
+    "2^63": lambda: 2**63,
+    "10^30": lambda: 10**30,
+    "10^400": lambda: 10**400,
+    "a half": lambda: 0.5,
+    "nan": lambda: float("nan"),
+    "inf": lambda: float("inf"),
+    "1e308": lambda: 1e308,
+    "complex": lambda: 1j,
+    "decimal": lambda: decimal.Decimal("0.5"),
+    "fraction": lambda: fractions.Fraction(1, 3),
+    "np.float64": lambda: np.float64(0.25),
+    "np.int8": lambda: np.int8(3),
+    "np.bool": lambda: np.True_,
+    "empty text": lambda: "",
+    "text": lambda: "rps",
+    "no rule": lambda: "no rule(",
+    "lone surrogate": lambda: "\ud800",
+    "nul": lambda: "a\0b",
+    "deep text": lambda: "(" * 400,
+    "bytes": lambda: b"abc",
+    "empty list": list,
+    "empty tuple": tuple,
+    "empty dict": dict,
+    "dict": lambda: {"a": P, "b": P},
+    "dict of texts": lambda: {0: "x"},
+    "set": lambda: {0, 1, 2},
+    "generator": lambda: (i for i in (0, 1, 2, 2)),
+    "range": lambda: range(4),
+    "class": lambda: int,
+    "function": lambda: len,
+    "object": object,
+    "module": lambda: np,
+    "texts": lambda: ["a", "b", "c", "c"],
+    "mixed list": lambda: [0, "a", None, 2.5],
+    "tuples": lambda: [(0, 1), (2, 3), (4, 5), (4, 5)],
+    "ragged": lambda: [[0.5], [0.2, 0.3], [], [1.0]],
+    "nested": lambda: [[[0.5]], [[0.5]]],
+    "unhashable": lambda: [{}, [], set(), {}],
+    "wrong sums": lambda: P * 2,
+    "nan rows": lambda: np.where(P == 0.7, np.nan, P),
+    "negative rows": lambda: P - 0.5,
+    "empty array": lambda: np.zeros(0),
+    "no rows": lambda: np.zeros((0, 3)),
+    "no columns": lambda: np.zeros((4, 0)),
+    "0-d": lambda: np.array(0.5),
+    "3-d": lambda: np.zeros((4, 3, 2)),
+    "objects": lambda: _objects(0, "a", None, {}),
+    "record": _record,
+    "complex array": lambda: P + 0j,
+    "dates": lambda: np.array(["2020-01-01"] * 4, "datetime64[D]"),
+    "date": lambda: datetime.date(2020, 1, 1),
+    "durations": lambda: np.arange(4).astype("timedelta64[s]"),
+    "masked": lambda: np.ma.masked_array(Y, [0, 1, 0, 0]),
+    "masked rows": lambda: np.ma.masked_array(P, P < 0.2),
+    "read-only": lambda: _read_only(P),
+    "big-endian": lambda: P.astype(">f8"),
+    "big-endian integers": lambda: Y.astype(">i4"),
+    "unsigned": lambda: Y.astype(np.uint64),
+    "every other": lambda: np.repeat(P, 2, axis=0)[::2],
+    "fortran": lambda: np.asfortranarray(P),
+    "reversed": lambda: Y[::-1],
+    "half precision": lambda: P.astype(np.float16),
+    "long double": lambda: P.astype(np.longdouble),
+    "byte texts": lambda: np.array([b"a", b"b", b"c", b"c"]),
+    "void": lambda: np.zeros(4, "V8"),
+    "matrix": lambda: np.asmatrix(P),
+    "pandas frame": lambda: _pandas(lambda pd: pd.DataFrame(P, columns=["a", "b", "c"])),
+    "pandas series": lambda: _pandas(lambda pd: pd.Series(["a", "b", "c", "c"])),
+    "nullable series": lambda: _pandas(lambda pd: pd.Series([0, 1, None, 2], dtype="Int64")),
+    "arrow series": lambda: _pandas(lambda pd: pd.Series([0, 1, 2, 2], dtype="int64[pyarrow]")),
+    "arrow frame": lambda: _pandas(lambda pd: pd.DataFrame(P).astype("double[pyarrow]")),
+    "nullable frame": lambda: _pandas(lambda pd: pd.DataFrame(P).astype("Float64")),
+    "categorical": lambda: _pandas(lambda pd: pd.Categorical(["a", "b", "c", "c"], ordered=True)),
+    "two levels": lambda: _pandas(_two_level),
+    "index of tuples": lambda: _pandas(lambda pd: pd.MultiIndex.from_tuples([(0, 1), (1, 2), (2, 3)])),
+    "time stamps": lambda: _pandas(lambda pd: pd.Series(pd.date_range("2020", periods=4))),
+    "NaT": lambda: _pandas(lambda pd: pd.NaT),
+    "NA": lambda: _pandas(lambda pd: pd.NA),
+    "polars frame": lambda: _polars(lambda pl: pl.DataFrame(P, schema=["a", "b", "c"])),
+    "polars series": lambda: _polars(lambda pl: pl.Series([0, 1, None, 2])),
+    "polars lists": lambda: _polars(lambda pl: pl.Series([[0.5], [0.1, 0.2], None, []])),
+    "lazy frame": lambda: _polars(lambda pl: pl.LazyFrame({"a": [1.0]})),
+    "arrow table": lambda: _arrow(lambda pa: pa.table({"a": [0.5, 0.1], "b": [0.5, 0.9]})),
+    "arrow array": lambda: _arrow(lambda pa: pa.array([0, 1, 2, None])),
+    "chunked array": lambda: _arrow(lambda pa: pa.chunked_array([[0, 1], [2, 2]])),
+    "arrow scalar": lambda: _arrow(lambda pa: pa.scalar(3)),
+    "tensor": lambda: _torch(lambda torch: torch.tensor(P)),
+    "integer tensor": lambda: _torch(lambda torch: torch.tensor(Y)),
+    "tensor with gradient": lambda: _torch(lambda torch: torch.tensor(P, requires_grad=True)),
+    "sparse tensor": lambda: _torch(lambda torch: torch.tensor(P).to_sparse()),
+    "rule": lambda: vx.rps,
+    "class of rules": lambda: vx.Brier,
+    "top lists": lambda: _lists(),
+    "sparse": lambda: _sparse(),
+}
+
+
+def _read_only(array: Any) -> Any:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def _sparse() -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(P)
+
+
+def _lists() -> vx.TopLists:
+    return vx.TopLists.from_probabilities(P, 2)
+
+
+# Plausible arguments by name.
+PLAUSIBLE: dict[str, Callable[[], Any]] = {
+    "y": lambda: Y,
+    "p": lambda: P,
+    "q": lambda: P,
+    "a": lambda: P,
+    "b": lambda: P[::-1],
+    "rule": lambda: vx.brier,
+    "rules": lambda: ["brier", "rps"],
+    "text": lambda: "penalized(brier)",
+    "n_classes": lambda: 3,
+    "lists": _lists,
+    "k": lambda: 2,
+    "forecasts": lambda: {"a": P, "b": P[::-1]},
+    "models": lambda: {"a": P, "b": P[::-1]},
+    "decisions": lambda: np.array([0, 1, 1, 2]),
+    "by": lambda: np.array(["u", "v", "u", "v"]),
+    "groups": lambda: np.array([0, 0, 1, 1]),
+    "classes": lambda: ["a", "b", "c"],
+    "confidences": lambda: P,
+    "offsets": lambda: [0, 3, 6, 9, 12],
+    "rows": lambda: [{0: 0.5, 1: 0.25}, {2: 0.75}],
+    "sets": lambda: [{0, 1}, {2}],
+    "labels": lambda: [0, 1, 2],
+    "position": lambda: 1,
+    "differences": lambda: np.array([0.1, -0.2, 0.0]),
+    "value": lambda: 0.5,
+    "to": lambda: "scikit-learn",
+    "scores": lambda: np.log(P),
+    "metric": lambda: "qwk",
+}
+# What differs from function to function.
+SPECIAL: dict[tuple[str, str], Callable[[], Any]] = {
+    ("combine", "lists"): lambda: [_lists(), _lists()],
+    ("TopLists.from_arrays", "classes"): lambda: np.tile([2, 0, 1], (4, 1)),
+    ("TopLists", "classes"): lambda: np.tile([2, 0, 1], 4),
+    ("TopLists", "confidences"): lambda: P.ravel(),
+    ("TopLists.from_label_sets", "sets"): lambda: [[{0, 1}, {0}], [{2}]],
+    ("TopLists.from_label_sets", "confidences"): lambda: [[0.5, 0.25], [0.9]],
+    ("TopLists.from_logprobs", "rows"): lambda: [{"a": -0.5, "b": -1.5}, [{"token": "a", "logprob": -1}]],
+    ("TopLists.with_outcomes", "weights"): lambda: np.ones(4),
+    ("instance_f1", "y"): lambda: [{0, 1}, {2}],
+    ("expected_hessian", "logits"): lambda: np.log(P),
+    ("gradient", "logits"): lambda: np.log(P),
+    ("compare", "p"): lambda: {"a": P, "b": P[::-1]},
+}
+
+
+def _example_list() -> vx.TopLists:
+    return vx.TopLists.from_dicts([{0: 0.5, 1: 0.25}] * 4, n_classes=3)
+
+
+def _methods(name: str, make: Callable[[], Any], names: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for method in names.split():
+        # A new object for every call: some calls change it.
+        yield f"{name}.{method}", _Method(make, method)
+
+
+class _Method:
+    """A method of an object that is made when the method is called."""
+
+    def __init__(self, make: Callable[[], Any], name: str) -> None:
+        self.make, self.name = make, name
+        self.__signature__ = inspect.signature(getattr(make(), name))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.make(), self.name)(*args, **kwargs)
+
+
+_RULE_METHODS = "__call__ samples by_outcome expected entropy divergence bounds sup_correct inf_wrong"
+_LIST_MAKERS = (
+    "from_arrays from_dicts from_decisions from_probabilities from_logprobs from_label_probabilities "
+    "from_label_sets"
+)
+
+
+@cache
+def targets() -> dict[str, Callable[..., Any]]:
+    """Everything that is called, by name."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in vx.__all__:
+        value = getattr(vx, name)
+        if isinstance(value, vx.Rule):
+            found |= dict(_methods(name, lambda rule=value: rule, _RULE_METHODS))
+        elif inspect.isfunction(value) or (inspect.isclass(value) and issubclass(value, vx.Rule)):
+            found[name] = value
+    del found["Rule"]
+    found["Forecasts"] = vx.Forecasts
+    found["TopLists"] = vx.TopLists
+    found |= {f"TopLists.{name}": getattr(vx.TopLists, name) for name in _LIST_MAKERS.split()}
+    found |= dict(
+        _methods("TopLists", _example_list, "truncate with_outcomes with_class __getitem__ padded to_dicts")
+    )
+    found["ConfidenceSequence"] = vx.ConfidenceSequence
+    found |= dict(
+        _methods(
+            "ConfidenceSequence",
+            lambda: vx.ConfidenceSequence("brier", n_classes=3),
+            "update update_differences",
+        )
+    )
+    found |= dict(_methods("penalized(rps)", lambda: vx.penalized(vx.rps), f"{_RULE_METHODS} constant"))
+    found |= dict(_methods("padded(pbs)", lambda: vx.padded(vx.pbs), "__call__ samples by_outcome bounds"))
+    found |= {f"compat.{name}": getattr(vx.compat, name) for name in ("pbs", "pll", "convert")}
+    boosting = vx.adapters.boosting
+    names = "probabilities start_scores xgboost_metric lightgbm_metric xgboost_objective catboost_objective"
+    found |= {f"boosting.{name}": getattr(boosting, name) for name in names.split()}
+    found["sklearn.scorer"] = vx.adapters.sklearn.scorer
+    return found
+
+
+def _arguments(rng: np.random.Generator, name: str, call: Callable[..., Any]) -> tuple[dict[str, Any], str]:
+    """Arguments by name, one or two of them odd, and how the odd ones are called."""
+    signature = inspect.signature(call)
+    known = [p for p in signature.parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    short = name.rpartition(".")[2] if "." in name else name
+    values: dict[str, Any] = {}
+    for parameter in known:
+        make = SPECIAL.get((name, parameter.name)) or SPECIAL.get((short, parameter.name))
+        make = make or PLAUSIBLE.get(parameter.name)
+        if parameter.default is parameter.empty:
+            values[parameter.name] = make() if make is not None else P
+        elif make is not None and rng.random() < 0.1:
+            values[parameter.name] = make()
+    said = []
+    if known:
+        for i in rng.choice(len(known), size=min(len(known), int(rng.integers(1, 3))), replace=False):
+            odd = str(rng.choice(list(ODD)))
+            values[known[i].name] = ODD[odd]()
+            said.append(f"{known[i].name}=<{odd}>")
+    return values, ", ".join(said)
+
+
+class TooLongError(BaseException):
+    """A call that does not end in time; no handler of verax may catch it."""
+
+
+@contextmanager
+def _limit(seconds: int) -> Iterator[None]:
+    def give_up(_number: int, _frame: object) -> None:
+        raise TooLongError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _of_the_form(error: BaseException) -> bool:
+    """Whether the interpreter refused the call itself: no frame after those of this file."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    return isinstance(error, TypeError) and os.path.basename(frames[-1]) == os.path.basename(__file__)
+
+
+def _call(call: Callable[..., Any], values: Mapping[str, Any]) -> BaseException | None:
+    """What the call raised, if it should not have."""
+    parameters = inspect.signature(call).parameters
+    positional = [n for n in values if parameters[n].kind == inspect.Parameter.POSITIONAL_ONLY]
+    named = {n: value for n, value in values.items() if n not in positional}
+    try:
+        with _limit(SECONDS), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            call(*(values[n] for n in positional), **named)
+    except vx.VeraxError:
+        return None
+    except (Exception, TooLongError) as error:
+        return None if _of_the_form(error) else error
+    return None
+
+
+def attempt(rng: np.random.Generator) -> None:
+    """One call of a public function or rule with odd values among its arguments."""
+    names = list(targets())
+    name = names[int(rng.integers(len(names)))]
+    call = targets()[name]
+    values, said = _arguments(rng, name, call)
+    error = _call(call, values)
+    if error is None:
+        return
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = "" if last is None else f"{last.tb_frame.f_code.co_name}:{last.tb_lineno}"
+    what = f"{type(error).__name__}: {str(error)[:120]}"
+    raise AssertionError(f"{name}({said}) raised {what} in {where}")
