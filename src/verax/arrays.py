@@ -16,6 +16,9 @@ from verax.errors import InputError
 # An array of any array-API namespace, and that namespace: Python has no types for them.
 Array = Any
 Namespace = Any
+# NumPy arrays of numbers.
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 # Arrays that do not name their namespace themselves, and containers that narwhals reads.
 _ARRAY_PACKAGES = frozenset({"torch", "cupy"})

@@ -10,24 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from verax.arrays import Floats
 from verax.clusters import Groups
-from verax.errors import InputError
+from verax.intervals import check_confidence, check_replicates
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is no probability, such as 95."""
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
-
-
-def check_replicates(n: int, *, least: int, or_none: bool = False, argument: str = "bootstrap") -> None:
-    """Refuse a number of replicates that is none, or too small to make an interval of."""
-    counts = isinstance(n, int) and not isinstance(n, bool)
-    if not (counts and (n >= least or (or_none and n == 0))):
-        wanted = f"0 or at least {least}" if or_none else f"at least {least}"
-        raise InputError(f"`{argument}` must be {wanted} replicates, not {n!r}.", argument=argument)
+__all__ = [
+    "block_multiplicities",
+    "check_confidence",
+    "check_replicates",
+    "multiplicities",
+    "percentile_interval",
+    "resampled_counts",
+]
 
 
 def percentile_interval(replicates: Floats, confidence: float) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts
+from verax.intervals import Resampling as Resampling
 from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import check_confidence, check_replicates, percentile_interval, resampled_counts
 from verax.rowstats import pair
@@ -111,15 +112,6 @@ def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> t
 
 
 @dataclass(frozen=True)
-class Resampling:
-    """How the intervals of a card are made."""
-
-    confidence: float = 0.95
-    replicates: int = 1000
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class Score:
     """One line of a card.
 
@@ -158,7 +150,7 @@ class Scorecard:
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
     count_metrics: tuple[CountMetric, ...] = ()
-    resampling: Resampling = Resampling()
+    resampling: Resampling = field(default_factory=Resampling)
 
     def merge(self, other: Scorecard) -> Scorecard:
         """The card of these rows followed by the other card's."""
