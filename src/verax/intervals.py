@@ -10,6 +10,8 @@ import numpy as np
 
 from verax.errors import InputError, check_count, passing, show
 
+# With fewer rows or groups than this, normal and bootstrap intervals are not to be trusted.
+_FEW = 20
 # More bootstrap replicates than this are refused: they would only fill memory.
 MOST_REPLICATES = 1_000_000
 
@@ -132,6 +134,15 @@ class Resampling:
         check_replicates(replicates, least=least, or_none=or_none, argument=argument)
         check_seed(seed)
         return cls(float(confidence), int(replicates), int(seed))
+
+
+def few(n: float, one: str, many: str) -> str:
+    """The caution about intervals from few rows or groups; empty where there are enough.
+
+    >>> few(5, "group", "groups"), few(50, "group", "groups")
+    ('only 5 groups', '')
+    """
+    return "" if n >= _FEW else f"only {n:.4g} {one if n == 1 else many}"
 
 
 def check_confidence(confidence: object) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 
 from verax.combinators import Padded, padded
 from verax.errors import InputError, VeraxError
+from verax.intervals import Resampling
 from verax.measures import MEASURES, TOP_K, Measure, TopKError
 from verax.registry import RULES, parse
 from verax.rowstats import Formula, Rows
 from verax.rule import Rule
-from verax.scorecard import Resampling, Score, Scorecard
+from verax.scorecard import Score, Scorecard
 from verax.tally import Tally
 
 
@@ -34,7 +35,10 @@ def score_lists(
     """The card of lists that have met their outcomes; by every rule that fits if none are given."""
     if costs is not None:
         raise InputError(
-            "`costs` needs a decision for every row, which a top list need not give.", argument="costs"
+            "cannot be used with top lists",
+            argument="costs",
+            found="costs need a decision for every row, which a top list need not give",
+            values=[costs],
         )
     chosen: list[Formula] = list(padded_rules() if rules is None else rules)
     tally = Tally([*chosen, *MEASURES], rows.n_classes, decisions=False).update(rows)
@@ -51,15 +55,17 @@ class ListCard(Scorecard):
 
     Attributes
     ----------
-    n_invalid : how many lists are invalid, and were scored as their largest valid sublist.
-    longest : the length of the longest list.
+    n_invalid : int
+        How many lists are invalid, and were scored as their largest valid sublist.
+    longest : int
+        The length of the longest list.
     """
 
     n_invalid: int = 0
     longest: int = 0
 
     def merge(self, other: Scorecard) -> ListCard:
-        """The card of these lists followed by the other card's."""
+        """The card of the lists of both, in whatever order cards are merged."""
         if not isinstance(other, ListCard):
             raise VeraxError("The card of top lists merges with cards of top lists only.")
         return replace(
@@ -123,7 +129,7 @@ class ListCard(Scorecard):
 
     @property
     def accuracy(self) -> float:
-        """The weighted share of rows whose most likely class was the outcome; equals share it."""
+        """The weighted share of rows whose most likely class was the outcome; ties count in part."""
         return self.metrics["accuracy"].mean
 
     @property

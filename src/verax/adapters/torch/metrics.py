@@ -1,4 +1,4 @@
-"""Rules as torchmetrics metrics: sums on the device, merged across processes, looked at in `compute` only."""
+"""Rules as torchmetrics metrics: sums stay on the device until `compute`, and merge across processes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import is_differentiable
 from verax.arrays import sum_tolerance, widen
 from verax.decisions import CostsLike
-from verax.errors import InputError
+from verax.errors import InputError, Remedy, check_count, passing
 from verax.outcomes import check_classes
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, fitting_metrics, fitting_rules
-from verax.tally import CONFUSION_UP_TO, Moments, Sum, Tally
+from verax.sums import two_sum
+from verax.tally import CONFUSION_UP_TO, Tally, n_cells
 
 # What is counted, in this order; from the third on, rows that must not be there.
 _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
@@ -29,7 +30,7 @@ _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
 class _RuleSums(Metric):
     """The sums of the losses of several rules.
 
-    Floating sums are pairs, a total and what rounding took from it, so that they stay exact where a
+    Floating sums are pairs, a total and the sum of its rounding errors, so that they stay precise where a
     device has no float64. Every state is a sum, so processes merge by adding.
     """
 
@@ -45,8 +46,9 @@ class _RuleSums(Metric):
         # A MetricCollection takes metrics whose states agree after one batch for one and the same. Two
         # rules can agree there and not later, so their states have different names.
         self._name = f"sums_{zlib.crc32(repr(self.rules).encode()):08x}"
-        # The weight, and for each rule the sums of w * loss, w * loss^2 and of w at infinity.
-        self._add_sum(self._name, 1 + 3 * len(self.rules))
+        # The weight; for each rule the sums of w, w * loss and w * loss^2 over the rows with a finite loss,
+        # and of w over the rows with an infinite one.
+        self._add_sum(self._name, 1 + 4 * len(self.rules))
         self.add_state("counts", torch.zeros(6, dtype=torch.int64), dist_reduce_fx="sum")
 
     def _add_sum(self, name: str, size: int) -> None:
@@ -79,7 +81,9 @@ class _RuleSums(Metric):
             loss = stats.loss(rule)
             infinite = loss == torch.inf
             finite = torch.where(infinite, 0.0, loss)
-            sums += [(w * finite).sum(), (w * finite * finite).sum(), torch.where(infinite, w, 0.0).sum()]
+            counted = torch.where(infinite, 0.0, w)
+            total = counted * finite
+            sums += [counted.sum(), total.sum(), (total * finite).sum(), (w - counted).sum()]
         self._plus(self._name, torch.stack(sums))
         impossible = stats.impossible & (w > 0)
         invalid = _invalid(batch, w, sum_tolerance(preds))
@@ -93,32 +97,48 @@ class _RuleSums(Metric):
         return dtype
 
     def _plus(self, name: str, terms: Tensor) -> None:
-        """Add to a sum; what rounding takes from the total goes to its second row (Knuth's two-sum)."""
+        """Add to a sum; the rounding errors of the total are added up in its second row."""
         high, low = getattr(self, name)
-        total = high + terms
-        virtual = total - high
-        lost = (high - (total - virtual)) + (terms - virtual)
-        setattr(self, name, torch.stack([total, low + lost]))
+        total, error = two_sum(high, terms)
+        setattr(self, name, torch.stack([total, low + error]))
 
     def _check(self) -> None:
         """Raise the error that the counted rows call for, if there is one."""
         counts = self.counts.tolist()
-        for kind, (argument, requirement, remedy) in (_OF_LOGITS if self.logits else _OF_ROWS).items():
+        for kind, requirement in (_OF_LOGITS if self.logits else _OF_ROWS).items():
             if counts[kind]:
                 found = f"{counts[kind]:,} of {counts[_ROWS]:,} rows do not"
-                text = f"`{argument}` {requirement}; {found}. {remedy}"
-                raise InputError(text.rstrip(), argument=argument)
+                raise InputError(**requirement, found=found, count=counts[kind])
 
 
-_MAYBE_LOGITS = "If these are logits, pass logits=True."
-_OF_ROWS = {
-    _VALUES: ("preds", "must hold finite probabilities that are not negative", _MAYBE_LOGITS),
-    _SUMS: ("preds", "rows must sum to 1", _MAYBE_LOGITS),
-    _TARGETS: ("target", "must hold class positions from 0 to K-1", "Leave other rows out."),
-    _WEIGHTS: ("weights", "must be finite and not negative", ""),
+_MAYBE_LOGITS = [passing("if these are logits", logits=True)]
+_OF_ROWS: dict[int, dict[str, Any]] = {
+    _VALUES: {
+        "requirement": "must hold finite probabilities that are not negative",
+        "argument": "preds",
+        "kind": "finite",
+        "remedies": _MAYBE_LOGITS,
+    },
+    _SUMS: {
+        "requirement": "rows must sum to 1",
+        "argument": "preds",
+        "kind": "sum",
+        "remedies": _MAYBE_LOGITS,
+    },
+    _TARGETS: {
+        "requirement": "must hold class positions from 0 to K-1",
+        "argument": "target",
+        "kind": "label",
+        "remedies": [Remedy("Leave other rows out.")],
+    },
+    _WEIGHTS: {"requirement": "must be finite and not negative", "argument": "weights", "kind": "sign"},
 }
 _OF_LOGITS = _OF_ROWS | {
-    _VALUES: ("preds", "must hold logits that are finite or -inf, and at least one finite a row", "")
+    _VALUES: {
+        "requirement": "must hold logits that are finite or -inf, and at least one finite per row",
+        "argument": "preds",
+        "kind": "finite",
+    }
 }
 
 
@@ -169,8 +189,8 @@ class Score(_RuleSums):
     def compute(self) -> Tensor:
         """The mean loss; infinite as soon as one row's is, NaN without any weight."""
         self._check()
-        weight, total, _, infinite = getattr(self, self._name).sum(dim=0)
-        return torch.where(infinite > 0, torch.inf, total / (weight - infinite))
+        _, finite, total, _, infinite = getattr(self, self._name).sum(dim=0)
+        return torch.where(infinite > 0, torch.inf, total / finite)
 
     def extra_repr(self) -> str:
         """What `print(model)` says about it."""
@@ -218,27 +238,27 @@ class Card(_RuleSums):
         prefix: str = "",
         **kwargs: Any,
     ) -> None:
-        if isinstance(n_classes, bool) or not isinstance(n_classes, int) or n_classes < 2:
-            raise InputError(f"`n_classes` must be at least 2, not {n_classes!r}.", argument="n_classes")
+        check_count("n_classes", n_classes, least=2)
         super().__init__(fitting_rules(rules, ordered), logits=logits, **kwargs)
         self.n_classes = n_classes
         self.ordered = ordered
         self.prefix = prefix
         self._classes = check_classes(classes, n_classes)
         self._metrics = fitting_metrics(ordered, costs, n_classes)
-        self._tabled = n_classes <= CONFUSION_UP_TO
-        # Weights by outcome and decision; of too many classes, by outcome, and of right decisions.
-        self._add_sum("cells", n_classes**2 if self._tabled else n_classes + 1)
+        # Weights by outcome and decision; of too many classes, by outcome, and of correct decisions.
+        self._add_sum("cells", n_cells(n_classes))
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
         """Take in predictions (N, K), class positions (N,) and weights (N,); nothing is looked at."""
         k = 2 if preds.ndim == 1 else int(preds.shape[1])
         if k != self.n_classes:
-            raise InputError(f"`preds` must have {self.n_classes} classes; they have {k}.", argument="preds")
+            raise InputError(
+                f"must have {self.n_classes} classes", argument="preds", kind="length", found=f"they have {k}"
+            )
         batch, stats, w = self._add(preds, target, weights, self._needs | {"decision"})
         y = batch.y.clamp(0, k - 1)
         cells = torch.zeros(self.cells.shape[1], dtype=w.dtype, device=w.device)
-        if self._tabled:
+        if self.n_classes <= CONFUSION_UP_TO:
             cells = cells.index_add(0, y * k + stats.decision, w)
         else:
             cells = cells.index_add(0, y, w)
@@ -252,7 +272,7 @@ class Card(_RuleSums):
         counts = tally.counts
         assert counts is not None
         if counts.confusion is None:
-            values["accuracy"] = np.divide(counts.n_correct, tally.weight.high[0])
+            values["accuracy"] = np.divide(counts.n_correct, tally.weight)
         else:
             values |= {metric.name: metric.of(counts.confusion) for metric in self._metrics}
         dtype, device = self._dtype_of_sums, self.device
@@ -267,23 +287,19 @@ class Card(_RuleSums):
             dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
         ):
             tally = self._tally()
-        if not tally.weight.high[0] > 0:
-            raise InputError("`preds` must have rows, and not all of weight zero.", argument="preds")
+        if not tally.weight > 0:
+            raise InputError("must have rows, and not all of weight zero", argument="preds")
         return Scorecard(tally, self._classes, self.ordered, self._metrics)
 
     def _tally(self) -> Tally:
         self._check()
-        sums = getattr(self, self._name).detach().cpu().double().sum(dim=0).numpy()
-        cells = self.cells.detach().cpu().double().sum(dim=0).numpy()
-        tally = Tally(self.rules, self.n_classes)
-        tally.n_rows = int(self.counts[_ROWS])
-        tally.weight = Sum.zeros(1).plus(sums[:1])
-        table = sums[1:].reshape(len(self.rules), 3)
-        tally.moments = Moments.from_sums(float(sums[0]), table, np.zeros(len(self.rules)))
-        assert tally.counts is not None
-        tally.counts.n_zero = int(self.counts[_IMPOSSIBLE])
-        if self._tabled:
-            tally.counts.confusion = cells.reshape(self.n_classes, self.n_classes)
-        else:
-            tally.counts.outcomes, tally.counts.correct = cells[:-1], float(cells[-1])
-        return tally
+        weight, *sums = getattr(self, self._name).detach().cpu().double().sum(dim=0).tolist()
+        return Tally.from_sums(
+            self.rules,
+            self.n_classes,
+            n_rows=int(self.counts[_ROWS]),
+            weight=weight,
+            sums=np.array(sums),
+            cells=self.cells.detach().cpu().double().sum(dim=0).numpy(),
+            n_zero=int(self.counts[_IMPOSSIBLE]),
+        )
