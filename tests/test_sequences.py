@@ -82,7 +82,20 @@ def test_refusals():
         vx.ConfidenceSequence("brier", n_classes=3, confidence=95)
     sequence = vx.ConfidenceSequence("brier", n_classes=3)
     for bad in ([np.nan], [[0.1]], [2.5]):
-        with pytest.raises(vx.InputError, match="finite numbers of at most 2"):
+        with pytest.raises(vx.InputError) as caught:
             sequence.update_differences(bad)
+        assert caught.value.argument == "differences"
+    for n_classes in (0, 1, 2.0, None):
+        with pytest.raises(vx.InputError) as caught:
+            vx.ConfidenceSequence("brier", n_classes=n_classes)
+        assert caught.value.argument == "n_classes"
+    for a, b, argument in (
+        (np.full((2, 2), 0.5),) * 2 + ("a",),
+        (np.full((2, 3), 1 / 3), np.ones((2, 3)), "b"),
+    ):
+        with pytest.raises(vx.InputError) as caught:
+            sequence.update([0, 1], a, b)
+        assert caught.value.argument == argument
     assert sequence.interval == (-2, 2)
+    assert sequence.interval.method == "confidence sequence"
     assert math.isnan(sequence.difference)

@@ -68,9 +68,9 @@ def _texts(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _missing(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which labels are missing: None, NaN, NaT and the missing values of pandas."""
     if labels.dtype.kind in "fc":
-        return np.isnan(labels)
+        return np.asarray(np.isnan(labels))
     if labels.dtype.kind in "mM":
-        return np.isnat(labels)
+        return np.asarray(np.isnat(labels))
     if labels.dtype.kind not in "OT":
         return np.zeros(len(labels), bool)
     return np.fromiter((_is_missing(label) for label in labels.astype(object)), bool, len(labels))

@@ -1,7 +1,7 @@
 """Comparing two forecasters while the data come in: intervals that hold at all times at once.
 
-One may look after every row, and stop when one likes: the probability that the interval is ever
-wrong stays below the level. An ordinary interval that is looked at again and again has no such limit.
+One may look at the interval after every row and stop at any time: the probability that it is ever wrong
+stays below the level. Ordinary intervals do not allow repeated looks.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, RuleError
+from verax.arrays import Floats
+from verax.errors import InputError, Offenders, RuleError, check_count
 from verax.forecasts import Forecasts
+from verax.intervals import Interval, check_confidence
 from verax.registry import name_of, parse
-from verax.resample import check_confidence
 from verax.rule import Rule
 
 
@@ -23,18 +24,21 @@ class ConfidenceSequence:
     """A sequence of intervals for the mean loss of forecaster `a` minus that of `b`.
 
     After t rows the interval covers the average over these rows of the expected difference, given
-    what came before: neither the forecasters nor the world need to stay the same. With probability
+    what came before: neither the forecasters nor the data need to be stationary. With probability
     `confidence` it does so for all t at once.
 
     The interval is the empirical Bernstein bound of Howard et al. (2021, Theorem 4) for bounded
     differences, with their polynomial stitched boundary (Theorem 1); its use for forecasters is that
-    of Choe and Ramdas (2024). It is wider than a fixed-time interval, the price of looking.
+    of Choe and Ramdas (2024). It is wider than an interval for a fixed number of rows.
 
     Parameters
     ----------
-    rule : a bounded rule: the bound needs to know how far apart two losses can be.
-    n_classes : the number of classes, which the bound depends on.
-    confidence : for all times together.
+    rule : Rule or str
+        A bounded rule: the theorem needs the largest possible difference of two losses.
+    n_classes : int
+        The number of classes, on which the bounds of the rule depend.
+    confidence : float
+        The confidence for all times together.
 
     References
     ----------
@@ -58,9 +62,10 @@ class ConfidenceSequence:
 
     def __init__(self, rule: Rule | str, *, n_classes: int, confidence: float = 0.95) -> None:
         self.rule = parse(rule)
+        check_count("n_classes", n_classes, least=2)
+        check_confidence(confidence)
         if not self.rule.properties.bounded.at(n_classes):
             raise RuleError(f"{name_of(self.rule)} has no upper bound, and the theorem needs one.")
-        check_confidence(confidence)
         self.n_classes = n_classes
         self.confidence = confidence
         low, high = self.rule.bounds(n_classes)
@@ -78,28 +83,40 @@ class ConfidenceSequence:
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
         logits: bool = False,
-    ) -> tuple[float, float]:
-        """Take in more rows, in the order they came, and give the interval after them."""
+    ) -> Interval:
+        """Take in more rows, in the order they came, and return the interval after them."""
         options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
-        for p in (a, b):
+        return self.update_differences(self._losses(y, a, "a", options) - self._losses(y, b, "b", options))
+
+    def _losses(self, y: object, p: object, argument: str, options: dict[str, Any]) -> Floats:
+        """The losses of one forecaster; errors name its argument."""
+        try:
             n_classes = Forecasts(y, p, **options, ordered=self.rule.ordinal).n_classes
             if n_classes != self.n_classes:
                 raise InputError(
-                    f"The bound is for {self.n_classes} classes; these rows have {n_classes}.", argument="a"
+                    f"must have {self.n_classes} classes, as the bound does",
+                    argument="p",
+                    kind="length",
+                    found=f"it has {n_classes}",
                 )
-        return self.update_differences(
-            np.asarray(self.rule.samples(y, a, **options)) - np.asarray(self.rule.samples(y, b, **options))
-        )
+            return np.asarray(self.rule.samples(y, p, **options))
+        except InputError as error:
+            raise error.replace(argument=argument) if error.argument == "p" else error from None
 
-    def update_differences(self, differences: Any) -> tuple[float, float]:
-        """Take in differences of losses, row by row, and give the interval after them."""
-        d = np.asarray(differences, dtype=float)
-        if d.ndim != 1 or not np.isfinite(d).all() or (np.abs(d) > self._range / 2 * (1 + 1e-9)).any():
-            raise InputError(
-                f"`differences` must be finite numbers of at most {self._range / 2:g}, one a row.",
-                argument="differences",
-            )
-        # Each row is predicted by the mean of those before it, as the theorem asks.
+    def update_differences(self, differences: Any) -> Interval:
+        """Take in differences of losses, one per row, and return the interval after them."""
+        try:
+            d = np.asarray(differences, dtype=float)
+        except (TypeError, ValueError):
+            d = np.zeros((0, 0))
+        if d.ndim != 1:
+            raise InputError("must be numbers, one per row", argument="differences", kind="type")
+        largest = self._range / 2
+        offenders = Offenders("differences", f"must be finite numbers from {-largest:g} to {largest:g}")
+        offenders.add(~(np.abs(d) <= largest * (1 + 1e-9)), d, 0)
+        if offenders.count:
+            raise offenders.error()
+        # Each row is predicted by the mean of those before it, as the theorem requires.
         counts = self.n_rows + np.arange(len(d))
         before = self._total + np.concatenate([[0.0], np.cumsum(d)[:-1]]) if len(d) else np.zeros(0)
         predicted = np.divide(before, counts, out=np.zeros(len(d)), where=counts > 0)
@@ -114,22 +131,23 @@ class ConfidenceSequence:
         return self._total / self.n_rows if self.n_rows else math.nan
 
     @property
-    def interval(self) -> tuple[float, float]:
+    def interval(self) -> Interval:
         """The interval now; it holds together with all those before and after."""
         largest = self._range / 2
-        if self.n_rows == 0:
-            return -largest, largest
-        half = self._boundary(self._variation) / self.n_rows
-        return max(-largest, self.difference - half), min(largest, self.difference + half)
+        half = self._boundary(self._variation) / self.n_rows if self.n_rows else math.inf
+        mean = self.difference if self.n_rows else 0.0
+        method = "confidence sequence"
+        interval = Interval(mean - half, mean + half, method=method, confidence=self.confidence)
+        return interval.within((-largest, largest))
 
     @property
     def decided(self) -> bool:
-        """Whether the interval excludes zero: one forecaster is better, whenever one looked."""
+        """Whether the interval excludes zero: one forecaster is better."""
         low, high = self.interval
         return low > 0 or high < 0
 
     def _boundary(self, variation: float) -> float:
-        """The stitched sub-gamma boundary with scale c, the range of a difference; a tail on each side."""
+        """The stitched sub-gamma boundary with scale c, the range of a difference; two-sided."""
         from scipy.special import zeta
 
         c, eta, s = self._range, self._GROWTH, self._SPENDING

@@ -211,3 +211,10 @@ def exponent_of(weight: float) -> int:
         return 600
     exponent = math.frexp(weight)[1]
     return max(exponent, -1000) if weight < 1 else exponent - 499
+
+
+def relative(weights: Floats) -> Floats:
+    """Weights whose sums and products do not overflow: extreme ones are divided by a power of two."""
+    with np.errstate(over="ignore"):
+        exponent = exponent_of(float(weights.sum()))
+    return weights if exponent == 0 else weights * math.ldexp(1.0, -exponent)

@@ -111,7 +111,7 @@ class Counts:
         if self.confusion is None:
             return self.cells.high[: self.n_classes]
         high, low = self.table
-        return high.sum(axis=1) + low.sum(axis=1)
+        return np.asarray(high.sum(axis=1) + low.sum(axis=1))
 
     @property
     def n_correct(self) -> float:
@@ -190,14 +190,12 @@ class Tally:
     @property
     def weight(self) -> float:
         """The sum of all weights; infinite where it is no longer a number."""
-        return self.unscaled(self.weights.high[0])
+        return float(self.unscaled(self.weights.high)[0])
 
-    def unscaled(self, weight: Any) -> Any:
-        """A weight of this tally in the unit of the caller's weights."""
+    def unscaled(self, weights: Floats) -> Floats:
+        """Weights of this tally in the unit of the caller's weights."""
         with np.errstate(over="ignore"):
-            return (
-                np.ldexp(weight, self.exponent) if np.ndim(weight) else float(np.ldexp(weight, self.exponent))
-            )
+            return np.asarray(np.ldexp(weights, self.exponent))
 
     def update(self, forecasts: Rows) -> Tally:
         """Take in all rows of `forecasts`; returns the tally itself."""
