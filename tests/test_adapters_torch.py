@@ -159,8 +159,8 @@ def test_sums_stay_exact_where_a_device_has_no_float64(monkeypatch):
     for _ in range(200):
         metric.update(1 - p, y, torch.tensor([1.0]))
     total = metric.metric_state[metric._name].double().sum(dim=0)
-    assert total[0].item() == 2.0**26 + 200
-    assert total[1].item() == 2.0**26 * 0.125 + 200 * 1.125
+    assert total[0].item() == total[1].item() == 2.0**26 + 200
+    assert total[2].item() == 2.0**26 * 0.125 + 200 * 1.125
     metric.reset()
     assert metric.metric_state[metric._name].dtype == torch.float32
     card = Card(2).to("cpu")
@@ -312,6 +312,19 @@ def test_cards_refuse_other_numbers_of_classes():
         with pytest.raises(vx.InputError) as caught:
             Card(bad)
         assert caught.value.argument == "n_classes"
+    for n_classes in (1, True, 2.5):
+        with pytest.raises(vx.InputError) as caught:
+            Card(n_classes)
+        assert (caught.value.argument, caught.value.values) == ("n_classes", (n_classes,))
+
+
+def test_a_card_of_sums_has_the_finite_mean_beside_heavy_infinite_rows():
+    metric = Card(2, rules=["log"])
+    p, y = torch.tensor([[0.0, 1.0], [0.5, 0.5]]), torch.tensor([0, 0])
+    metric.update(p, y, torch.tensor([1e30, 1.0], dtype=torch.float64))
+    score = metric.scorecard().scores["log_score"]
+    assert (score.mean, score.infinite_weight) == (float("inf"), 1e30)
+    assert score.finite_mean == pytest.approx(np.log(2), rel=1e-15)
 
 
 # ---- losses ------------------------------------------------------------------------------------

@@ -90,11 +90,11 @@ GOLDEN = """
    "method": "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"},
   "scores": {
    "brier": {"mean": 1.25, "interval": [0.0, 2.0], "std": 0.75, "range": [0.0, 2.0],
-    "orientation": "lower is better", "proper": "strictly", "summary": "squared error over the classes",
+    "orientation": "lower is better", "proper": "strictly", "summary": "squared error over the classes", "caution": "only 2 rows",
     "rule": "brier", "finite_mean": 1.25, "infinite_weight": 0.0, "reference": "REFERENCE"},
    "log_score": {"mean": "inf", "interval": [null, null], "std": null, "range": [0.0, "inf"],
     "orientation": "lower is better", "proper": "strictly",
-    "summary": "minus the log probability of the outcome",
+    "summary": "minus the log probability of the outcome", "caution": "the mean is infinite",
     "rule": "log", "finite_mean": 0.6931471805599453, "infinite_weight": 1.0, "reference": "REFERENCE"}},
   "metrics": {
    "accuracy": {"mean": 0.5, "interval": [0.09453120573423074, 0.9054687942657693], "std": null,

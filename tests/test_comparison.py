@@ -299,8 +299,8 @@ def test_where_rules_disagree_it_says_why():
     assert sentence.startswith("bold or shy? zero_one for bold; ")
     assert "log_score for shy" in sentence
     assert "bold is right more often than shy" in sentence
-    assert "bold is overconfident: it says 0.996 and is right 0.797." in sentence
-    assert "bold had all but ruled out what happened in 20% of its rows, 0% of the other's" in sentence
+    assert "bold is overconfident: mean confidence 0.996, accuracy 0.797." in sentence
+    assert "bold gave the outcome a probability below 0.01 in 20% of its rows, 0% of the other's" in sentence
     assert sentence in repr(comparison)
 
 
@@ -329,10 +329,10 @@ def test_unpaired_models():
     x, w = vx.brier.samples(y, p["m0"]), vx.brier.samples(z, q["m1"])
     theirs = stats.ttest_ind(x, w, equal_var=False)
     assert comparison.difference("a", "b").p_value == pytest.approx(theirs.pvalue, rel=0.05)
-    assert "rows of their own" in repr(comparison)
-    with pytest.raises(vx.VeraxError, match="by moments alone"):
+    assert "rows of its own" in repr(comparison)
+    with pytest.raises(vx.InputError, match="`groups` cannot be used"):
         vx.compare({"a": y, "b": z}, {"a": p["m0"], "b": q["m1"]}, rule="brier", groups=y)
-    with pytest.raises(vx.InputError, match="must have the names"):
+    with pytest.raises(vx.InputError, match="`y` must have the outcomes"):
         vx.compare({"a": y}, {"a": p["m0"], "b": q["m1"]}, rule="brier")
 
 
@@ -361,34 +361,53 @@ def test_intervals_cover_what_they_should(grouped):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "argument"),
     [
-        ({"rule": []}, "At least one rule"),
-        ({"method": "magic"}, "`method` must be"),
-        ({"confidence": 2}, "`confidence` must lie"),
-        ({"bootstrap": 3}, "at least 100 replicates"),
-        ({"lags": 3}, "pass time_ordered=True"),
-        ({"time_ordered": True, "lags": 99}, "`lags` must be from 0 to below 30"),
-        ({"time_ordered": True, "groups": [0, 1, 2] * 10}, "cannot have groups"),
-        ({"reference": "m9"}, "`reference` must be one of frequencies, uniform, m0, m1, m2"),
+        ({"method": "magic"}, "method"),
+        ({"confidence": 2}, "confidence"),
+        ({"bootstrap": 3}, "bootstrap"),
+        ({"seed": -1}, "seed"),
+        ({"lags": 3}, "lags"),
+        ({"time_ordered": True, "lags": 99}, "lags"),
+        ({"time_ordered": True, "lags": 1.5}, "lags"),
+        ({"time_ordered": True, "groups": [0, 1, 2] * 10}, "groups"),
+        ({"time_ordered": True, "weights": np.ones(30)}, "weights"),
+        ({"groups": [1] * 30}, "groups"),
+        ({"reference": "m9"}, "reference"),
     ],
 )
-def test_refusals(options, message):
+def test_refusals(options, argument):
     y, p = models(n=30)
-    with pytest.raises(vx.VeraxError, match=message):
+    with pytest.raises(vx.InputError) as caught:
         vx.compare(y, p, **{"rule": "brier", **options})
+    assert (caught.value.argument, caught.value.kind) == (argument, "value")
+
+
+def test_a_remedy_names_the_option():
+    y, p = models(n=30)
+    with pytest.raises(vx.InputError) as caught:
+        vx.compare(y, p, rule="brier", lags=3)
+    assert dict(caught.value.remedies[0].options) == {"time_ordered": True}
+    with pytest.raises(vx.VeraxError, match="At least one rule"):
+        vx.compare(y, p, rule=[])
+    with pytest.raises(vx.InputError) as caught:
+        vx.compare(y, [p["m0"], p["m1"]], rule="brier")
+    assert (caught.value.argument, caught.value.kind) == ("forecasts", "type")
 
 
 def test_the_model_at_fault_is_named():
     y, p = models(n=30)
-    with pytest.raises(vx.InputError, match="'m2': `p` rows must sum to 1"):
-        vx.compare(y, {**p, "m2": p["m2"] * 2}, rule="brier")
-    with pytest.raises(vx.InputError, match="'m1': `p` must have one row an outcome"):
-        vx.compare(y, {**p, "m1": p["m1"][:9]}, rule="brier")
-    with pytest.raises(vx.InputError, match="'wide' has 4, 'm0' has 3"):
-        vx.compare(y, {**p, "wide": np.full((30, 4), 0.25)}, rule="brier")
-    with pytest.raises(vx.InputError, match="at least two models"):
-        vx.compare(y, {"m0": p["m0"]}, rule="brier")
+    for given_forecasts, argument, kind, source in (
+        ({**p, "m2": p["m2"] * 2}, "p", "sum", "'m2'"),
+        ({**p, "m1": p["m1"][:9]}, "p", None, "'m1'"),
+        ({**p, "wide": np.full((30, 4), 0.25)}, "forecasts", "length", ""),
+        ({"m0": p["m0"]}, "forecasts", "value", ""),
+    ):
+        with pytest.raises(vx.InputError) as caught:
+            vx.compare(y, given_forecasts, rule="brier")
+        error = caught.value
+        assert (error.argument, error.source) == (argument, source)
+        assert kind in (None, error.kind)
     with pytest.raises(KeyError, match="there is no pair of 'm0' and 'm7'"):
         vx.compare(y, p, rule="brier").difference("m0", "m7")
 
@@ -417,7 +436,7 @@ def test_top_lists_beside_full_distributions():
     found = comparison.difference("full", "top 2", rule)
     assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-6)
     assert set(comparison.traits) == {"full", "m1"}
-    with pytest.raises(vx.VeraxError, match="the reference must be one of the models"):
+    with pytest.raises(vx.InputError, match="must be one of the models"):
         vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="brier", reference="uniform")
     with pytest.raises(vx.VeraxError):
         vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="rps")
@@ -448,3 +467,49 @@ def test_nothing_has_skill_against_a_reference_without_loss():
     y = np.zeros(40, int)
     found = vx.compare(y, {"wrong": np.tile([0.3, 0.7], (40, 1))}, rule="zero_one", reference="frequencies")
     assert np.isnan(found.models["zero_one"][0].skill)
+
+
+# ---- numbers at the edges ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [-1000, 600, 1000])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_paired_tallies_of_extreme_weights(power, grouped):
+    rng = np.random.default_rng(0)
+    losses, w = rng.exponential(size=(40, 2)), rng.integers(1, 5, 40).astype(float)
+    groups = np.arange(40) % 8 if grouped else None
+    plain = PairedTally(2).update(losses, w, groups)
+    scaled = PairedTally(2).update(losses, w * 2.0**power, groups)
+    assert scaled.means.tolist() == plain.means.tolist()
+    assert scaled.moments.std.tolist() == plain.moments.std.tolist()
+    assert scaled.weight == plain.weight * 2.0**power
+    if grouped:
+        assert scaled.standard_errors()[0].tolist() == plain.standard_errors()[0].tolist()
+        both = scaled.merge(scaled)
+        np.testing.assert_allclose(both.standard_errors()[0], plain.standard_errors()[0], rtol=1e-12)
+
+
+def test_a_huge_first_loss_takes_no_digits_from_a_difference():
+    losses = np.full((1000, 2), 1e-9) + np.arange(1000)[:, None] * [1e-12, 2e-12]
+    losses[0] = [700.0, 1.0]
+    w = np.ones(1000)
+    w[0] = 0.0
+    tally = PairedTally(2).update(losses, w)
+    expected = [math.fsum(column[1:]) / 999 for column in with_differences(losses).T]
+    np.testing.assert_allclose(tally.means, expected, rtol=1e-12)
+
+
+def test_intervals_of_a_comparison_say_how_they_were_made():
+    y, p = models(n=60)
+    for method, how in (("moments", "t"), ("bootstrap", "bootstrap"), ("permutation", "t")):
+        comparison = vx.compare(y, p, rule="brier", method=method, bootstrap=100, confidence=0.9)
+        found = comparison.difference("m0", "m1")
+        assert (found.interval.method, found.interval.confidence, found.interval.caution) == (how, 0.9, "")
+        turned = comparison.difference("m1", "m0").interval
+        assert (turned.low, turned.high, turned.method) == (-found.interval.high, -found.interval.low, how)
+        assert comparison.models["brier"][0].skill_interval.caution == "there is no reference"
+    few = vx.compare(y[:6], {name: q[:6] for name, q in p.items()}, rule="brier").difference("m0", "m1")
+    assert few.interval.caution == "only 6 independent units"
+    p["m0"][0], y[0] = [0.0, 0.5, 0.5], 0
+    infinite = vx.compare(y, p, rule="log").difference("m0", "m1").interval
+    assert (infinite.defined, infinite.caution) == (False, "some losses are infinite")

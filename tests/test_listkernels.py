@@ -82,7 +82,7 @@ def test_scores_agree_and_the_default_call_is_fused(monkeypatch):
     fused = {}
     for weights in (None, w):
         with monkeypatch.context() as patch:
-            patch.setattr("verax.tally._block_sums", lambda *_: pytest.fail("the losses were not fused"))
+            patch.setattr("verax.tally.Moments.of", lambda *_: pytest.fail("the losses were not fused"))
             fused[weights is None] = vx.evaluate(y, lists, weights=weights, rules=rules)
     samples = vx.padded(vx.log_score).samples(y, lists)
     without_compiler(monkeypatch)
@@ -225,7 +225,7 @@ def test_no_kernel_leaves_its_arrays_whatever_they_hold():
         _listkernels.survey(t, offsets, 9.0, 0.0, out[0, inner], out[1, inner], kept[inner], out[2, inner])
         twice, which = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         _listkernels.repeated(classes, offsets, twice, which)
-        stats = np.full((len(STATS), n + 8), wall)
+        stats = np.full((len(PLACE), n + 8), wall)
         wild = rng.integers(-(2**40), 2**40, n)
         _listkernels.row_stats(ranks=True)(
             *(classes, t, offsets, out[1, inner], wild, out[2, inner], wild, 9.0, 0.0, stats[:, inner])

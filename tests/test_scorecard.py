@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -65,8 +66,10 @@ def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, weighted, seed):
     for name, score in whole["metrics"].items():
         assert merged["metrics"][name]["mean"] == pytest.approx(score["mean"], rel=1e-13, nan_ok=True)
     np.testing.assert_allclose(merged["confusion"], whole["confusion"], rtol=1e-13)
-    for key in ("n_rows", "n_classes", "classes", "ordered", "zero_probability"):
+    for key in ("n_rows", "n_classes", "classes", "ordered"):
         assert merged[key] == whole[key]
+    assert merged["zero_probability"]["count"] == whole["zero_probability"]["count"]
+    assert json.dumps(merged) == json.dumps(parts[1].merge(parts[0]).to_dict())
 
 
 def test_cards_of_different_problems_do_not_merge():
@@ -255,21 +258,68 @@ def test_many_classes_have_an_accuracy_interval_too():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "argument", "kind", "rows"),
     [
-        ({"groups": [1, 2]}, "`groups` must be 20 labels"),
-        ({"groups": [1] * 20}, "at least two groups"),
-        ({"groups": [1.0] * 19 + [math.nan]}, "row 19 holds nan"),
-        ({"groups": ["a"] * 19 + [None]}, "row 19 holds None"),
-        ({"confidence": 95}, "`confidence` must lie between 0 and 1"),
-        ({"bootstrap": 0}, "`bootstrap` must be at least 2"),
-        ({"costs": "cubic"}, "`costs` must be a matrix or one of"),
+        ({"groups": [1, 2]}, "groups", "length", ()),
+        ({"groups": [[1]] * 20}, "groups", "type", ()),
+        ({"groups": [1] * 20}, "groups", "value", ()),
+        ({"groups": [1.0] * 19 + [math.nan]}, "groups", "missing", (19,)),
+        ({"groups": ["a"] * 19 + [None]}, "groups", "missing", (19,)),
+        ({"confidence": 95}, "confidence", "value", ()),
+        ({"confidence": "high"}, "confidence", "type", ()),
+        ({"bootstrap": 0}, "bootstrap", "value", ()),
+        ({"bootstrap": 10**9}, "bootstrap", "value", ()),
+        ({"seed": -1}, "seed", "value", ()),
     ],
 )
-def test_refusals(options, message):
+def test_refusals(options, argument, kind, rows):
     y, p = forecasts(20, 3)
-    with pytest.raises(vx.VeraxError, match=message):
+    with pytest.raises(vx.InputError) as caught:
         vx.evaluate(y, p, **options)
+    assert (caught.value.argument, caught.value.kind, caught.value.rows) == (argument, kind, rows)
+
+
+def missing_groups():
+    """Groups of every kind whose third label is missing."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    dates = np.array(["2024-01-01", "2024-01-02", "NaT", "2024-01-01"], "datetime64[D]")
+    yield "NaT", dates
+    yield "timedelta", dates - dates[0]
+    yield "object", np.array(["a", "b", pd.NaT, "a"], object)
+    yield "pandas NaT", pd.Series(dates)
+    for dtype in ("string", "object", "str", "category"):
+        for missing in (None, pd.NA, math.nan):
+            yield f"pandas {dtype} {missing}", pd.Series(["a", "b", missing, "a"], dtype=dtype)
+    yield "pandas Int64", pd.Series([1, 2, None, 1], dtype="Int64")
+    yield "pandas arrow", pd.Series(["a", "b", None, "a"], dtype=pd.ArrowDtype(pa.string()))
+    yield "polars text", pl.Series(["a", "b", None, "a"])
+    yield "polars int", pl.Series([1, 2, None, 1])
+    yield "polars date", pl.Series(dates)
+    yield "polars enum", pl.Series(["a", "b", None, "a"], dtype=pl.Categorical)
+    yield "pyarrow text", pa.chunked_array([["a", "b", None, "a"]])
+    yield "pyarrow int", pa.array([1, 2, None, 1])
+    yield "list", ["a", "b", None, "a"]
+
+
+@pytest.mark.parametrize("groups", [pytest.param(g, id=name) for name, g in missing_groups()])
+def test_missing_groups_of_every_kind_are_refused(groups):
+    y, p = forecasts(4, 3)
+    with pytest.raises(vx.InputError) as caught:
+        vx.evaluate(y, p, groups=groups)
+    assert (caught.value.argument, caught.value.kind, caught.value.rows) == ("groups", "missing", (2,))
+
+
+@pytest.mark.parametrize("groups", [["1", 1, "a", "a"], [[1], [2], [1], [2]], [1, 1.0, 2, "b"]])
+def test_groups_that_differ_in_type_only_are_refused(groups):
+    y, p = forecasts(4, 3)
+    labels = np.empty(4, object)
+    labels[:] = groups
+    with pytest.raises(vx.InputError) as caught:
+        vx.evaluate(y, p, groups=labels)
+    assert (caught.value.argument, caught.value.kind) == ("groups", "type")
 
 
 def test_a_tally_has_groups_or_none():
@@ -284,3 +334,83 @@ def test_cards_survive_pickling():
     y, p = forecasts(20, 3)
     card = vx.evaluate(y, p, ordered=True, groups=y)
     assert repr(pickle.loads(pickle.dumps(card))) == repr(card)
+
+
+# ---- intervals and memory ----------------------------------------------------------------------
+
+
+def test_intervals_say_how_they_were_made_and_what_is_wrong_with_them():
+    y, p = forecasts(60, 3, ties=False)
+    p[0], y[0] = [0.0, 0.5, 0.5], 0
+    card = vx.evaluate(y, p, ordered=True, confidence=0.9)
+    lines = {**card.scores, **card.metrics}
+    assert {line.interval.confidence for line in lines.values()} == {0.9}
+    assert lines["brier"].interval.method == "normal"
+    assert lines["accuracy"].interval.method == "Wilson"
+    assert lines["qwk"].interval.method == "bootstrap of confusion counts"
+    assert lines["brier"].interval.caution == ""
+    assert (lines["log_score"].interval.defined, lines["log_score"].interval.caution) == (
+        False,
+        "the mean is infinite",
+    )
+    assert card.to_dict()["scores"]["log_score"]["caution"] == "the mean is infinite"
+    few = vx.evaluate(y[1:], p[1:], groups=np.arange(59) % 4)
+    assert few.scores["brier"].interval.caution == "only 4 groups"
+    assert few.metrics["accuracy"].interval.method == "bootstrap of 4 groups"
+    assert "4 groups only" in str(few)
+    assert vx.evaluate(y[1:9], p[1:9]).scores["brier"].interval.caution == "only 8 rows"
+    light = vx.evaluate(y, p, weights=np.full(60, 1e-3))
+    assert not any(line.interval.defined for line in {**light.scores, **light.metrics}.values())
+
+
+def test_a_confidence_next_to_one_is_possible():
+    y, p = forecasts(60, 3, ties=False)
+    card = vx.evaluate(y, p, confidence=0.9999999999999999)
+    assert card.scores["brier"].interval.low < vx.evaluate(y, p).scores["brier"].interval.low
+
+
+@pytest.mark.parametrize("total", [2.0**40, 2.0**70, 1e300])
+def test_huge_totals_have_narrow_intervals(total):
+    y, p = forecasts(60, 3, ties=False)
+    card = vx.evaluate(y, p, ordered=True, weights=np.full(60, total / 60), bootstrap=50)
+    plain = vx.evaluate(y, p, ordered=True, bootstrap=50)
+    for name, line in {**card.scores, **card.metrics}.items():
+        low, high = line.interval
+        assert low == pytest.approx(high, rel=1e-4, abs=1e-6)
+        assert low <= line.mean * (1 + 1e-12)
+        assert line.mean == pytest.approx(plain[name], rel=1e-12)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_many_classes_take_little_memory(grouped):
+    rng = np.random.default_rng(0)
+    k, n = 900, 60
+    p, y = rng.dirichlet(np.ones(k), n), rng.integers(0, k, n)
+    options = {"ordered": True, "rules": ["brier"], "bootstrap": 40}
+    tracemalloc.start()
+    try:
+        card = vx.evaluate(y, p, groups=np.arange(n) % 30 if grouped else None, **options)
+        assert card.metrics["qwk"].interval.defined
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # All 40 replicates of the table at once would take 260 MB.
+    assert peak < 200e6
+
+
+def test_groups_beyond_many_classes_have_an_accuracy_interval_and_no_table():
+    rng = np.random.default_rng(0)
+    k, n = 2000, 40
+    p = rng.dirichlet(np.ones(k), n)
+    y = p.argmax(axis=1) * rng.integers(0, 2, n)
+    tracemalloc.start()
+    try:
+        card = vx.evaluate(y, p, ordered=True, groups=np.arange(n) % 20, rules=["rps"])
+        low, high = card.metrics["accuracy"].interval
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64e6
+    assert low < card.accuracy < high
+    assert list(card.metrics) == ["accuracy"]
+    assert "qwk and ec are left out" in str(card)

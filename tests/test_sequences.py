@@ -93,4 +93,5 @@ def test_refusals():
         sequence.update([0], [[0.5, 0.25, 0.25]], [[0.5, 0.5]])
     assert (caught.value.argument, caught.value.kind) == ("b", "length")
     assert sequence.interval == (-2, 2)
+    assert sequence.interval.method == "confidence sequence"
     assert math.isnan(sequence.difference)

@@ -118,12 +118,13 @@ class _Symbol:
 
 @lru_cache(maxsize=64)
 def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Kernel, Any] | None:
-    """A kernel (stats, n, weights, constants, shift, out) and its constants; None if not traceable.
+    """A kernel (stats, first, last, weights, constants, shift, out, sums) and its constants.
 
-    For each rule the kernel writes to `out` the sums over n rows of w*d and w*d*d, with d the loss
-    minus `shift`. An infinite loss shows as a sum that is not finite, and so does a number that is odd
-    to the logarithm: looking after these in every row would cost much of the time, so they are left to
-    the caller, who meets them rarely.
+    None if a formula cannot be traced. For each rule the kernel writes to `out` the sums over the rows
+    `first` to `last` of w*d and w*d*d, with d the loss minus `shift`; below the rules stands the weight.
+    If the sums can be trusted it adds them to `sums` and returns True. It returns False where a loss is
+    infinite, where the logarithm of a number is needed that is zero, negative, subnormal or not finite, and
+    where the shift lies too far from the losses. The caller then sums these rows by other means.
     """
     trace = _Trace()
     needs = {"p_true", *(name for rule in rules for name in rule.needs)}
@@ -138,10 +139,12 @@ def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Ke
 
 def _source(trace: _Trace, losses: list[str], weighted: bool) -> str:
     w = "w[i] * " if weighted else ""
-    lines = ["def kernel(s, n, w, c, m, out):", "    n_odd = 0"]
-    lines += [f"    a{r} = b{r} = 0.0" for r in range(len(losses))]
-    lines += ["    for i in range(n):"]
+    n = len(losses)
+    lines = ["def kernel(s, first, last, w, c, m, out, sums):", "    n_odd = 0", "    weight = 0.0"]
+    lines += [f"    a{r} = b{r} = 0.0" for r in range(n)]
+    lines += ["    for i in range(first, last):"]
     lines += [f"        {name} = s[{row}, i]" for name, row in PLACE.items()]
+    lines += ["        weight = plus(weight, w[i])"] if weighted else []
     for expression, name in trace.lines.items():
         lines += [f"        {name} = {expression}"]
         if expression.startswith("log("):
@@ -149,9 +152,37 @@ def _source(trace: _Trace, losses: list[str], weighted: bool) -> str:
     for r, loss in enumerate(losses):
         lines += [f"        d = {loss} - m[{r}]"]
         lines += [f"        a{r} = plus(a{r}, {w}d)", f"        b{r} = plus(b{r}, {w}d * d)"]
-    lines += [f"    out[{r}, 0] = a{r} if n_odd == 0 else math.nan" for r in range(len(losses))]
-    lines += [f"    out[{r}, 1] = b{r}" for r in range(len(losses))]
+    lines += [f"    out[{r}, 0] = a{r} if n_odd == 0 else math.nan" for r in range(n)]
+    lines += [f"    out[{r}, 1] = b{r}" for r in range(n)]
+    lines += [f"    out[{n}, 0] = {'weight' if weighted else 'last - first'}"]
+    lines += ["    return accept(out, m, sums)"]
     return "\n".join(lines)
+
+
+# A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
+_FAR = 128.0
+# The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
+# Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
+_SPREAD, _CLOSE = 0.99, 1e-6
+
+
+@numba.njit(**OPTIONS)
+def accept(out: Any, shift: Any, sums: Any) -> bool:
+    """Add the sums of a block to those of its chunk, unless that would lose digits; whether it did."""
+    n = shift.size
+    weight = sums[n, 0] + out[n, 0]
+    for r in range(n):
+        first = sums[r, 0] + out[r, 0]
+        second = sums[r, 1] + out[r, 1]
+        total = abs(shift[r] * weight + first)
+        if not total + second < math.inf or abs(shift[r]) * weight > _FAR * total:
+            return False
+        if first * first > _SPREAD * second * weight and abs(first) > _CLOSE * total:
+            return False
+    for r in range(n + 1):
+        sums[r, 0] += out[r, 0]
+        sums[r, 1] += out[r, 1]
+    return True
 
 
 @cache
@@ -159,6 +190,7 @@ def _compile(source: str) -> Kernel:
     # The name carries the text's digest and the file is this one, so numba's disk cache, which goes
     # by file, name and byte code, can neither confuse two loops nor outlive a change of this module.
     name = f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
-    scope: dict[str, Any] = {"math": math, "log": log, "is_odd": is_odd, "plus": plus, "__name__": __name__}
+    scope: dict[str, Any] = {"math": math, "log": log, "is_odd": is_odd, "plus": plus, "accept": accept}
+    scope["__name__"] = __name__
     exec(compile(source.replace("def kernel", f"def {name}"), __file__, "exec"), scope)
     return numba.njit(**OPTIONS)(scope[name])  # type: ignore[no-any-return]

@@ -1,117 +1,288 @@
-"""Rows that belong together: which, and what each cluster of them adds up to.
+"""Rows that belong together: the group of every row, and what each group adds up to.
 
-The sums merge like any tally, and whole clusters can be resampled from them without the rows.
+The sums merge like any tally, and whole groups can be resampled from them without the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_array, to_host
-from verax.errors import InputError
+from verax.arrays import Floats, Ints, to_array, to_host
+from verax.errors import InputError, Offenders
+from verax.sums import Sum, two_sum
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-# How many multiplicities a bootstrap of clusters holds at a time.
-_DRAWS = 2**22
+# How many numbers a bootstrap holds at a time.
+_HELD = 2**22
 
 
 @dataclass(frozen=True)
 class Groups:
     """A code 0..G-1 for every row, and the G labels."""
 
-    codes: np.ndarray[Any, np.dtype[np.int64]]
+    codes: Ints
     labels: np.ndarray[Any, Any]
 
     @classmethod
     def of(cls, groups: object, n_rows: int) -> Groups:
-        """Read a label a row, of any kind; or take over labels that are coded already."""
+        """Read one label per row, of any kind; or take over labels that are coded already."""
         if isinstance(groups, Groups) and len(groups.codes) == n_rows:
             return groups
-        raw = to_host(to_array(groups, "groups")[0])
+        given = groups.labels[groups.codes] if isinstance(groups, Groups) else groups
+        raw = to_host(to_array(given, "groups")[0])
         if raw.shape != (n_rows,):
             raise InputError(
-                f"`groups` must be {n_rows} labels, one a row; its shape is {raw.shape}.", argument="groups"
-            )
-        missing = np.array([v is None or v != v for v in raw.tolist()]) if raw.dtype.kind in "fO" else None
-        if missing is not None and missing.any():
-            row = int(np.flatnonzero(missing)[0])
-            raise InputError(
-                f"`groups` must name a group for every row; row {row} holds {raw[row]}.",
+                f"must be {n_rows} labels, one per row",
                 argument="groups",
-                rows=(row,),
+                kind="length" if raw.ndim == 1 else "type",
+                found=f"its shape is {raw.shape}",
             )
-        labels, codes = np.unique(raw.astype(str) if raw.dtype.kind == "O" else raw, return_inverse=True)
+        missing = Offenders("groups", "must name a group for every row", "missing")
+        missing.add(_missing(raw), raw, 0)
+        if missing.count:
+            raise missing.error()
+        labels, codes = np.unique(_texts(raw) if raw.dtype.kind == "O" else raw, return_inverse=True)
         return cls(codes.astype(np.int64), labels)
+
+
+def _texts(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Labels of any Python type as texts, refused where different labels have the same text."""
+    try:
+        texts, n_different = labels.astype(str), len(set(labels.tolist()))
+    except (TypeError, ValueError):
+        raise InputError("must hold texts, numbers or dates", argument="groups", kind="type") from None
+    if n_different != len(np.unique(texts)):
+        raise InputError(
+            "must hold labels of one type",
+            argument="groups",
+            kind="type",
+            found="some of them differ in type only, such as 1 and '1'",
+        )
+    return texts
+
+
+def _missing(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which labels are missing: None, NaN, NaT and the missing values of pandas."""
+    if labels.dtype.kind in "fc":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "mM":
+        return np.asarray(np.isnat(labels))
+    if labels.dtype.kind not in "OT":
+        return np.zeros(len(labels), bool)
+    return np.fromiter((_is_missing(label) for label in labels.astype(object)), bool, len(labels))
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal to itself nor different
+        return True
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Weights of cells by group, of those that occur only.
+
+    Attributes
+    ----------
+    keys : Ints
+        Group times the number of cells, plus the cell; in order.
+    sums : Sum
+        The weight of each key.
+    n_cells : int
+        The number of cells, 0 where they are not counted.
+    """
+
+    keys: Ints
+    sums: Sum
+    n_cells: int
+
+    @classmethod
+    def none(cls, n_cells: int) -> Cells:
+        """No rows yet."""
+        return cls(np.zeros(0, np.int64), Sum.zeros(0), n_cells)
+
+    @classmethod
+    def of(cls, keys: Ints, weights: Floats, n_cells: int) -> Cells:
+        """From the key and the weight of each row."""
+        different, place = np.unique(keys, return_inverse=True)
+        return cls(different, Sum.of(np.bincount(place, weights, len(different))), n_cells)
+
+    def __add__(self, other: Cells) -> Cells:
+        keys = np.union1d(self.keys, other.keys)
+        return Cells(keys, self._spread(keys) + other._spread(keys), self.n_cells)
+
+    def _spread(self, keys: Ints) -> Sum:
+        spread, place = Sum.zeros(len(keys)), np.searchsorted(keys, self.keys)
+        spread.high[place], spread.low[place] = self.sums.high, self.sums.low
+        return spread
+
+    def relabeled(self, codes: Ints) -> Cells:
+        """With group g called codes[g]; codes are in the order of the groups."""
+        if not self.n_cells:
+            return self
+        group, cell = np.divmod(self.keys, self.n_cells)
+        return Cells(codes[group] * self.n_cells + cell, self.sums, self.n_cells)
+
+    def scaled(self, factor: float) -> Cells:
+        """With all weights multiplied by a power of two."""
+        return Cells(self.keys, self.sums.scaled(factor), self.n_cells)
+
+    def matrix(self, n_groups: int) -> tuple[Ints, Any]:
+        """The cells that occur, and their weights by group: a sparse matrix with a column for each."""
+        from scipy.sparse import csr_array
+
+        group, cell = np.divmod(self.keys, max(self.n_cells, 1))
+        occurring, column = np.unique(cell, return_inverse=True)
+        shape = (n_groups, len(occurring))
+        return occurring, csr_array((self.sums.high, (group, column)), shape=shape)
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """What each of G clusters contributes.
+    """What each of G groups of rows contributes.
 
     Attributes
     ----------
-    labels : (G,) names of the clusters.
-    weight : (G,) sums of weights.
-    totals : (G, R) sums of weight times loss, for R rules; infinite where a loss is.
-    cells : (G, K*K) confusion counts, sparse.
+    labels : ndarray
+        (G,) names of the groups, in order.
+    sums : Sum
+        (G, 2 + R) sums of weights, of weights of correct decisions, and of weight times loss for R rules
+        over the rows whose loss is finite.
+    infinite : ndarray
+        (G, R) whether some row with weight has an infinite loss.
+    cells : Cells
+        The confusion counts of each group.
     """
 
     labels: np.ndarray[Any, Any]
-    weight: Floats
-    totals: Floats
-    cells: Any
-
-    @classmethod
-    def of(
-        cls,
-        labels: np.ndarray[Any, Any],
-        codes: Any,
-        weights: Any,
-        losses: list[Any],
-        cells: Any,
-        n_cells: int,
-    ) -> Clusters:
-        """From the cluster, weight, losses and confusion cell of each row."""
-        from scipy.sparse import csr_array
-
-        n = len(labels)
-        totals = [np.bincount(codes, weights * np.where(weights > 0, loss, 0.0), n) for loss in losses]
-        return cls(
-            labels,
-            np.bincount(codes, weights, n).astype(float),
-            np.stack(totals, axis=1),
-            csr_array((weights, (codes, cells)), shape=(n, n_cells)),
-        )
+    sums: Sum
+    infinite: np.ndarray[Any, np.dtype[np.bool_]]
+    cells: Cells
 
     def __add__(self, other: Clusters) -> Clusters:
-        from scipy.sparse import csr_array, vstack
+        labels = self.labels
+        if not np.array_equal(labels, other.labels):
+            labels = np.unique(np.concatenate([labels, other.labels]))
+        a, b = self._among(labels), other._among(labels)
+        return Clusters(labels, a.sums + b.sums, a.infinite | b.infinite, a.cells + b.cells)
 
-        if np.array_equal(self.labels, other.labels):
-            weight, totals = self.weight + other.weight, self.totals + other.totals
-            return Clusters(self.labels, weight, totals, self.cells + other.cells)
-        both = np.concatenate([self.labels, other.labels])
-        labels, weight = sums_by_label(both, np.concatenate([self.weight, other.weight]))
-        _, totals = sums_by_label(both, np.concatenate([self.totals, other.totals]))
-        code = np.searchsorted(labels, both)
-        gather = csr_array((np.ones(len(both)), (code, np.arange(len(both)))), shape=(len(labels), len(both)))
-        return Clusters(labels, weight, totals, gather @ vstack([self.cells, other.cells], format="csr"))
+    def _among(self, labels: np.ndarray[Any, Any]) -> Clusters:
+        """The same among more groups."""
+        if labels is self.labels:
+            return self
+        place = np.searchsorted(labels, self.labels)
+        shape = (len(labels), self.sums.high.shape[1])
+        sums, infinite = Sum.zeros(shape), np.zeros((len(labels), self.infinite.shape[1]), bool)
+        sums.high[place], sums.low[place], infinite[place] = self.sums.high, self.sums.low, self.infinite
+        return Clusters(labels, sums, infinite, self.cells.relabeled(place))
 
-    def replicates(self, n_replicates: int, seed: int) -> Iterator[tuple[Floats, Floats]]:
-        """Bootstrap means (b, R) and confusion counts (b, K*K), drawing whole clusters, in batches."""
+    def scaled(self, factor: float) -> Clusters:
+        """With all weights multiplied by a power of two."""
+        return Clusters(self.labels, self.sums.scaled(factor), self.infinite, self.cells.scaled(factor))
+
+    @property
+    def weight(self) -> Floats:
+        """(G,) sums of weights."""
+        return self.sums.high[:, 0]
+
+    @property
+    def totals(self) -> Floats:
+        """(G, R) sums of weight times loss; infinite where a loss is."""
+        return np.where(self.infinite, np.inf, self.sums.high[:, 2:])
+
+    def replicates(
+        self, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats] | None = None
+    ) -> Replicates:
+        """Bootstrap means and metrics, drawing whole groups.
+
+        Replicates of confusion counts are made a few at a time and given to `reduce`, which turns
+        (b, n_cells) counts into (b, M) metrics; so memory is bounded whatever the number of classes.
+        """
         rng = np.random.default_rng(seed)
-        n = len(self.labels)
-        batch = max(1, _DRAWS // n)
-        for start in range(0, n_replicates, batch):
-            size = min(batch, n_replicates - start)
+        n, n_cells = len(self.labels), 0 if reduce is None else self.cells.n_cells
+        occurring, weights = self.cells.matrix(n)
+        means, shares, metrics = [], [], []
+        for size in batches(n_replicates, max(n, n_cells)):
             draws = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
             with np.errstate(invalid="ignore", divide="ignore"):
-                means = _product(draws, self.totals) / (draws @ self.weight)[:, None]
-            yield means, draws @ self.cells
+                drawn = draws @ self.sums.high / (draws @ self.weight)[:, None]
+            means.append(np.where(draws @ self.infinite > 0, np.inf, drawn[:, 2:]))
+            shares.append(drawn[:, 1])
+            if reduce is not None:
+                counts = np.zeros((size, n_cells))
+                counts[:, occurring] = draws @ weights
+                metrics.append(reduce(counts))
+        none = np.zeros((n_replicates, 0))
+        return Replicates(
+            np.concatenate(means), np.concatenate(shares), np.concatenate(metrics) if metrics else none
+        )
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Bootstrap replicates of groups: (B, R) means, (B,) shares of correct decisions, (B, M) metrics."""
+
+    means: Floats
+    accuracy: Floats
+    metrics: Floats
+
+
+def batches(n_replicates: int, width: int) -> Iterator[int]:
+    """How many replicates are made at a time, if each takes `width` numbers.
+
+    >>> list(batches(5, 2**21))
+    [2, 2, 1]
+    """
+    size = max(1, _HELD // max(width, 1))
+    for start in range(0, n_replicates, size):
+        yield min(size, n_replicates - start)
+
+
+class ClusterSums:
+    """The sums of groups while rows come in, a block at a time."""
+
+    def __init__(self, labels: np.ndarray[Any, Any], n_rules: int, n_cells: int) -> None:
+        self._labels = labels
+        self._sums = Sum.zeros((len(labels), 2 + n_rules))
+        self._infinite = np.zeros((len(labels), n_rules), bool)
+        self._n_classes = math.isqrt(n_cells)
+        self._runs: list[Cells] = []
+
+    def add(
+        self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], y: Any, decision: Any
+    ) -> None:
+        """Take in rows: their groups, weights, whether these are positive, losses, outcomes and decisions."""
+        present, place = np.unique(codes, return_inverse=True)
+        columns = [weights, weights * (y == decision)]
+        for r, loss in enumerate(losses):
+            infinite = loss == np.inf
+            columns.append(weights * np.where(infinite, 0.0, loss))
+            if infinite.any():
+                self._infinite[codes[infinite & positive], r] = True
+        terms = np.stack([np.bincount(place, column, len(present)) for column in columns], axis=1)
+        self._sums.high[present], error = two_sum(self._sums.high[present], terms)
+        self._sums.low[present] += error
+        if self._n_classes:
+            n_cells = self._n_classes**2
+            self._push(Cells.of(codes * n_cells + y * self._n_classes + decision, weights, n_cells))
+
+    def _push(self, run: Cells) -> None:
+        """Keep few runs, each at most half as long as the one before: then merging costs little."""
+        while self._runs and 2 * len(run.keys) > len(self._runs[-1].keys):
+            run = self._runs.pop() + run
+        self._runs.append(run)
+
+    def total(self) -> Clusters:
+        """The sums of all rows so far."""
+        cells = Cells.none(self._n_classes**2)
+        for run in self._runs:
+            cells = cells + run
+        return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
 
 
 def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndarray[Any, Any], Floats]:
@@ -120,11 +291,3 @@ def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndar
     sums = np.zeros((len(different), *values.shape[1:]))
     np.add.at(sums, code, values)
     return different, sums
-
-
-def _product(draws: Floats, totals: Floats) -> Floats:
-    """A matrix product with 0 * inf = 0: a cluster that was not drawn counts for nothing."""
-    infinite = np.isinf(totals)
-    if not infinite.any():
-        return draws @ totals
-    return np.where(draws @ infinite > 0, np.inf, draws @ np.where(infinite, 0.0, totals))

@@ -1,32 +1,42 @@
-"""Is the difference real? Models compared on the same rows, rule by rule, pair by pair."""
+"""Models compared on the same rows, under each rule and for each pair of models."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from verax.arrays import to_host
+from verax.arrays import Floats, to_host
 from verax.clusters import Groups
-from verax.errors import InputError, RuleError, VeraxError
+from verax.errors import InputError, passing, show
 from verax.forecasts import Forecasts
-from verax.inference import Estimate, Method, Units, bootstrap_means, bootstrap_p, holm, permutation_p
+from verax.inference import (
+    Estimate,
+    Method,
+    Units,
+    bootstrap_intervals,
+    bootstrap_means,
+    bootstrap_p,
+    holm,
+    permutation_p,
+)
+from verax.intervals import Interval, Resampling
 from verax.pairs import PairedTally, all_pairs
 from verax.registry import as_rules, name_of
-from verax.resample import check_confidence, check_replicates, percentile_interval
+from verax.resample import bootstrap_interval
 from verax.rowstats import Rows, pair
 from verax.rule import Rule, losses_of
+from verax.scorecard import check_groups
 from verax.traits import Traits
 from verax.verdicts import Comparison, Difference, Model
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 FREQUENCIES, UNIFORM = "frequencies", "uniform"
 
 
-# ---- the question ------------------------------------------------------------------------------
+# ---- compare -----------------------------------------------------------------------------------
 
 
 def compare(
@@ -52,23 +62,34 @@ def compare(
 
     Parameters
     ----------
-    y : outcomes as for `evaluate`; or a mapping from names to outcomes where every model has rows of
-        its own, which are then compared as independent samples.
-    forecasts : the forecasts of each model, by name, row for row the same cases: full distributions or
-        `TopLists`, also side by side (pass `padded` rules to fine invalid lists). A single model is
+    y : array or mapping
+        Outcomes as for `evaluate`; or a mapping from names to outcomes where every model has rows of its
+        own, which are then compared as independent samples.
+    forecasts : mapping
+        The forecasts of each model, by name, row for row the same cases: full distributions or
+        `TopLists`, also side by side (use `padded` rules to penalize invalid lists). A single model is
         enough with a `reference`.
-    rule : one rule or several.
-    classes, ordered, weights, normalize, logits : as for `evaluate`.
-    groups : labels of rows that belong together; the groups are then the independent units.
-    time_ordered : the rows are in order of time and neighbours may depend on each other. Standard
-        errors are then robust to autocorrelation up to `lags` (the test of Diebold and Mariano), and
-        resampling draws blocks of that length; by default 4 (n/100)^(2/9), rounded down.
-    method : "moments": standard errors of the tallied differences, t distribution. "bootstrap":
-        percentile intervals and p-values from resampled rows, groups or blocks. "permutation": p-values
-        from swapping the models at random in rows, groups or blocks; intervals as with "moments".
-    reference : what skill is measured against: "frequencies" of the classes in the other nine tenths of
-        the rows (of the groups), "uniform", or the name of a model.
-    confidence, bootstrap, seed : of intervals and resampling.
+    rule : Rule, str or list
+        One rule or several.
+    classes, ordered, weights, normalize, logits
+        As for `evaluate`.
+    groups : array, optional
+        Labels of rows that belong together; the groups are then the independent units.
+    time_ordered : bool
+        The rows are in order of time and neighbours may depend on each other. Standard errors are then
+        robust to autocorrelation up to `lags` (the test of Diebold and Mariano), and resampling draws
+        blocks of that length.
+    lags : int, optional
+        By default 4 (n/100)^(2/9), rounded down.
+    method : str
+        "moments": standard errors of the differences, t distribution. "bootstrap": percentile intervals
+        and p-values from resampled rows, groups or blocks. "permutation": p-values from swapping the
+        models at random in rows, groups or blocks; intervals as with "moments".
+    reference : str, optional
+        What skill is measured against: "frequencies" of the classes in the other nine tenths of the rows
+        (of the groups), "uniform", or the name of a model.
+    confidence, bootstrap, seed
+        Confidence of the intervals, number of replicates or permutations, and random seed.
 
     References
     ----------
@@ -86,33 +107,48 @@ def compare(
     ('good', True)
     """
     rules = as_rules(rule)
-    _check(forecasts, method, confidence, bootstrap, reference)
+    _check(forecasts, method, reference)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=100)
     options = {"classes": classes, "normalize": normalize, "logits": logits}
     options["ordered"] = ordered or any(r.ordinal for r in rules)
     if isinstance(y, Mapping):
-        if weights is not None or groups is not None or time_ordered or method != "moments" or reference:
-            raise VeraxError(
-                "Models with rows of their own are compared by moments alone: leave out weights, groups, "
-                "time_ordered, method and reference."
-            )
-        return _compare_unpaired(y, forecasts, rules, options, confidence)
-    rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, seed)
+        paired_only = {"time_ordered": time_ordered, "method": method != "moments"}
+        for argument, value in (("weights", weights), ("groups", groups), ("reference", reference)):
+            paired_only[argument] = value is not None
+        _check_unpaired(paired_only)
+        return _compare_unpaired(y, forecasts, rules, options, plan.confidence)
+    rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, plan.seed)
     units = Units.of(rows.n_rows, rows.weights, rows.groups, time_ordered, lags)
-    return _compare_paired(rows, rules, units, method, confidence, bootstrap, seed, reference)
+    return _compare_paired(rows, rules, units, method, plan, reference)
 
 
-def _check(
-    forecasts: Mapping[str, object], method: str, confidence: float, bootstrap: int, reference: str | None
-) -> None:
-    if not isinstance(forecasts, Mapping) or len(forecasts) < (2 if reference is None else 1):
+def _check(forecasts: Mapping[str, object], method: str, reference: str | None) -> None:
+    if not isinstance(forecasts, Mapping):
         raise InputError(
-            "`forecasts` must name at least two models: {name: p, ...}; one is enough with a `reference`.",
+            "must be a mapping from the names of models to their forecasts",
             argument="forecasts",
+            kind="type",
+            found=f"it is a {type(forecasts).__name__}",
         )
-    if method not in ("moments", "bootstrap", "permutation"):
-        raise RuleError(f"`method` must be 'moments', 'bootstrap' or 'permutation', not {method!r}.")
-    check_confidence(confidence)
-    check_replicates(bootstrap, least=100)
+    if len(forecasts) < (2 if reference is None else 1):
+        raise InputError(
+            "must name at least two models",
+            argument="forecasts",
+            found=f"there {'is' if len(forecasts) == 1 else 'are'} {len(forecasts)}",
+            remedies=[passing("to measure the skill of one model", reference=FREQUENCIES)],
+        )
+    known = get_args(Method)
+    if method not in known:
+        raise InputError(
+            f"must be one of {', '.join(known)}, not {show(method)}", argument="method", values=[method]
+        )
+
+
+def _check_unpaired(paired_only: Mapping[str, bool]) -> None:
+    """Models with rows of their own are compared by moments alone."""
+    for argument, given in paired_only.items():
+        if given:
+            raise InputError("cannot be used where every model has rows of its own", argument=argument)
 
 
 # ---- rows that are paired ----------------------------------------------------------------------
@@ -148,13 +184,15 @@ class _Paired:
             read = _named(str(name), y, p, {**options, "weights": weights, "groups": groups})
             if first is not None and read.n_classes != first.n_classes:
                 raise InputError(
-                    f"All models must have the same classes; {name!r} has {read.n_classes}, "
-                    f"{names[0]!r} has {first.n_classes}.",
+                    "must have the same classes for all models",
                     argument="forecasts",
+                    kind="length",
+                    found=f"{name!r} has {read.n_classes}, {names[0]!r} has {first.n_classes}",
+                    values=[read.n_classes, first.n_classes],
                 )
             first = first or read
-            if read.groups is not None and len(read.groups.labels) < 2:
-                raise InputError("`groups` must name at least two groups.", argument="groups")
+            if read.groups is not None:
+                check_groups(len(read.groups.labels))
             for rule, loss in zip(rules, _losses(str(name), rules, read), strict=True):
                 columns[rule].append(loss)
             if isinstance(read, Forecasts):
@@ -164,7 +202,11 @@ class _Paired:
         w = None if batch.weights is None else to_host(batch.weights)
         if reference is not None and reference not in names:
             if len(traits) < len(names):
-                raise VeraxError("For top lists the reference must be one of the models.")
+                raise InputError(
+                    "must be one of the models where there are top lists, not " + show(reference),
+                    argument="reference",
+                    values=[reference],
+                )
             p = _reference(reference, to_host(batch.y), first.n_classes, w, first.groups, names, seed)
             for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
                 columns[rule].append(to_host(loss))
@@ -185,9 +227,8 @@ def _named(name: str, y: object, p: object, options: dict[str, Any]) -> Rows:
 
 def _at_fault(name: str, error: InputError) -> InputError:
     """The error with the name of the model, where its forecasts are what is wrong."""
-    if error.argument != "p":
-        return error
-    return InputError(f"{name!r}: {error}", argument=error.argument, rows=error.rows)
+    source = f"{name!r}: {error.source}" if error.source else repr(name)
+    return error.replace(source=source) if error.argument == "p" else error
 
 
 def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
@@ -211,12 +252,14 @@ def _reference(
         return np.full((len(y), n_classes), 1 / n_classes)
     if reference != FREQUENCIES:
         known = ", ".join([FREQUENCIES, UNIFORM, *names])
-        raise VeraxError(f"`reference` must be one of {known}, not {reference!r}.")
+        raise InputError(
+            f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
+        )
     units = np.arange(len(y)) if groups is None else groups.codes
     n_folds = min(10, int(units.max()) + 1)
     fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
     counts = np.bincount(fold * n_classes + y, weights, n_folds * n_classes).reshape(n_folds, n_classes)
-    # Half a case more of every class, so that none is impossible because it was rare.
+    # Half a case more of every class, so that no class has probability zero.
     others = counts.sum(axis=0) - counts + 0.5
     return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])
 
@@ -226,11 +269,10 @@ def _compare_paired(
     rules: list[Rule],
     units: Units,
     method: Method,
-    confidence: float,
-    bootstrap: int,
-    seed: int,
+    plan: Resampling,
     reference: str | None,
 ) -> Comparison:
+    confidence = plan.confidence
     models, differences = {}, {}
     labels = None if rows.groups is None else rows.groups.labels[rows.groups.codes]
     notes = []
@@ -240,14 +282,14 @@ def _compare_paired(
         estimate = Estimate.of(tally, losses, units)
         draws = None
         if method == "bootstrap":
-            draws = bootstrap_means(losses, units, bootstrap, seed)
+            draws = bootstrap_means(losses, units, plan.replicates, plan.seed)
         p_values = estimate.p_values()
         if draws is not None:
             p_values = bootstrap_p(draws, estimate.mean)
         elif method == "permutation":
-            p_values = permutation_p(losses, units, bootstrap, seed)
+            p_values = permutation_p(losses, units, plan.replicates, plan.seed)
         intervals = (
-            estimate.intervals(confidence) if draws is None else percentile_interval(draws, confidence).T
+            estimate.intervals(confidence) if draws is None else bootstrap_intervals(draws, confidence)
         )
         skill = _skill(estimate, tally, rows.names, reference, confidence, draws)
         name = name_of(rule)
@@ -268,7 +310,10 @@ def _compare_paired(
     )
 
 
-# ---- from numbers to results -------------------------------------------------------------------
+# ---- results ------------------------------------------------------------------------------------
+
+
+Skill = tuple[float, Interval]
 
 
 def _skill(
@@ -278,64 +323,63 @@ def _skill(
     reference: str | None,
     confidence: float,
     draws: Floats | None,
-) -> list[tuple[float, tuple[float, float]]]:
-    """One minus the mean over the reference's, with the interval of a ratio of means."""
+) -> list[Skill]:
+    """One minus the mean over that of the reference, with the interval of a ratio of means."""
     if reference is None:
-        return [(math.nan, (math.nan, math.nan))] * len(names)
+        return [_no_skill("there is no reference", confidence)] * len(names)
     m = tally.n_models
     base = names.index(reference) if reference in names else m - 1
     column = {pair: m + i for i, pair in enumerate(all_pairs(m))}
-    result = []
+    result: list[Skill] = []
     for i in range(len(names)):
         if i == base:
-            result.append((0.0, (0.0, 0.0)))
+            result.append((0.0, Interval(0.0, 0.0, method="exact", confidence=confidence)))
             continue
         if estimate.mean[base] == 0:
-            # A reference that loses nothing cannot be improved on, and no multiple of it says how far off.
-            result.append((math.nan, (math.nan, math.nan)))
+            result.append(_no_skill("the mean loss of the reference is zero", confidence))
             continue
         ratio = estimate.mean[i] / estimate.mean[base]
         if draws is not None:
-            low, high = percentile_interval(1 - draws[:, i] / draws[:, base], confidence)
-            result.append((float(1 - ratio), (float(low), float(high))))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                skills = 1 - draws[:, i] / draws[:, base]
+            result.append((float(1 - ratio), bootstrap_interval(skills, confidence, "bootstrap")))
             continue
-        # Var(A - r B) from the variances of A, B and A - B, which are what was tallied.
+        # Var(A - r B) from the variances of A, B and A - B, which are known.
         a, b = estimate.error[i] ** 2, estimate.error[base] ** 2
         gap = estimate.error[column[min(i, base), max(i, base)]] ** 2
         variance = max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)
         single = Estimate(np.array([1 - ratio]), np.sqrt([variance]) / estimate.mean[base], estimate.freedom)
-        low, high = single.intervals(confidence)[0]
-        result.append((float(1 - ratio), (float(low), float(high))))
+        result.append((float(1 - ratio), single.intervals(confidence)[0]))
     return result
+
+
+def _no_skill(caution: str, confidence: float) -> Skill:
+    return math.nan, Interval.undefined(caution, confidence=confidence)
 
 
 def _results(
     names: list[str],
     n_columns: int,
     mean: Floats,
-    intervals: Floats,
+    intervals: list[Interval],
     p_values: Floats,
-    skill: list[tuple[float, tuple[float, float]]],
+    skill: list[Skill],
     level: float,
 ) -> tuple[list[Model], list[Difference]]:
     pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
     adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
     found = [
-        Difference(names[a], names[b], float(mean[c]), _pair(intervals[c]), float(p_values[c]), float(p))
+        Difference(names[a], names[b], float(mean[c]), intervals[c], float(p_values[c]), float(p))
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]
     order = np.argsort(mean[: len(names)], kind="stable")
     finite = [names[i] for i in order if math.isfinite(mean[i])]
     letters = {**dict.fromkeys(names, ""), **_letters(finite, found, level)}
     models = [
-        Model(names[i], float(mean[i]), _pair(intervals[i]), rank + 1, letters[names[i]], *skill[i])
+        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i])
         for rank, i in enumerate(order)
     ]
     return models, found
-
-
-def _pair(interval: Any) -> tuple[float, float]:
-    return float(interval[0]), float(interval[1])
 
 
 def _letters(ranked: list[str], differences: list[Difference], level: float) -> dict[str, str]:
@@ -356,7 +400,7 @@ def _letters(ranked: list[str], differences: list[Difference], level: float) -> 
     return letters
 
 
-# ---- rows of their own -------------------------------------------------------------------------
+# ---- rows that are not paired ----------------------------------------------------------------------
 
 
 def _compare_unpaired(
@@ -368,7 +412,7 @@ def _compare_unpaired(
 ) -> Comparison:
     """Independent samples: the variance of a difference is the sum of the two (Welch)."""
     if set(y) != set(forecasts):
-        raise InputError("`y` must have the names of `forecasts`, each with its own outcomes.", argument="y")
+        raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
     names = [str(name) for name in forecasts]
     read = {str(name): _named(str(name), y[name], p, options) for name, p in forecasts.items()}
     losses = {name: _losses(name, rules, f) for name, f in read.items()}
@@ -390,9 +434,9 @@ def _compare_unpaired(
             estimate.mean,
             estimate.intervals(confidence),
             estimate.p_values(),
-            [(math.nan, (math.nan, math.nan))] * len(names),
+            [_no_skill("there is no reference", confidence)] * len(names),
             1 - confidence,
         )
     total = sum(f.n_rows for f in read.values())
-    note = ("The models have rows of their own: differences are between independent samples.",)
+    note = ("Every model has rows of its own: differences are between independent samples.",)
     return Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)

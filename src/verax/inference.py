@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from verax.arrays import Floats
 from verax.clusters import Groups, sums_by_label
-from verax.errors import InputError, VeraxError
+from verax.errors import InputError, check_count, passing, show
+from verax.intervals import Interval, few
 from verax.pairs import PairedTally, with_differences
-from verax.resample import block_multiplicities, multiplicities
+from verax.resample import block_multiplicities, bootstrap_interval, multiplicities
+from verax.sums import relative
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Method = Literal["moments", "bootstrap", "permutation"]
 
 
 @dataclass(frozen=True)
 class Units:
-    """What is independent: rows, groups of rows, or blocks of rows in time."""
+    """What is independent: rows, groups of rows, or blocks of consecutive rows.
+
+    Weights are relative: extreme ones are divided by a power of two.
+    """
 
     kind: Literal["rows", "groups", "blocks"]
     weights: Floats | None = None
@@ -36,16 +42,20 @@ class Units:
     ) -> Units:
         """What the arguments of a comparison say about its rows."""
         if lags is not None and not time_ordered:
-            raise VeraxError("`lags` are for rows in order of time: pass time_ordered=True.")
+            raise InputError(
+                "must be left out unless rows are in order of time",
+                argument="lags",
+                values=[lags],
+                remedies=[passing("if they are", time_ordered=True)],
+            )
         if not time_ordered:
             kind: Literal["rows", "groups"] = "rows" if groups is None else "groups"
+            weights = None if weights is None else relative(weights)
             return cls(kind, weights, None if groups is None else groups.codes)
-        if groups is not None or weights is not None:
-            raise VeraxError("Rows in order of time cannot have groups or weights as well.")
-        chosen = int(4 * (n_rows / 100) ** (2 / 9)) if lags is None else lags
-        if not 0 <= chosen < n_rows:
-            raise InputError(f"`lags` must be from 0 to below {n_rows}, not {lags!r}.", argument="lags")
-        return cls("blocks", lags=chosen)
+        for given, argument in ((groups, "groups"), (weights, "weights")):
+            if given is not None:
+                raise InputError("cannot be used with rows in order of time", argument=argument)
+        return cls("blocks", lags=_lags(lags, n_rows))
 
     def describe(self, method: Method) -> str:
         what = {
@@ -61,9 +71,21 @@ class Units:
         return f"{how}, {what}"
 
 
+def _lags(lags: int | None, n_rows: int) -> int:
+    """The number of lags asked for; by default that of Newey and West for so many rows."""
+    if lags is None:
+        return min(int(4 * (n_rows / 100) ** (2 / 9)), n_rows - 1)
+    check_count("lags", lags, least=0)
+    if lags >= n_rows:
+        raise InputError(
+            f"must be below the number of rows, {n_rows}, not {show(lags)}", argument="lags", values=[lags]
+        )
+    return int(lags)
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """Means of all columns (models, then pairs) with standard errors and degrees of freedom."""
+    """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom."""
 
     mean: Floats
     error: Floats
@@ -76,20 +98,39 @@ class Estimate:
             error = newey_west(with_differences(losses), units.lags)
         return cls(tally.means, error, freedom)
 
-    def intervals(self, confidence: float) -> Floats:
+    def intervals(self, confidence: float) -> list[Interval]:
+        """The interval of every column, by Student's t distribution."""
         from scipy.special import stdtrit
 
-        half = stdtrit(self.freedom, 0.5 + confidence / 2) * self.error
-        return np.column_stack([self.mean - half, self.mean + half])
+        with np.errstate(invalid="ignore"):
+            half = -stdtrit(self.freedom, (1 - confidence) / 2) * self.error
+        return [
+            _t_interval(mean, reach, self.freedom, confidence)
+            for mean, reach in zip(self.mean.tolist(), half.tolist(), strict=True)
+        ]
 
     def p_values(self) -> Floats:
         from scipy.special import stdtr
 
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.abs(self.mean) / self.error
-        # Models that agree in every row differ by nothing, and that is no evidence against it.
+        # Models that agree in every row have a difference and a standard error of zero: p is 1.
         t = np.where((self.error == 0) & (self.mean == 0), 0.0, t)
         return np.asarray(2 * stdtr(self.freedom, -t))
+
+
+def _t_interval(mean: float, half: float, freedom: float, confidence: float) -> Interval:
+    if not math.isfinite(mean):
+        return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
+    if not freedom > 0 or math.isnan(half):
+        return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
+    caution = few(freedom + 1, "independent unit", "independent units")
+    return Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
+
+
+def bootstrap_intervals(draws: Floats, confidence: float) -> list[Interval]:
+    """The percentile interval of every column of bootstrap means."""
+    return [bootstrap_interval(column, confidence, "bootstrap") for column in draws.T]
 
 
 def newey_west(columns: Floats, lags: int) -> Floats:
@@ -120,7 +161,7 @@ def bootstrap_means(losses: Floats, units: Units, n: int, seed: int) -> Floats:
 
 
 def bootstrap_p(draws: Floats, mean: Floats) -> Floats:
-    """Two-sided p-values: how often a resampled difference, moved to zero, is as large as the one seen."""
+    """Two-sided p-values: how often a resampled difference, centred at zero, is as large as the observed."""
     extreme = (np.abs(draws - mean) >= np.abs(mean)).sum(axis=0)
     p = (1 + extreme) / (1 + len(draws))
     return np.where(np.isnan(mean), np.nan, p)
@@ -140,7 +181,7 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
     observed = np.abs(sums.sum(axis=0))
     rng = np.random.default_rng(seed)
     extreme = np.zeros(sums.shape[1])
-    # The smallest relative slack keeps ties that differ by rounding.
+    # Sums that are equal but for rounding count as ties.
     limit = observed * (1 - 1e-12)
     for start in range(0, n, 64):
         signs = rng.choice([-1.0, 1.0], size=(min(64, n - start), len(sums)))

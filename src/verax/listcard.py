@@ -11,11 +11,12 @@ import numpy as np
 from verax.caching import cached_property
 from verax.combinators import Padded, padded
 from verax.errors import InputError, VeraxError
+from verax.intervals import Resampling
 from verax.measures import MEASURES, TOP_K, Measure, TopKError
 from verax.registry import RULES, parse
 from verax.rowstats import Formula, Rows
 from verax.rule import Rule
-from verax.scorecard import Resampling, Score, Scorecard
+from verax.scorecard import Score, Scorecard
 from verax.tally import Tally
 
 
@@ -34,7 +35,10 @@ def score_lists(
     """The card of lists that have met their outcomes; by every rule that fits if none are given."""
     if costs is not None:
         raise InputError(
-            "must not be given for top lists, which do not always name a decision", argument="costs"
+            "cannot be used with top lists",
+            argument="costs",
+            found="costs need a decision for every row, which a top list need not give",
+            values=[costs],
         )
     chosen: list[Formula] = list(padded_rules() if rules is None else rules)
     tally = Tally([*chosen, *MEASURES], rows.n_classes, decisions=False).update(rows)
@@ -52,7 +56,7 @@ class ListCard(Scorecard):
     Attributes
     ----------
     n_invalid : int
-        The number of invalid lists, which were scored as their largest valid sublist.
+        How many lists are invalid, and were scored as their largest valid sublist.
     longest : int
         The length of the longest list.
     """
@@ -61,7 +65,7 @@ class ListCard(Scorecard):
     longest: int = 0
 
     def merge(self, other: Scorecard) -> ListCard:
-        """The card of these lists followed by the other card's."""
+        """The card of the lists of both, in whatever order cards are merged."""
         if not isinstance(other, ListCard):
             raise VeraxError("A card of top lists can be merged with cards of top lists only.")
         return replace(
@@ -125,7 +129,7 @@ class ListCard(Scorecard):
 
     @property
     def accuracy(self) -> float:
-        """The weighted share of rows whose most likely class was the outcome; ties share it evenly."""
+        """The weighted share of rows whose most likely class was the outcome; ties count in part."""
         return self.metrics["accuracy"].mean
 
     @property

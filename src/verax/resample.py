@@ -1,40 +1,38 @@
 """Bootstrap: how often each row is drawn, resampled counts, percentile intervals.
 
-Nothing is ever copied or sorted again: a replicate is a vector of multiplicities.
+Rows are not copied: a replicate is a vector that says how often each row was drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from verax.clusters import Groups
-from verax.errors import InputError
+from verax.arrays import Floats
+from verax.clusters import Groups, batches
+from verax.intervals import Interval, check_confidence, check_replicates
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+__all__ = [
+    "block_multiplicities",
+    "bootstrap_interval",
+    "check_confidence",
+    "check_replicates",
+    "multiplicities",
+    "percentile_interval",
+    "resampled_metrics",
+]
 
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is no probability, such as 95."""
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, not {confidence!r}.", argument="confidence")
-
-
-def check_replicates(n: int, *, least: int, or_none: bool = False, argument: str = "bootstrap") -> None:
-    """Refuse a number of replicates that is none, or too small to make an interval of."""
-    counts = isinstance(n, int) and not isinstance(n, bool)
-    if not (counts and (n >= least or (or_none and n == 0))):
-        wanted = f"0 or at least {least}" if or_none else f"at least {least}"
-        raise InputError(f"`{argument}` must be {wanted} replicates, not {n!r}.", argument=argument)
+# A bootstrap sample of more rows than this cannot be told from the sample it is drawn from.
+_MOST_DRAWN = 2.0**53
 
 
 def percentile_interval(replicates: Floats, confidence: float) -> Floats:
     """The central interval of replicates along the first axis, (2, ...); NaN replicates are left out."""
     tails = [50 * (1 - confidence), 50 * (1 + confidence)]
     undefined = np.isnan(replicates)
-    # Between two infinite replicates, interpolation has nothing to say; the answer is infinite.
+    # Interpolating between two infinite replicates gives NaN; the percentile is infinite.
     with np.errstate(invalid="ignore"):
         if not undefined.any():
             interval = np.percentile(replicates, tails, axis=0)
@@ -44,16 +42,39 @@ def percentile_interval(replicates: Floats, confidence: float) -> Floats:
     return np.where(missing, np.nan, np.where(np.isnan(interval), np.inf, interval))
 
 
-def resampled_counts(counts: Floats, n_replicates: int, seed: int) -> Floats:
-    """Tables of counts as a bootstrap of the rows would give them, (B, K, K).
+def bootstrap_interval(replicates: Floats, confidence: float, method: str, caution: str = "") -> Interval:
+    """The percentile interval of a number from its replicates, (B,); those that are NaN are left out."""
+    n, undefined = len(replicates), int(np.isnan(replicates).sum())
+    if undefined == n:
+        caution = "the number is undefined in every bootstrap replicate"
+        return Interval.undefined(caution, method=method, confidence=confidence)
+    if undefined:
+        left_out = f"the number is undefined in {undefined:,} of {n:,} bootstrap replicates"
+        caution = f"{caution}; {left_out}" if caution else left_out
+    low, high = percentile_interval(replicates, confidence)
+    return Interval(low, high, method=method, confidence=confidence, caution=caution)
+
+
+def resampled_metrics(
+    counts: Floats, total: float, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats]
+) -> Floats:
+    """Metrics of tables of counts as a bootstrap of the rows would give them, (B, M).
 
     The counts of a bootstrap sample are multinomial, so drawing them directly is the same bootstrap
-    at a cost that does not depend on the number of rows. Weights count as numbers of rows.
+    at a cost that does not depend on the number of rows. Weights count as numbers of rows, `total` in
+    all. Tables are drawn a few at a time and given to `reduce`, which turns (b, K*K) counts into (b, M)
+    metrics; so memory is bounded whatever the number of classes.
     """
-    total = counts.sum()
     rng = np.random.default_rng(seed)
-    draws = rng.multinomial(round(total), counts.ravel() / total, size=n_replicates)
-    return draws.reshape(n_replicates, *counts.shape).astype(float)
+    cells = counts.ravel()
+    occurring = np.flatnonzero(cells)
+    shares = cells[occurring] / cells[occurring].sum()
+    drawn = []
+    for size in batches(n_replicates, cells.size):
+        tables = np.zeros((size, cells.size))
+        tables[:, occurring] = rng.multinomial(round(min(total, _MOST_DRAWN)), shares, size=size)
+        drawn.append(reduce(tables))
+    return np.concatenate(drawn)
 
 
 def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: int) -> Iterator[Any]:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from verax.arrays import Floats
 from verax.caching import cached_property
+from verax.clusters import Replicates
 from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts
+from verax.intervals import Interval, few
+from verax.intervals import Resampling as Resampling
 from verax.registry import RULES, as_rules, name_of, parse
-from verax.resample import check_confidence, check_replicates, percentile_interval, resampled_counts
+from verax.resample import bootstrap_interval, resampled_metrics
 from verax.rowstats import pair
 from verax.rule import Rule
 from verax.tables import FrameKind, data_frame, html_table, text_table
-from verax.tally import Counts, Tally
+from verax.tally import CONFUSION_UP_TO, Counts, Tally
 
+_NO_ROWS = "the total weight is at most 1, and weights count as numbers of rows"
 LOWER, HIGHER = "lower is better", "higher is better"
 
 
@@ -66,8 +71,7 @@ def evaluate(
     >>> round(card["rps"], 4), card.accuracy, card["qwk"]
     (0.105, 1.0, 1.0)
     """
-    check_confidence(confidence)
-    check_replicates(bootstrap, least=2)
+    plan = Resampling.checked(confidence, bootstrap, seed)
     chosen = fitting_rules(rules, ordered)
     forecasts = pair(
         y,
@@ -79,9 +83,8 @@ def evaluate(
         logits=logits,
         ordered=ordered or any(rule.ordinal for rule in chosen),
     )
-    if forecasts.groups is not None and len(forecasts.groups.labels) < 2:
-        raise InputError("`groups` must name at least two groups to resample.", argument="groups")
-    plan = Resampling(confidence, bootstrap, seed)
+    if forecasts.groups is not None:
+        check_groups(len(forecasts.groups.labels))
     if not isinstance(forecasts, Forecasts):
         from verax.listcard import score_lists
 
@@ -89,6 +92,14 @@ def evaluate(
     metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
     tally = Tally(chosen, forecasts.n_classes).update(forecasts)
     return Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+
+
+def check_groups(n_groups: int) -> None:
+    """Refuse a single group: there would be nothing to resample."""
+    if n_groups < 2:
+        raise InputError(
+            "must name at least two groups to resample", argument="groups", found=f"there is {n_groups}"
+        )
 
 
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
@@ -99,8 +110,13 @@ def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rul
 
 
 def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[CountMetric, ...]:
-    """The metrics of decisions on the card of such classes."""
+    """The metrics of decisions on the card of such classes; beyond 1,024 classes accuracy alone."""
     metrics = [count_metric("accuracy")]
+    if n_classes > CONFUSION_UP_TO:
+        # A matrix of costs would be as large as the table of counts, which is not kept.
+        if costs is not None:
+            cost_matrix(costs, 2 if isinstance(costs, str) else n_classes)
+        return tuple(metrics)
     if ordered:
         metrics.append(count_metric("qwk"))
     if ordered or costs is not None:
@@ -111,31 +127,28 @@ def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> t
 
 
 @dataclass(frozen=True)
-class Resampling:
-    """How the intervals of a card are made."""
-
-    confidence: float = 0.95
-    replicates: int = 1000
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class Score:
     """One line of a card.
 
     Attributes
     ----------
-    mean : the weighted mean loss, infinite if any row's is; or the value of a metric of decisions.
-    interval : the confidence interval of `mean`; NaN where none can be had.
-    std : the weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
-    finite_mean : the mean over the rows whose loss is finite.
-    infinite_weight : the total weight of the rows whose loss is infinite.
-    rule : the rule; None for metrics of decisions.
+    mean : float
+        The weighted mean loss, infinite if that of any row is; or the value of a metric of decisions.
+    interval : Interval
+        The confidence interval of `mean`. Where there is none, its ends are NaN and its caution says why.
+    std : float
+        The weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
+    finite_mean : float
+        The mean over the rows whose loss is finite.
+    infinite_weight : float
+        The total weight of the rows whose loss is infinite.
+    rule : Rule, optional
+        The rule; None for metrics of decisions.
     """
 
     name: str
     mean: float
-    interval: tuple[float, float]
+    interval: Interval
     bounds: tuple[float, float]
     orientation: str
     summary: str
@@ -158,10 +171,14 @@ class Scorecard:
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
     count_metrics: tuple[CountMetric, ...] = ()
-    resampling: Resampling = Resampling()
+    resampling: Resampling = field(default_factory=Resampling)
 
     def merge(self, other: Scorecard) -> Scorecard:
-        """The card of these rows followed by the other card's."""
+        """The card of the rows of both, in whatever order cards are merged.
+
+        Rows are numbered within each part, so the merged card counts the outcomes that were given
+        probability zero but does not say in which rows; parts of a file know their place in it.
+        """
         if not isinstance(other, Scorecard):
             raise VeraxError(f"A card merges with another card, not with a {type(other).__name__}.")
         if self.classes != other.classes or self.ordered != other.ordered:
@@ -191,7 +208,7 @@ class Scorecard:
     @property
     def weight(self) -> float:
         """The sum of the weights; the number of rows if there were none."""
-        return float(self.tally.weight.high[0])
+        return self.tally.weight
 
     @property
     def n_groups(self) -> int | None:
@@ -202,7 +219,8 @@ class Scorecard:
     def scores(self) -> dict[str, Score]:
         """Every rule's result under its name."""
         moments = self.tally.moments
-        columns = (moments.mean, moments.std, moments.finite_mean, moments.infinite.high)
+        infinite_weight = self.tally.unscaled(moments.infinite.high)
+        columns = (moments.mean, moments.std, moments.finite_mean, infinite_weight)
         results = {}
         for i, rule in enumerate(self.tally.rules):
             if not isinstance(rule, Rule):
@@ -229,19 +247,35 @@ class Scorecard:
             return "strictly"
         return {True: "yes", False: "no", None: "unknown"}[claims["proper"]]
 
-    def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> tuple[float, float]:
+    def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> Interval:
         if self.tally.clusters is not None:
-            return _pair(percentile_interval(self._cluster_replicates[0][:, i], self.resampling.confidence))
+            return self._from_replicates(self._of_groups.means[:, i])
         moments, n = self.tally.moments, self.weight
-        if moments.infinite.high[i] > 0 or n <= 1:
-            return math.nan, math.nan
-        half = self._quantile * math.sqrt(moments.m2[i] / n / (n - 1))
-        low, high = bounds
-        return max(low, float(moments.mean[i]) - half), min(high, float(moments.mean[i]) + half)
+        if moments.n_infinite[i] > 0:
+            return self._undefined("the mean is infinite", "normal")
+        if n <= 1:
+            return self._undefined(_NO_ROWS, "normal")
+        half = self._quantile * math.sqrt(moments.variance[i] / (n - 1))
+        mean, confidence = float(moments.mean[i]), self.resampling.confidence
+        caution = few(n, "row", "rows")
+        interval = Interval(mean - half, mean + half, method="normal", confidence=confidence, caution=caution)
+        return interval.within(bounds)
+
+    def _undefined(self, caution: str, method: str) -> Interval:
+        return Interval.undefined(caution, method=method, confidence=self.resampling.confidence)
+
+    def _from_replicates(self, replicates: Floats) -> Interval:
+        caution = "" if self.n_groups is None else few(self.n_groups, "group", "groups")
+        return bootstrap_interval(replicates, self.resampling.confidence, self._bootstrap_of, caution)
+
+    @property
+    def _bootstrap_of(self) -> str:
+        what = "confusion counts" if self.n_groups is None else f"{self.n_groups:,} groups"
+        return f"bootstrap of {what}"
 
     @property
     def _quantile(self) -> float:
-        return NormalDist().inv_cdf(0.5 + self.resampling.confidence / 2)
+        return -NormalDist().inv_cdf((1 - self.resampling.confidence) / 2)
 
     @cached_property
     def metrics(self) -> dict[str, Score]:
@@ -249,65 +283,84 @@ class Scorecard:
         if self._counts.confusion is None:
             return {"accuracy": self._accuracy_without_table()}
         results = {}
-        for metric in self.count_metrics:
+        for i, metric in enumerate(self.count_metrics):
             results[metric.name] = Score(
                 name=metric.name,
                 mean=float(metric.of(self._counts.confusion)),
-                interval=self._interval_of_metric(metric),
+                interval=self._interval_of_metric(i),
                 bounds=metric.bounds,
                 orientation=HIGHER if metric.higher_is_better else LOWER,
                 summary=metric.summary,
             )
         return results
 
-    def _interval_of_metric(self, metric: CountMetric) -> tuple[float, float]:
+    def _interval_of_metric(self, i: int) -> Interval:
+        if self.count_metrics[i].name == "accuracy":
+            return self._interval_of_accuracy()
+        if self.n_groups is not None:
+            return self._from_replicates(self._of_groups.metrics[:, i])
         if self.weight <= 1:
-            return math.nan, math.nan
-        if metric.name == "accuracy" and self.n_groups is None:
-            return self._wilson()
-        replicates = np.asarray(metric.of(self._count_replicates))
-        return _pair(percentile_interval(replicates, self.resampling.confidence))
+            return self._undefined(_NO_ROWS, self._bootstrap_of)
+        return self._from_replicates(self._of_counts[:, i])
 
-    def _wilson(self) -> tuple[float, float]:
-        """Wilson's interval of a share, which three right rows out of three do not make certain."""
+    def _interval_of_accuracy(self) -> Interval:
+        """Of groups by bootstrap; of rows by Wilson's formula, which also holds for shares of 0 and 1."""
+        if self.n_groups is not None:
+            return self._from_replicates(self._of_groups.accuracy)
         n, z = self.weight, self._quantile
+        if n <= 1:
+            return self._undefined(_NO_ROWS, "Wilson")
         centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(self.accuracy * (1 - self.accuracy) / n + (z / (2 * n)) ** 2)
-        return max(0.0, centre - half), min(1.0, centre + half)
+        confidence = self.resampling.confidence
+        return Interval(
+            max(0.0, centre - half), min(1.0, centre + half), method="Wilson", confidence=confidence
+        )
 
     def _accuracy_without_table(self) -> Score:
         metric = count_metric("accuracy")
-        interval = self._wilson() if self.weight > 1 else (math.nan, math.nan)
+        interval = self._interval_of_accuracy()
         return Score(metric.name, self.accuracy, interval, metric.bounds, HIGHER, metric.summary)
 
     @cached_property
-    def _count_replicates(self) -> np.ndarray[Any, Any]:
-        counts, plan = self._counts.confusion, self.resampling
-        assert counts is not None
-        if self.tally.clusters is None:
-            return resampled_counts(counts, plan.replicates, plan.seed)
-        return self._cluster_replicates[1].reshape(-1, *counts.shape)
+    def _of_counts(self) -> Floats:
+        """(B, M) metrics of resampled confusion counts."""
+        plan = self.resampling
+        assert self._counts.confusion is not None
+        table = self._counts.confusion
+        return resampled_metrics(table, self.weight, plan.replicates, plan.seed, self._metrics_of)
 
     @cached_property
-    def _cluster_replicates(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _of_groups(self) -> Replicates:
+        """Means and metrics of resampled groups."""
         assert self.tally.clusters is not None
-        parts = list(self.tally.clusters.replicates(self.resampling.replicates, self.resampling.seed))
-        return np.concatenate([means for means, _ in parts]), np.concatenate([cells for _, cells in parts])
+        plan = self.resampling
+        tabled = self._counts.confusion is not None and len(self.count_metrics) > 1
+        reduce = self._metrics_of if tabled else None
+        return self.tally.clusters.replicates(plan.replicates, plan.seed, reduce)
+
+    def _metrics_of(self, counts: Floats) -> Floats:
+        """(b, M) metrics of (b, K*K) counts; of accuracy, which has other intervals, nothing."""
+        tables = counts.reshape(-1, self.n_classes, self.n_classes)
+        nothing = np.full(len(counts), np.nan)
+        columns = [nothing if m.name == "accuracy" else np.asarray(m.of(tables)) for m in self.count_metrics]
+        return np.stack(columns, axis=1)
 
     @property
     def accuracy(self) -> float:
         """The weighted share of rows whose most likely class was the outcome. Higher is better."""
-        return self._counts.n_correct / self.weight
+        return self._counts.n_correct / float(self.tally.weights.high[0])
 
     @property
     def confusion(self) -> np.ndarray[Any, Any] | None:
         """Weights by outcome (row) and decision (column); None beyond 1,024 classes."""
-        return self._counts.confusion
+        table = self._counts.confusion
+        return None if table is None else self.tally.unscaled(table)
 
     @property
     def class_counts(self) -> np.ndarray[Any, Any]:
         """The weight of each class among the outcomes."""
-        return self._counts.per_class
+        return self.tally.unscaled(self._counts.per_class)
 
     @property
     def n_zero_probability(self) -> int:
@@ -316,7 +369,7 @@ class Scorecard:
 
     @property
     def zero_probability_rows(self) -> tuple[int, ...]:
-        """The first 100 rows whose outcome had been given probability zero."""
+        """The first 100 rows whose outcome had been given probability zero; none if numbers are unknown."""
         return tuple(self._counts.zero_rows)
 
     @property
@@ -353,11 +406,11 @@ class Scorecard:
 
     def _method(self) -> str:
         if self.n_groups is not None:
-            return f"bootstrap of {self.n_groups:,} groups"
+            return self._bootstrap_of
         return "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row a score, as a data frame of the kind named."""
+        """One row per score, as a data frame of the kind named."""
         lines = [_line(score) for score in self._all]
         data: dict[str, list[Any]] = {"score": [score.name for score in self._all]}
         data |= {key: [line[key] for line in lines] for key in ("mean", "std")}
@@ -392,11 +445,17 @@ class Scorecard:
             )
         if self.n_groups is not None:
             notes.append(f"Intervals: {self._method()}, {self.resampling.replicates:,} replicates.")
+            if few(self.n_groups, "group", "groups"):
+                notes.append(f"With {self.n_groups} groups only, intervals tend to be too narrow.")
+        if self.ordered and self.n_classes > CONFUSION_UP_TO:
+            notes.append(
+                f"Beyond {CONFUSION_UP_TO:,} classes there is no confusion table: qwk and ec are left out."
+            )
         if self.n_zero_probability:
             shown = ", ".join(str(row) for row in self.zero_probability_rows[:5])
             more = ", ..." if self.n_zero_probability > 5 else ""
             what, where = ("outcome", "row") if self.n_zero_probability == 1 else ("outcomes", "rows")
-            # Sums that never left a device do not know their rows.
+            # Merged parts and sums from a device do not know their rows.
             known = f" ({where} {shown}{more})" if shown else ""
             notes.append(f"Probability zero had been given to {self.n_zero_probability:,} {what}{known}.")
         infinite = [s for s in self.scores.values() if s.infinite_weight > 0]
@@ -417,9 +476,7 @@ class Scorecard:
 
 
 def _texts(score: Score) -> tuple[str, str]:
-    low, high = score.interval
-    interval = "" if math.isnan(low) else f"{low:.4f} to {high:.4f}"
-    return interval, f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
+    return f"{score.interval:.4f}", f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
 
 
 def _line(score: Score) -> dict[str, Any]:
@@ -432,6 +489,8 @@ def _line(score: Score) -> dict[str, Any]:
         "proper": score.proper,
         "summary": score.summary,
     }
+    if score.interval.caution:
+        line["caution"] = score.interval.caution
     if score.rule is not None:
         line |= {
             "rule": repr(score.rule),
@@ -440,7 +499,3 @@ def _line(score: Score) -> dict[str, Any]:
             "reference": score.rule.reference,
         }
     return line
-
-
-def _pair(interval: Any) -> tuple[float, float]:
-    return float(interval[0]), float(interval[1])

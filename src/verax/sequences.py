@@ -1,7 +1,7 @@
 """Comparing two forecasters while the data come in: intervals that hold at all times together.
 
-You may look after every row and stop at any time: the probability that any of the intervals is wrong
-stays below the level. An ordinary interval that is computed repeatedly has no such guarantee.
+One may look at the interval after every row and stop at any time: the probability that it is ever wrong
+stays below the level. Ordinary intervals do not allow repeated looks.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from verax.arrays import Floats, kind_of, to_array, to_host
 from verax.checks import check_n_classes
 from verax.errors import InputError, Offenders, RuleError
 from verax.forecasts import Forecasts
+from verax.intervals import Interval, check_confidence
 from verax.registry import name_of, parse
-from verax.resample import check_confidence
 from verax.rule import Rule
 
 
@@ -25,17 +25,17 @@ class ConfidenceSequence:
     """A sequence of intervals for the mean loss of forecaster `a` minus that of `b`.
 
     After t rows the interval covers the average over these rows of the expected difference, given
-    what came before: neither the forecasters nor the world need to stay the same. With probability
+    what came before: neither the forecasters nor the data need to be stationary. With probability
     `confidence` it does so for all t at once.
 
     The interval is the empirical Bernstein bound of Howard et al. (2021, Theorem 4) for bounded
     differences, with their polynomial stitched boundary (Theorem 1); its use for forecasters is that
-    of Choe and Ramdas (2024). It is wider than an interval for one fixed time.
+    of Choe and Ramdas (2024). It is wider than an interval for a fixed number of rows.
 
     Parameters
     ----------
     rule : Rule or str
-        A bounded rule: the interval depends on how far apart two losses can be.
+        A bounded rule: the theorem needs the largest possible difference of two losses.
     n_classes : int
         The number of classes, on which the bounds of the rule depend.
     confidence : float
@@ -83,14 +83,13 @@ class ConfidenceSequence:
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
         logits: bool = False,
-    ) -> tuple[float, float]:
-        """Take in more rows, in the order they came, and give the interval after them."""
+    ) -> Interval:
+        """Take in more rows, in the order they came, and return the interval after them."""
         options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
-        losses = [self._losses(y, p, argument, options) for argument, p in (("a", a), ("b", b))]
-        return self.update_differences(losses[0] - losses[1])
+        return self.update_differences(self._losses(y, a, "a", options) - self._losses(y, b, "b", options))
 
     def _losses(self, y: object, p: object, argument: str, options: dict[str, Any]) -> Floats:
-        """The losses of one forecaster; errors in the forecasts name the argument they came in."""
+        """The losses of one forecaster; errors name its argument."""
         try:
             n_classes = Forecasts(y, p, **options, ordered=self.rule.ordinal).n_classes
             if n_classes != self.n_classes:
@@ -104,7 +103,7 @@ class ConfidenceSequence:
         except InputError as error:
             raise error.replace(argument=argument) if error.argument == "p" else error from None
 
-    def update_differences(self, differences: Any) -> tuple[float, float]:
+    def update_differences(self, differences: Any) -> Interval:
         """Take in differences of losses, row by row, and give the interval after them."""
         raw = to_host(to_array(differences, "differences")[0])
         requirement = f"must be numbers from {-self._range / 2:g} to {self._range / 2:g}, one per row"
@@ -135,13 +134,14 @@ class ConfidenceSequence:
         return self._total / self.n_rows if self.n_rows else math.nan
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """The interval after the rows so far; it holds together with all those before and after."""
+    def interval(self) -> Interval:
+        """The interval now; it holds together with all those before and after."""
         largest = self._range / 2
-        if self.n_rows == 0:
-            return -largest, largest
-        half = self._boundary(self._variation) / self.n_rows
-        return max(-largest, self.difference - half), min(largest, self.difference + half)
+        half = self._boundary(self._variation) / self.n_rows if self.n_rows else math.inf
+        mean = self.difference if self.n_rows else 0.0
+        method = "confidence sequence"
+        interval = Interval(mean - half, mean + half, method=method, confidence=self.confidence)
+        return interval.within((-largest, largest))
 
     @property
     def decided(self) -> bool:
@@ -150,7 +150,7 @@ class ConfidenceSequence:
         return low > 0 or high < 0
 
     def _boundary(self, variation: float) -> float:
-        """The stitched sub-gamma boundary with scale c, the range of a difference; a tail on each side."""
+        """The stitched sub-gamma boundary with scale c, the range of a difference; two-sided."""
         from scipy.special import zeta
 
         c, eta, s = self._range, self._GROWTH, self._SPENDING

@@ -1,111 +1,34 @@
-"""Sums that can be merged: everything that verax aggregates is one of these.
+"""The tally: mergeable sums of losses, decisions and groups of rows, on which every summary is built.
 
-A batch is one update, a stream is a fold of updates, and a cluster is a merge of tallies. However
-the rows are cut, the numbers agree to rounding: totals are kept to twice the working precision.
+A batch is one update, a stream is a sequence of updates, and a cluster merges the tallies of its parts.
+Merging is commutative and associative: however the rows are cut and merged, the numbers agree to 1e-12,
+because totals are kept to twice the working precision.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from verax.arrays import Array, to_host
-from verax.clusters import Clusters, Groups
+from verax.arrays import Array, Floats, to_host
+from verax.clusters import Clusters, ClusterSums, Groups
 from verax.errors import VeraxError
-from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, compute, kernels, scan, validate
+from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, kernels, scan
+from verax.sums import Moments, Sum, exponent_of
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-# Beyond this many classes a table of K x K counts would outgrow the promise of constant memory.
+# Beyond this many classes no table of K x K counts is kept: it would take too much memory.
 CONFUSION_UP_TO = 1024
-# How many rows are remembered by number, of those whose outcome was given probability zero.
+# How many of the rows whose outcome was given probability zero are remembered by number.
 ROWS_KEPT = 100
+# How many rows at either end of a block tell roughly what the losses of its chunk are.
+_PROBE = 32
 
-
-@dataclass(frozen=True)
-class Sum:
-    """A vector of sums as unevaluated pairs of doubles (Knuth's two-sum), about 32 digits."""
-
-    high: Floats
-    low: Floats
-
-    @classmethod
-    def zeros(cls, n: int) -> Sum:
-        return cls(np.zeros(n), np.zeros(n))
-
-    def __add__(self, other: Sum) -> Sum:
-        high = self.high + other.high
-        virtual = high - self.high
-        error = (self.high - (high - virtual)) + (other.high - virtual)
-        low = error + (self.low + other.low)
-        total = high + low
-        return Sum(total, low - (total - high))
-
-    def plus(self, terms: Floats) -> Sum:
-        """With one more term for every element."""
-        return self + Sum(terms, np.zeros_like(terms))
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Weighted first and second moments of several losses over the same rows.
-
-    Attributes
-    ----------
-    weight, total : sums over the rows with a finite loss, of w and of w times the loss.
-    m2 : the sum of w times the squared deviation from the mean, over the same rows.
-    infinite : the sum of w over the rows with an infinite loss.
-    """
-
-    weight: Sum
-    total: Sum
-    m2: Floats
-    infinite: Sum
-
-    @classmethod
-    def zeros(cls, n: int) -> Moments:
-        return cls(Sum.zeros(n), Sum.zeros(n), np.zeros(n), Sum.zeros(n))
-
-    @classmethod
-    def from_sums(cls, weight: float, sums: Floats, shift: Floats) -> Moments:
-        """From one chunk's sums of w*d, w*d*d (d = loss - shift) and of w at infinity: (R, 3)."""
-        infinite = np.ascontiguousarray(sums[:, 2])
-        finite = weight - infinite
-        with np.errstate(invalid="ignore", divide="ignore"):
-            m2 = np.where(finite > 0, sums[:, 1] - sums[:, 0] ** 2 / finite, 0.0)
-        zero = np.zeros_like(finite)
-        total = Sum(sums[:, 0].copy(), zero).plus(shift * finite)
-        return cls(Sum(finite, zero), total, np.maximum(m2, 0.0), Sum(infinite, zero))
-
-    def __add__(self, other: Moments) -> Moments:
-        weight = self.weight + other.weight
-        with np.errstate(invalid="ignore", divide="ignore"):
-            gap = self.finite_mean - other.finite_mean
-            between = gap * gap * (self.weight.high * other.weight.high / weight.high)
-        both = (self.weight.high > 0) & (other.weight.high > 0)
-        m2 = self.m2 + other.m2 + np.where(both, between, 0.0)
-        return Moments(weight, self.total + other.total, m2, self.infinite + other.infinite)
-
-    @property
-    def finite_mean(self) -> Floats:
-        """The weighted mean over the rows with a finite loss; NaN where there are none."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.total.high / self.weight.high + self.total.low / self.weight.high
-
-    @property
-    def mean(self) -> Floats:
-        """The weighted mean; infinite as soon as one row with weight is."""
-        return np.where(self.infinite.high > 0, np.inf, self.finite_mean)
-
-    @property
-    def std(self) -> Floats:
-        """The weighted standard deviation of the losses over the rows; NaN where one is infinite."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            deviation = np.sqrt(self.m2 / self.weight.high)
-        return np.where(self.infinite.high > 0, np.nan, deviation)
+# Disjoint ranges of row numbers, in order.
+Spans = tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -114,67 +37,103 @@ class Counts:
 
     Decisions are the most likely class, the lowest index where several are. Beyond CONFUSION_UP_TO
     classes only the outcomes and the correct decisions are counted, and `confusion` is None.
+
+    Attributes
+    ----------
+    n_classes : int
+        The number of classes K.
+    cells : Sum
+        K*K weights, outcome by decision; of too many classes K weights of outcomes, then the weight of the
+        correct decisions; empty where decisions are not counted.
+    n_zero : int
+        How many rows with weight had given their outcome probability zero.
+    zero_rows : list of int
+        The first of these rows, as far as their numbers are known.
     """
 
     n_classes: int
-    confusion: Floats | None = None
-    outcomes: Floats = field(default_factory=lambda: np.zeros(0))
-    correct: float = 0.0
+    cells: Sum = field(default_factory=lambda: Sum.zeros(0))
     n_zero: int = 0
     zero_rows: list[int] = field(default_factory=list)
 
     @classmethod
     def zeros(cls, n_classes: int, *, decisions: bool = True) -> Counts:
-        """Nothing counted yet; without `decisions` only the outcomes given probability zero will be."""
-        if not decisions:
-            return cls(n_classes)
-        square = (n_classes, n_classes)
-        confusion = np.zeros(square) if n_classes <= CONFUSION_UP_TO else None
-        return cls(n_classes, confusion, np.zeros(n_classes))
+        """Nothing counted yet; without `decisions` only outcomes given probability zero will be."""
+        return cls(n_classes, Sum.zeros(n_cells(n_classes) if decisions else 0))
 
     def add(self, y: Any, decision: Any, weights: Any) -> None:
         """Count rows by NumPy calls; the compiled path has a kernel for this."""
-        if self.confusion is None:
-            self.outcomes += np.bincount(y, weights, minlength=self.n_classes)
-            self.correct += float(np.sum((y == decision) * (1.0 if weights is None else weights)))
-        else:
-            cells = np.bincount(y * self.n_classes + decision, weights, self.confusion.size)
-            self.confusion += cells.reshape(self.confusion.shape)
+        if self._tabled:
+            self.cells.add_at(y * self.n_classes + decision, weights)
+            return
+        self.cells.add_at(y, weights)
+        right = y == decision
+        self.cells.add_at(
+            np.full(np.count_nonzero(right), self.n_classes), None if weights is None else weights[right]
+        )
 
     def add_zeros(self, rows: Sequence[int]) -> None:
         """Count rows whose outcome had probability zero, and remember the first of them."""
         self.n_zero += len(rows)
         self.zero_rows = sorted([*self.zero_rows, *rows])[:ROWS_KEPT]
 
-    def merge(self, other: Counts, offset: int) -> Counts:
-        """Both together; the row numbers of `other` count on from `offset`."""
-        confusion = None
-        if self.confusion is not None and other.confusion is not None:
-            confusion = self.confusion + other.confusion
-        merged = Counts(
-            self.n_classes,
-            confusion,
-            self.outcomes + other.outcomes,
-            self.correct + other.correct,
-            self.n_zero + other.n_zero - len(other.zero_rows),
-            self.zero_rows,
-        )
-        merged.add_zeros([offset + row for row in other.zero_rows])
-        return merged
+    def __add__(self, other: Counts) -> Counts:
+        rows = sorted([*self.zero_rows, *other.zero_rows])[:ROWS_KEPT]
+        return Counts(self.n_classes, self.cells + other.cells, self.n_zero + other.n_zero, rows)
+
+    def scaled(self, factor: float) -> Counts:
+        """With all weights multiplied by a power of two."""
+        return Counts(self.n_classes, self.cells.scaled(factor), self.n_zero, list(self.zero_rows))
+
+    def moved(self, start: int | None) -> Counts:
+        """With the rows numbered from `start`; without their numbers if it is None."""
+        rows = [] if start is None else [start + row for row in self.zero_rows]
+        return Counts(self.n_classes, self.cells, self.n_zero, rows)
+
+    @property
+    def _tabled(self) -> bool:
+        return self.n_classes <= CONFUSION_UP_TO
+
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """Both parts of the confusion table, to be added to in place."""
+        shape = (self.n_classes, self.n_classes)
+        return self.cells.high.reshape(shape), self.cells.low.reshape(shape)
+
+    @property
+    def confusion(self) -> Floats | None:
+        """Weights by outcome (row) and decision (column); None where no table is kept."""
+        return self.table[0] if self.cells.high.size and self._tabled else None
 
     @property
     def per_class(self) -> Floats:
         """The weight of each class among the outcomes."""
-        return self.outcomes if self.confusion is None else self.confusion.sum(axis=1)
+        if self.confusion is None:
+            return self.cells.high[: self.n_classes]
+        high, low = self.table
+        return np.asarray(high.sum(axis=1) + low.sum(axis=1))
 
     @property
     def n_correct(self) -> float:
         """The weight of the rows whose decision was the outcome."""
-        return self.correct if self.confusion is None else float(np.trace(self.confusion))
+        if not self.cells.high.size:
+            return math.nan
+        return float(self.cells.high[-1] if self.confusion is None else np.trace(self.confusion))
+
+
+def n_cells(n_classes: int) -> int:
+    """How many weights `Counts` keeps for so many classes."""
+    return n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes + 1
 
 
 class Tally:
     """The mergeable sums of several rules over rows of K classes.
+
+    Weights are kept in units of 2**exponent. The exponent is 0 unless the weights are extreme.
+
+    Rows are known by their place among all rows. Rows that do not say where they are follow those of the
+    same tally. Where two tallies that are merged claim the same places, the numbers of rows are unknown
+    from then on, and the rows with an outcome of probability zero are counted but not named.
 
     >>> import verax as vx
     >>> from verax.tally import Tally
@@ -191,163 +150,284 @@ class Tally:
         self.n_classes = n_classes
         self.decisions = decisions
         self.n_rows = 0
-        self.weight = Sum.zeros(1)
+        self.spans: Spans | None = ()
+        self.exponent = 0
+        self.weights = Sum.zeros(1)
         self.moments = Moments.zeros(len(self.rules))
         self.counts = Counts.zeros(n_classes, decisions=decisions) if counts else None
         self.clusters: Clusters | None = None
 
+    @classmethod
+    def from_sums(
+        cls,
+        rules: Sequence[Formula],
+        n_classes: int,
+        *,
+        n_rows: int,
+        weight: float,
+        sums: Floats,
+        cells: Floats,
+        n_zero: int,
+    ) -> Tally:
+        """The tally of sums that were taken elsewhere, of rows that are not known by number.
+
+        Parameters
+        ----------
+        sums : Floats
+            (R, 4): for each rule the weight of the rows with a finite loss, the sums over these of w*loss
+            and of w*loss*loss, and the weight of the rows with an infinite loss.
+        cells : Floats
+            Weights as `Counts` keeps them.
+        """
+        tally = cls(rules, n_classes)
+        tally.n_rows, tally.spans = n_rows, None
+        tally.weights = Sum.of([weight])
+        finite, first, second, infinite = np.reshape(sums, (len(tally.rules), 4)).T
+        tally.moments = Moments.from_sums(finite, first, second, infinite=infinite, count=infinite > 0)
+        tally.counts = Counts(n_classes, Sum.of(cells), n_zero)
+        return tally
+
+    @property
+    def weight(self) -> float:
+        """The sum of all weights; infinite where it is no longer a number."""
+        return float(self.unscaled(self.weights.high)[0])
+
+    def unscaled(self, weights: Floats) -> Floats:
+        """Weights of this tally in the unit of the caller's weights."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.ldexp(weights, self.exponent))
+
     def update(self, forecasts: Rows) -> Tally:
         """Take in all rows of `forecasts`; returns the tally itself."""
         self._check_same(forecasts.n_classes)
-        if self.n_rows and (forecasts.groups is None) != (self.clusters is None):
-            raise VeraxError("Either all rows of a tally belong to groups or none do.")
-        decided = self.decisions and (self.counts is not None or forecasts.groups is not None)
-        needs = _needs(self.rules) | ({"decision"} if decided else set())
-        chunks = _Chunks(self, forecasts)
-        visitors = scan(forecasts, needs, lambda: _Visitor(self, chunks, forecasts.groups))
-        for weight, sums in zip(chunks.weight, chunks.sums, strict=True):
-            self.moments = self.moments + Moments.from_sums(float(weight), sums, chunks.shift)
-            self.weight = self.weight.plus(np.array([weight]))
-        for visitor in visitors:
-            if self.counts is not None and visitor.counts is not None:
-                self.counts = self.counts.merge(visitor.counts, self.n_rows)
-            self.clusters = _both(self.clusters, visitor.clusters)
-        self.n_rows += forecasts.n_rows
+        self._check_groups(self.n_rows > 0, forecasts.groups is not None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            part = self._part(forecasts, 0)
+            # Extreme weights overflow or underflow; nothing of that pass is kept.
+            exponent = exponent_of(float(part.weights.high[0]))
+            part = part if exponent == 0 else self._part(forecasts, exponent)
+        self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
         return self
 
+    def _part(self, forecasts: Rows, exponent: int) -> Tally:
+        """The tally of these rows alone, from one pass over them."""
+        start = _first_row(forecasts) or (self.spans[-1][1] if self.spans else 0)
+        known = self.spans is not None
+        part = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
+        part.n_rows, part.exponent = forecasts.n_rows, exponent
+        part.spans = ((start, start + forecasts.n_rows),) if known else None
+        chunks = _Chunks(self, forecasts, exponent)
+        visitors = scan(forecasts, _needs(self, forecasts), lambda: _Visitor(self, chunks, forecasts.groups))
+        part.weights, part.moments = chunks.total()
+        if self.counts is not None:
+            counts = Counts.zeros(self.n_classes, decisions=self.decisions)
+            for visitor in visitors:
+                counts = counts + visitor.counts
+            part.counts = counts.moved(start if known else None)
+        if forecasts.groups is not None:
+            for visitor in visitors:
+                part.clusters = _both(part.clusters, visitor.clusters)
+        return part
+
     def merge(self, other: Tally) -> Tally:
-        """The tally of these rows followed by the other's; neither is changed."""
+        """The tally of the rows of both, in whatever order they are merged; neither is changed."""
         if self.rules != other.rules:
             raise VeraxError("Tallies of different rules cannot be merged.")
         self._check_same(other.n_classes)
-        if self.n_rows and other.n_rows and (self.clusters is None) != (other.clusters is None):
-            raise VeraxError("Either all rows of a tally belong to groups or none do.")
+        if self.n_rows and other.n_rows:
+            self._check_groups(True, other.clusters is not None)
         merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         merged.n_rows = self.n_rows + other.n_rows
-        merged.weight = self.weight + other.weight
-        merged.moments = self.moments + other.moments
+        merged.spans = _joined(self.spans, other.spans)
+        merged.exponent = max((t.exponent for t in (self, other) if t.weights.high[0] > 0), default=0)
+        a, b = (math.ldexp(1.0, max(t.exponent - merged.exponent, -1074)) for t in (self, other))
+        merged.weights = self.weights.scaled(a) + other.weights.scaled(b)
+        merged.moments = self.moments.scaled(a) + other.moments.scaled(b)
         if self.counts is not None and other.counts is not None:
-            merged.counts = self.counts.merge(other.counts, self.n_rows)
-        merged.clusters = _both(self.clusters, other.clusters)
+            counts = self.counts.scaled(a) + other.counts.scaled(b)
+            merged.counts = counts if merged.spans is not None else counts.moved(None)
+        merged.clusters = _both(
+            None if self.clusters is None else self.clusters.scaled(a),
+            None if other.clusters is None else other.clusters.scaled(b),
+        )
         return merged
 
     def _check_same(self, n_classes: int) -> None:
         if n_classes != self.n_classes:
             raise VeraxError(f"This tally has {self.n_classes} classes; the rows have {n_classes}.")
 
+    def _check_groups(self, filled: bool, grouped: bool) -> None:
+        if filled and grouped != (self.clusters is not None):
+            raise VeraxError("Either all rows of a tally belong to groups or none do.")
+
 
 class _Chunks:
-    """Where the threads leave the sums of each chunk of rows, and the shift they subtract.
+    """Where the threads leave the sums of each chunk of rows.
 
-    The first row's losses serve as the shift: near enough to the mean that squares do not cancel.
+    Blocks of rows that the compiled kernel can sum are added to `sums`, relative to a `shift` that lies
+    near the losses of the chunk, so that squares do not cancel. All others go to `others`.
     """
 
-    def __init__(self, tally: Tally, forecasts: Rows) -> None:
+    def __init__(self, tally: Tally, forecasts: Rows, exponent: int) -> None:
         plan = Plan.of(forecasts)
-        self.sums = np.zeros((plan.n_chunks, len(tally.rules), 3))
+        n_rules = len(tally.rules)
+        self.unit = math.ldexp(1.0, exponent)
+        self.sums = np.zeros((plan.n_chunks, n_rules + 1, 2))
+        self.shift = np.zeros((plan.n_chunks, n_rules))
+        self.others: list[Moments | None] = [None] * plan.n_chunks
         self.weight = np.zeros(plan.n_chunks)
         self.fused = None
         if plan.compiled and kernels() is not None:
             from verax._fusion import fuse
 
             self.fused = fuse(tally.rules, tally.n_classes, forecasts.weights is not None)
-        self.shift = self._first_losses(tally, forecasts.batch(0, 1))
 
-    @staticmethod
-    def _first_losses(tally: Tally, first: RowBatch) -> Floats:
-        # The row may be invalid: the pass that follows finds out.
-        if not validate(first)[0]:
-            return np.zeros(len(tally.rules))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            stats = compute(first, _needs(tally.rules))
-            losses = np.array([float(to_host(stats.loss(rule))[0]) for rule in tally.rules])
-        return np.where(np.isfinite(losses), losses, 0.0)
+    def total(self) -> tuple[Sum, Moments]:
+        """The weight and the moments of all chunks, in their order."""
+        weight, moments = Sum.zeros(1), Moments.zeros(self.shift.shape[1])
+        for sums, shift, other, rest in zip(self.sums, self.shift, self.others, self.weight, strict=True):
+            if sums[-1, 0] > 0:
+                moments = moments + Moments.from_sums(sums[-1, 0], sums[:-1, 0], sums[:-1, 1], shift=shift)
+            moments = moments if other is None else moments + other
+            weight = weight.plus(sums[-1:, 0]).plus([rest])
+        return weight, moments
 
 
 class _Visitor:
-    """One thread's share of an update."""
+    """The share of one thread in an update."""
 
     def __init__(self, tally: Tally, chunks: _Chunks, groups: Groups | None) -> None:
         self._rules = tally.rules
         self._chunks = chunks
-        self._block = np.zeros((len(tally.rules), 3))
+        self._block = np.zeros((len(tally.rules) + 1, 2))
         self._decisions = tally.decisions
-        self.counts = None
+        self._chunk = -1
+        self._counts = None
         if tally.counts is not None:
-            self.counts = Counts.zeros(tally.n_classes, decisions=tally.decisions)
-        self.clusters: Clusters | None = None
-        self._groups = groups
+            self._counts = Counts.zeros(tally.n_classes, decisions=tally.decisions)
+        self._clusters = None
+        if groups is not None:
+            tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
+            cells = tally.n_classes**2 if tabled else 0
+            self._clusters = ClusterSums(groups.labels, len(tally.rules), cells)
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted."""
+        assert self._counts is not None
+        counts = self._counts
+        return Counts(counts.n_classes, counts.cells.settled(), counts.n_zero, counts.zero_rows)
+
+    @property
+    def clusters(self) -> Clusters | None:
+        """The sums of the groups."""
+        return None if self._clusters is None else self._clusters.total()
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
-        self._chunks.sums[chunk] += self._sums(stats, batch)
-        n = int(batch.y.shape[0])
-        self._chunks.weight[chunk] += n if batch.weights is None else float(batch.xp.sum(batch.weights))
-        if self.counts is not None:
-            self._count(self.counts, stats, batch)
-        if self._groups is not None:
-            self.clusters = _both(self.clusters, self._cluster(self._groups, stats, batch))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._visit(stats, batch, chunk)
 
-    def _sums(self, stats: RowStats, batch: RowBatch) -> Floats:
-        chunks, block = self._chunks, self._block
-        if stats.buffer is not None and chunks.fused is not None:
-            kernel, constants = chunks.fused
-            weights = _NO_WEIGHTS if batch.weights is None else batch.weights
-            kernel(stats.buffer, batch.y.shape[0], weights, constants, chunks.shift, block)
-            if np.isfinite(block).all():
-                return block
-        return _block_sums(self._rules, stats, batch, chunks.shift)
+    def _visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
+        w = batch.weights
+        if w is not None and self._chunks.unit != 1:
+            w = w * (1 / self._chunks.unit)
+        if not self._add_fused(stats, batch, w, chunk):
+            self._add_losses(stats, batch, w, chunk)
+        if self._counts is not None:
+            self._count(self._counts, stats, batch, w)
+        if self._clusters is not None:
+            self._add_clusters(self._clusters, stats, batch, w)
 
-    def _cluster(self, groups: Groups, stats: RowStats, batch: RowBatch) -> Clusters:
+    def _add_fused(self, stats: RowStats, batch: RowBatch, w: Any, chunk: int) -> bool:
+        """Sum the losses of a block by the compiled kernel; False where that is not possible."""
+        chunks = self._chunks
+        if stats.buffer is None or chunks.fused is None:
+            return False
+        kernel, constants = chunks.fused
+        n, w = int(batch.y.shape[0]), _NO_WEIGHTS if w is None else w
+        if chunk != self._chunk:
+            self._chunk = chunk
+            chunks.shift[chunk] = self._probe(kernel, stats.buffer, n, w, constants)
+        shift, sums = chunks.shift[chunk], chunks.sums[chunk]
+        return bool(kernel(stats.buffer, 0, n, w, constants, shift, self._block, sums))
+
+    def _probe(self, kernel: Any, buffer: Any, n: int, w: Any, constants: Any) -> Floats:
+        """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
+        none = np.zeros(len(self._rules))
+        means = []
+        for first, last in ((0, min(_PROBE, n)), (max(0, n - _PROBE), n)):
+            kernel(buffer, first, last, w, constants, none, self._block, np.zeros_like(self._block))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means.append(self._block[:-1, 0] / self._block[-1, 0])
+        smaller = np.where(np.abs(means[0]) < np.abs(means[1]), means[0], means[1])
+        return np.where(np.isfinite(smaller), smaller, 0.0)
+
+    def _add_losses(self, stats: RowStats, batch: RowBatch, w: Any, chunk: int) -> None:
+        """Sum the losses of a block by array calls."""
+        chunks = self._chunks
+        found = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
+        before = chunks.others[chunk]
+        chunks.others[chunk] = found if before is None else before + found
+        chunks.weight[chunk] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
+
+    def _add_clusters(self, clusters: ClusterSums, stats: RowStats, batch: RowBatch, w: Any) -> None:
         y = to_host(batch.y)
-        k = stats.n_classes if self._decisions else 1
-        cells = y * k + to_host(stats.decision) if self._decisions else np.zeros(len(y), np.int64)
-        weights = np.ones(len(y)) if batch.weights is None else to_host(batch.weights)
+        weights = np.ones(len(y)) if w is None else to_host(w)
+        positive = weights > 0 if batch.weights is None else to_host(batch.weights) > 0
         losses = [to_host(loss) for loss in _losses(self._rules, stats)]
-        return Clusters.of(groups.labels, batch.groups, weights, losses, cells, k * k)
+        decision = to_host(stats.decision) if self._decisions else np.full(len(y), -1)
+        clusters.add(batch.groups, weights, positive, losses, y, decision)
 
-    def _count(self, counts: Counts, stats: RowStats, batch: RowBatch) -> None:
-        if not self._decisions or not self._count_decisions(counts, stats, batch):
+    def _count(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> None:
+        if not self._decisions or not self._count_decisions(counts, stats, batch, w):
             zero = stats.impossible
             zero = zero if batch.weights is None else zero & (batch.weights > 0)
             if bool(batch.xp.any(zero)):
                 counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
 
-    def _count_decisions(self, counts: Counts, stats: RowStats, batch: RowBatch) -> bool:
+    def _count_decisions(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> bool:
         """Count outcomes against decisions; True where no outcome is known to have had probability zero."""
         y, decision = to_host(batch.y), to_host(stats.decision)
-        weights = None if batch.weights is None else to_host(batch.weights)
-        module = kernels() if stats.buffer is not None else None
-        if module is not None and counts.confusion is not None:
-            w = _NO_WEIGHTS if weights is None else weights
-            return bool(module.count(y, decision, stats.p_true, w, counts.confusion) == 0)
-        counts.add(y, decision, weights)
-        return False
+        weights = None if w is None else to_host(w)
+        if stats.buffer is None or counts.confusion is None:
+            counts.add(y, decision, weights)
+            return False
+        from verax._counting import count
+
+        n_zero = count(y, decision, stats.p_true, _NO_WEIGHTS if weights is None else weights, *counts.table)
+        return n_zero == 0 and self._chunks.unit == 1
 
 
 _NO_WEIGHTS = np.zeros(0)
+
+
+def _first_row(forecasts: Rows) -> int:
+    """The place of the first row among all rows; 0 where the rows do not say."""
+    return getattr(forecasts, "first_row", None) or getattr(forecasts, "_first_row", None) or 0
+
+
+def _joined(a: Spans | None, b: Spans | None) -> Spans | None:
+    """The ranges of both; None where some are unknown or overlap."""
+    if a is None or b is None:
+        return None
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted([*a, *b]):
+        if joined and start < joined[-1][1]:
+            return None
+        start = joined.pop()[0] if joined and start == joined[-1][1] else start
+        joined.append((start, stop))
+    return tuple(joined)
 
 
 def _both(a: Clusters | None, b: Clusters | None) -> Clusters | None:
     return a + b if a is not None and b is not None else a if b is None else b
 
 
-def _needs(rules: Sequence[Formula]) -> set[str]:
-    return {name for rule in rules for name in rule.needs}
+def _needs(tally: Tally, forecasts: Rows) -> set[str]:
+    decided = tally.decisions and (tally.counts is not None or forecasts.groups is not None)
+    return {name for rule in tally.rules for name in rule.needs} | ({"decision"} if decided else set())
 
 
 def _losses(rules: Sequence[Formula], stats: RowStats) -> list[Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         return [stats.loss(rule) for rule in rules]
-
-
-def _block_sums(rules: Sequence[Formula], stats: RowStats, batch: RowBatch, shift: Floats) -> Floats:
-    """The sums of one block, (R, 3), brought home from the device in one piece."""
-    xp = stats.xp
-    sums = []
-    for loss, reference in zip(_losses(rules, stats), shift.tolist(), strict=True):
-        infinite = loss == xp.inf
-        d = xp.where(infinite, xp.zeros_like(loss), loss - reference)
-        w = xp.ones_like(loss) if batch.weights is None else batch.weights
-        at_infinity = xp.where(infinite, w, xp.zeros_like(w))
-        sums.append(xp.stack([xp.sum(w * d), xp.sum(w * d * d), xp.sum(at_infinity)]))
-    return to_host(xp.stack(sums)).astype(np.float64)

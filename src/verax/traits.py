@@ -1,4 +1,4 @@
-"""What a model's probabilities are like, and why rules may disagree about which model is better."""
+"""Properties of the forecasts of a model, which explain why rules may disagree about models."""
 
 from __future__ import annotations
 
@@ -9,25 +9,31 @@ import numpy as np
 
 from verax.arrays import to_host, widen
 from verax.forecasts import Forecasts
+from verax.sums import relative
 
 if TYPE_CHECKING:
     from verax.verdicts import Difference
 
-# The outcome was all but ruled out: where the log score is made.
+# Outcomes of a probability below this dominate the log score.
 _RULED_OUT = 0.01
 
 
 @dataclass(frozen=True)
 class Traits:
-    """How often a model is right, how sure it is, and how its mistakes look.
+    """How often a model is right, how confident it is, and how large its mistakes are.
 
     Attributes
     ----------
-    accuracy : share of rows whose most likely class happened.
-    confidence : mean probability of the most likely class; above the accuracy means overconfident.
-    sharpness : mean sum of squared probabilities, 1 for certainty and 1/K for no idea.
-    ruled_out : share of rows whose outcome had a probability below 0.01.
-    error_distance : mean number of classes that wrong decisions are off; None without an order.
+    accuracy : float
+        Share of rows whose most likely class happened.
+    confidence : float
+        Mean probability of the most likely class; above the accuracy means overconfident.
+    sharpness : float
+        Mean sum of squared probabilities: 1 for certainty, 1/K for uniform forecasts.
+    ruled_out : float
+        Share of rows whose outcome had a probability below 0.01.
+    error_distance : float, optional
+        Mean distance between wrong decisions and outcomes, in classes; None without an order.
     """
 
     accuracy: float
@@ -40,9 +46,11 @@ class Traits:
     def of(cls, forecasts: Forecasts, ordered: bool) -> Traits:
         """The traits of valid forecasts."""
         total, sums = 0.0, np.zeros(5)
+        given = forecasts.weights
+        weights = None if given is None else relative(to_host(given).astype(float))
         for batch in forecasts.batches(max(1, 2**18 // forecasts.n_classes)):
             p, y = to_host(widen(batch.p)), to_host(batch.y)
-            w = np.ones(len(y)) if batch.weights is None else to_host(batch.weights)
+            w = np.ones(len(y)) if weights is None else weights[batch.start : batch.start + len(y)]
             decision = p.argmax(axis=1)
             p_true = p[np.arange(len(y)), y]
             columns = [
@@ -108,21 +116,20 @@ def _reasons(a: str, b: str, x: Traits, y: Traits) -> list[str]:
         worse, trait = (a, x) if abs(x.overconfidence) > abs(y.overconfidence) else (b, y)
         kind = "overconfident" if trait.overconfidence > 0 else "underconfident"
         reasons.append(
-            f"{worse} is {kind}: it says {trait.confidence:.3f} and is right {trait.accuracy:.3f}."
+            f"{worse} is {kind}: mean confidence {trait.confidence:.3f}, accuracy {trait.accuracy:.3f}."
         )
     if max(x.ruled_out, y.ruled_out) > 1.2 * min(x.ruled_out, y.ruled_out) + 0.0005:
         worse = a if x.ruled_out > y.ruled_out else b
         most, least = max(x.ruled_out, y.ruled_out), min(x.ruled_out, y.ruled_out)
         share = f"{100 * most:.2g}% of its rows, {100 * least:.2g}% of the other's"
-        reasons.append(
-            f"{worse} had all but ruled out what happened in {share}, which log scores weigh most."
-        )
+        unlikely = f"a probability below {_RULED_OUT:g}"
+        reasons.append(f"{worse} gave the outcome {unlikely} in {share}: log scores weigh this most.")
     far, near = x.error_distance, y.error_distance
     if far is not None and near is not None and abs(far - near) >= 0.01:
         worse = a if far > near else b
-        off = f"{max(far, near):.2f} classes off on average, {min(far, near):.2f} for the other"
-        reasons.append(f"The mistakes of {worse} are {off}, which ranked scores weigh.")
+        off = f"{max(far, near):.2f} classes off on average, those of the other {min(far, near):.2f}"
+        reasons.append(f"The mistakes of {worse} are {off}: ranked scores weigh this.")
     if abs(x.sharpness - y.sharpness) >= 0.01:
         sharper = a if x.sharpness > y.sharpness else b
         reasons.append(f"{sharper} is the sharper of the two.")
-    return reasons or ["Their traits hardly differ; the difference lies in single rows."]
+    return reasons or ["The models hardly differ on average; the difference is made by few rows."]

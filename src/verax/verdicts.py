@@ -1,4 +1,4 @@
-"""What a comparison of models comes to: means, ranks, differences, and how it reads."""
+"""The result of a comparison of models: means, ranks and differences, as data and as tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from verax.intervals import Interval
 from verax.tables import html_table, text_table
 from verax.traits import Traits, disagreements
 
@@ -16,32 +17,40 @@ class Model:
 
     Attributes
     ----------
-    mean, interval : the mean loss.
-    rank : 1 for the smallest mean.
-    letters : models that share a letter cannot be told apart.
-    skill, skill_interval : one minus the mean over that of the reference; NaN without one.
+    mean : float
+        The mean loss.
+    interval : Interval
+        Its confidence interval.
+    rank : int
+        1 for the smallest mean.
+    letters : str
+        Models that share a letter do not differ significantly.
+    skill : float
+        One minus the mean over that of the reference; NaN without one.
+    skill_interval : Interval
+        Its confidence interval.
     """
 
     name: str
     mean: float
-    interval: tuple[float, float]
+    interval: Interval
     rank: int
     letters: str
     skill: float
-    skill_interval: tuple[float, float]
+    skill_interval: Interval
 
 
 @dataclass(frozen=True)
 class Difference:
     """Mean loss of model `a` minus that of model `b` under one rule: negative if `a` is better.
 
-    `p_value` is two-sided, `p_adjusted` Holm's over all pairs of the comparison under this rule.
+    `p_value` is two-sided; `p_adjusted` is corrected for all pairs under this rule (Holm).
     """
 
     a: str
     b: str
     difference: float
-    interval: tuple[float, float]
+    interval: Interval
     p_value: float
     p_adjusted: float
 
@@ -81,8 +90,7 @@ class Comparison:
             if (d.a, d.b) == (a, b):
                 return d
             if (d.a, d.b) == (b, a):
-                low, high = d.interval
-                return Difference(a, b, -d.difference, (-high, -low), d.p_value, d.p_adjusted)
+                return Difference(a, b, -d.difference, -d.interval, d.p_value, d.p_adjusted)
         raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
 
     @property
@@ -117,15 +125,15 @@ class Comparison:
         header += [f"skill against {self.reference}"] if skilled else []
         rows = []
         for m in self.models[rule]:
-            row = [str(m.rank), m.name, f"{m.mean:.5f}", _span(m.interval), m.letters]
-            row += [_signed(m.skill, f" ({_span(m.skill_interval, 4)})", 4)] if skilled else []
+            row = [str(m.rank), m.name, f"{m.mean:.5f}", f"{m.interval:.5f}", m.letters]
+            row += [_signed(m.skill, f" ({m.skill_interval:.4f})", 4)] if skilled else []
             rows.append(row)
         return [header, *rows]
 
     def _pairs(self, rule: str) -> list[list[str]]:
         header = ["a - b", "difference", f"{100 * self.confidence:g}% interval", "p", "p (Holm)"]
         rows = [
-            [f"{d.a} - {d.b}", _signed(d.difference), _span(d.interval, 6), _p(d.p_value), _p(d.p_adjusted)]
+            [f"{d.a} - {d.b}", _signed(d.difference), f"{d.interval:.6f}", _p(d.p_value), _p(d.p_adjusted)]
             for d in self.differences[rule]
         ]
         return [header, *rows]
@@ -148,10 +156,6 @@ class Comparison:
             parts.append(html_table(self._ranking(rule), caption=f"{rule} (lower is better)"))
             parts.append(html_table(self._pairs(rule)))
         return "".join(parts) + html_table([["notes"], *([t] for t in [*self.disagreements, *self.notes])])
-
-
-def _span(interval: tuple[float, float], digits: int = 5) -> str:
-    return "" if math.isnan(interval[0]) else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
 
 
 def _signed(value: float, interval: str = "", digits: int = 6) -> str:

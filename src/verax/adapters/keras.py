@@ -18,6 +18,7 @@ from verax.errors import InputError, MissingPackageError
 from verax.registry import name_of, parse
 from verax.rowstats import RowStats, reduce_rows
 from verax.rule import Rule
+from verax.sums import two_sum
 from verax.validity import Unity
 
 try:
@@ -119,7 +120,7 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
 
     Its name is the rule's, so that callbacks watch "val_pbs". It is NaN if any row was no forecast
     (negative, not summing to one, an unknown class): compiled code cannot raise errors. Infinite
-    losses are not clipped; they make it infinite. Sums are pairs, a total and what rounding took from it.
+    losses are not clipped; they make it infinite. Sums are compensated for rounding errors.
 
     Parameters
     ----------
@@ -146,7 +147,8 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         self.from_logits = from_logits
         super().__init__(name=name or name_of(self.rule), dtype=dtype)
         self._direction = "down"  # which way is better, where Keras asks in mode="auto"
-        # The sums of w, w * loss and of w at infinity; below each what rounding took from it.
+        # The sums of w and w * loss over the rows with a finite loss, and of w over the rows with an
+        # infinite one; below each the sum of its rounding errors.
         self._sums = self.add_variable((2, 3), "zeros", dtype=self.dtype, name="sums")
         self._n_invalid = self.add_variable((), "zeros", dtype="int32", name="n_invalid")
 
@@ -159,7 +161,8 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         infinite = loss == math.inf
         zero = ops.zeros_like(loss)
         finite = ops.where(infinite | ~seen, zero, loss)
-        self._plus(ops.stack([ops.sum(w), ops.sum(w * finite), ops.sum(ops.where(infinite, w, zero))]))
+        counted = ops.where(infinite, zero, w)
+        self._plus(ops.stack([ops.sum(counted), ops.sum(counted * finite), ops.sum(w - counted)]))
         bits = int(keras.backend.standardize_dtype(y_pred.dtype)[-2:])
         invalid = seen & ~(batch.valid(Unity.at(bits).limit) & (w >= 0) & (w < math.inf))
         self._n_invalid.assign(self._n_invalid + ops.sum(ops.cast(invalid, "int32")))
@@ -179,18 +182,14 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         return ops.reshape(w, (-1,)), ops.reshape(seen, (-1,))
 
     def _plus(self, terms: Array) -> None:
-        high, low = self._sums[0], self._sums[1]
-        total = high + terms
-        virtual = total - high
-        lost = (high - (total - virtual)) + (terms - virtual)
-        self._sums.assign(ops.stack([total, low + lost]))
+        total, error = two_sum(self._sums[0], terms)
+        self._sums.assign(ops.stack([total, self._sums[1] + error]))
 
     def result(self) -> Array:
         """The mean loss so far."""
         weight, total, infinite = ops.unstack(self._sums[0] + self._sums[1])
-        counted = weight - infinite
-        some = counted > 0
-        mean = ops.where(some, total / ops.where(some, counted, 1.0), math.nan)
+        some = weight > 0
+        mean = ops.where(some, total / ops.where(some, weight, 1.0), math.nan)
         mean = ops.where(infinite > 0, math.inf, mean)
         return ops.where(self._n_invalid > 0, math.nan, mean)
 

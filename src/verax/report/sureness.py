@@ -1,4 +1,4 @@
-"""Whether the most likely class is right as often as it is said to be, and whether that may be chance."""
+"""Whether the most likely class is right as often as its probability says, with a test of the difference."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_host, widen
+from verax.arrays import Floats, to_host, widen
 from verax.forecasts import Forecasts
 from verax.pairs import PairedTally
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-# Up to this variance the number of hits is counted exactly; beyond, it is as good as normal.
+# Up to this variance the distribution of the number of hits is computed exactly; beyond, it is normal.
 _COUNTED = 100.0
-# What so small a chance adds to the logarithm is a series of a few terms: (2 x 0.05)^14 / 14 < 1e-15.
+# For probabilities up to this a series of a few terms gives the logarithm: (2 x 0.05)^14 / 14 < 1e-15.
 _RARE, _TERMS = 0.05, 14
 
 
 @dataclass(frozen=True)
 class Sureness:
-    """What the most likely class claims and what it keeps.
+    """The mean probability of the most likely class, and how often it happened.
 
     Attributes
     ----------
-    claimed : mean probability of the most likely class.
-    right : share of rows in which it happened.
-    p_value : two-sided, of their difference; None where all rows belong to one group.
+    claimed : float
+        Mean probability of the most likely class.
+    right : float
+        Share of rows in which it happened.
+    p_value : float, optional
+        Two-sided p-value of their difference; None where all rows belong to one group.
     """
 
     claimed: float
@@ -37,7 +38,7 @@ class Sureness:
 
     @property
     def gap(self) -> float:
-        """Claimed minus right: positive is too sure."""
+        """Claimed minus right: positive means overconfident."""
         return self.claimed - self.right
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,7 +47,7 @@ class Sureness:
 
 
 def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:
-    """Claim and hits of the most likely class, tested; `groups` are labels of rows that belong together.
+    """Probability and hits of the most likely class; `groups` are labels of rows that belong together.
 
     >>> import numpy as np
     >>> from verax.forecasts import Forecasts
@@ -67,9 +68,9 @@ def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:
 
 
 def _of_rows(claim: Floats, hit: Floats, w: Floats) -> float:
-    """Against hits drawn with the probabilities claimed, each on its own; weights are numbers of rows.
+    """The p-value if rows are independent and the probabilities are right; weights are numbers of rows.
 
-    The spread is that of such draws, not the one seen: rows that are all right have none.
+    The variance is that of such rows, not the observed one, which is zero where all rows are right.
     """
     variance = float(w @ (claim * (1 - claim)))
     if variance <= _COUNTED and (w == np.round(w)).all():
@@ -80,7 +81,7 @@ def _of_rows(claim: Floats, hit: Floats, w: Floats) -> float:
 def _exact(claim: Floats, w: Floats, hits: int, variance: float) -> float:
     """Twice the smaller tail of the number of hits, by the Fourier transform of its distribution.
 
-    Only counts near the mean are told apart: any others have no probability that matters.
+    Only counts near the mean are told apart: all others have a negligible probability.
     """
     reach = math.ceil(10 * math.sqrt(variance)) + 20
     first = math.floor(float(w @ claim)) - reach
@@ -97,7 +98,7 @@ def _exact(claim: Floats, w: Floats, hits: int, variance: float) -> float:
 def _log_transform(claim: Floats, w: Floats, angle: Floats) -> Any:
     """The logarithm of the characteristic function of the number of hits.
 
-    Rows that are all but sure may be very many: they enter by the sums of their powers alone.
+    Rows with probabilities near 0 or 1 may be very many: they enter by the sums of their powers alone.
     """
     rare, sure = claim <= _RARE, claim >= 1 - _RARE
     rest = ~(rare | sure)

@@ -1,4 +1,4 @@
-"""Rules as torchmetrics metrics: sums on the device, merged across processes, read in `compute` only."""
+"""Rules as torchmetrics metrics: sums stay on the device until `compute`, and merge across processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from verax.outcomes import check_classes
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, fitting_metrics, fitting_rules
-from verax.tally import CONFUSION_UP_TO, Moments, Sum, Tally
+from verax.sums import two_sum
+from verax.tally import CONFUSION_UP_TO, Tally, n_cells
 from verax.validity import Unity
 
 # A card keeps some numbers of each class.
@@ -34,7 +35,7 @@ _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
 class _RuleSums(Metric):
     """The sums of the losses of several rules.
 
-    Floating sums are pairs, a total and what rounding took from it, so that they stay exact where a
+    Floating sums are pairs, a total and the sum of its rounding errors, so that they stay precise where a
     device has no float64. Every state is a sum, so processes merge by adding.
     """
 
@@ -50,8 +51,9 @@ class _RuleSums(Metric):
         # A MetricCollection takes metrics whose states agree after one batch for one and the same. Two
         # rules can agree there and not later, so their states have different names.
         self._name = f"sums_{zlib.crc32(repr(self.rules).encode()):08x}"
-        # The weight, and for each rule the sums of w * loss, w * loss^2 and of w at infinity.
-        self._add_sum(self._name, 1 + 3 * len(self.rules))
+        # The weight; for each rule the sums of w, w * loss and w * loss^2 over the rows with a finite loss,
+        # and of w over the rows with an infinite one.
+        self._add_sum(self._name, 1 + 4 * len(self.rules))
         self.add_state("counts", torch.zeros(6, dtype=torch.int64), dist_reduce_fx="sum")
 
     def _add_sum(self, name: str, size: int) -> None:
@@ -84,7 +86,9 @@ class _RuleSums(Metric):
             loss = stats.loss(rule)
             infinite = loss == torch.inf
             finite = torch.where(infinite, 0.0, loss)
-            sums += [(w * finite).sum(), (w * finite * finite).sum(), torch.where(infinite, w, 0.0).sum()]
+            counted = torch.where(infinite, 0.0, w)
+            total = counted * finite
+            sums += [counted.sum(), total.sum(), (total * finite).sum(), (w - counted).sum()]
         self._plus(self._name, torch.stack(sums))
         impossible = stats.impossible & (w > 0)
         invalid = _invalid(batch, w, Unity.of(preds).limit)
@@ -98,12 +102,10 @@ class _RuleSums(Metric):
         return dtype
 
     def _plus(self, name: str, terms: Tensor) -> None:
-        """Add to a sum; what rounding takes from the total goes to its second row (Knuth's two-sum)."""
+        """Add to a sum; the rounding errors of the total are added up in its second row."""
         high, low = getattr(self, name)
-        total = high + terms
-        virtual = total - high
-        lost = (high - (total - virtual)) + (terms - virtual)
-        setattr(self, name, torch.stack([total, low + lost]))
+        total, error = two_sum(high, terms)
+        setattr(self, name, torch.stack([total, low + error]))
 
     def _check(self) -> None:
         """Raise the error that the counted rows call for, if there is one."""
@@ -190,8 +192,8 @@ class Score(_RuleSums):
     def compute(self) -> Tensor:
         """The mean loss; infinite as soon as one row's is, NaN without any weight."""
         self._check()
-        weight, total, _, infinite = getattr(self, self._name).sum(dim=0)
-        return torch.where(infinite > 0, torch.inf, total / (weight - infinite))
+        _, finite, total, _, infinite = getattr(self, self._name).sum(dim=0)
+        return torch.where(infinite > 0, torch.inf, total / finite)
 
     def extra_repr(self) -> str:
         """What `print(model)` says about it."""
@@ -251,9 +253,8 @@ class Card(_RuleSums):
         self.prefix = prefix
         self._classes = check_classes(classes, n_classes)
         self._metrics = fitting_metrics(ordered, costs, n_classes)
-        self._tabled = n_classes <= CONFUSION_UP_TO
-        # Weights by outcome and decision; of too many classes, by outcome, and of right decisions.
-        self._add_sum("cells", n_classes**2 if self._tabled else n_classes + 1)
+        # Weights by outcome and decision; of too many classes, by outcome, and of correct decisions.
+        self._add_sum("cells", n_cells(n_classes))
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
         """Add predictions (N, K), class positions (N,) and weights (N,); no values are read."""
@@ -268,7 +269,7 @@ class Card(_RuleSums):
         batch, stats, w = self._add(preds, target, weights, self._needs | {"decision"})
         y = batch.y.clamp(0, k - 1)
         cells = torch.zeros(self.cells.shape[1], dtype=w.dtype, device=w.device)
-        if self._tabled:
+        if self.n_classes <= CONFUSION_UP_TO:
             cells = cells.index_add(0, y * k + stats.decision, w)
         else:
             cells = cells.index_add(0, y, w)
@@ -282,7 +283,7 @@ class Card(_RuleSums):
         counts = tally.counts
         assert counts is not None
         if counts.confusion is None:
-            values["accuracy"] = np.divide(counts.n_correct, tally.weight.high[0])
+            values["accuracy"] = np.divide(counts.n_correct, tally.weight)
         else:
             values |= {metric.name: metric.of(counts.confusion) for metric in self._metrics}
         dtype, device = self._dtype_of_sums, self.device
@@ -297,23 +298,19 @@ class Card(_RuleSums):
             dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
         ):
             tally = self._tally()
-        if not tally.weight.high[0] > 0:
+        if not tally.weight > 0:
             raise InputError("must have rows, and not all of weight zero", argument="preds", kind="length")
         return Scorecard(tally, self._classes, self.ordered, self._metrics)
 
     def _tally(self) -> Tally:
         self._check()
-        sums = getattr(self, self._name).detach().cpu().double().sum(dim=0).numpy()
-        cells = self.cells.detach().cpu().double().sum(dim=0).numpy()
-        tally = Tally(self.rules, self.n_classes)
-        tally.n_rows = int(self.counts[_ROWS])
-        tally.weight = Sum.zeros(1).plus(sums[:1])
-        table = sums[1:].reshape(len(self.rules), 3)
-        tally.moments = Moments.from_sums(float(sums[0]), table, np.zeros(len(self.rules)))
-        assert tally.counts is not None
-        tally.counts.n_zero = int(self.counts[_IMPOSSIBLE])
-        if self._tabled:
-            tally.counts.confusion = cells.reshape(self.n_classes, self.n_classes)
-        else:
-            tally.counts.outcomes, tally.counts.correct = cells[:-1], float(cells[-1])
-        return tally
+        weight, *sums = getattr(self, self._name).detach().cpu().double().sum(dim=0).tolist()
+        return Tally.from_sums(
+            self.rules,
+            self.n_classes,
+            n_rows=int(self.counts[_ROWS]),
+            weight=weight,
+            sums=np.array(sums),
+            cells=self.cells.detach().cpu().double().sum(dim=0).numpy(),
+            n_zero=int(self.counts[_IMPOSSIBLE]),
+        )
