@@ -17,6 +17,9 @@ from verax.errors import InputError
 Array = Any
 Namespace = Any
 
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
 # Arrays that do not name their namespace themselves, and containers that narwhals reads.
 _ARRAY_PACKAGES = frozenset({"torch", "cupy"})
 _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})

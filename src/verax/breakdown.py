@@ -11,11 +11,11 @@ import numpy as np
 from verax.arrays import to_host
 from verax.clusters import Groups
 from verax.comparison import compare
-from verax.decisions import CostsLike
 from verax.decomposition import Decomposition, decompose
 from verax.errors import InputError
 from verax.forecasts import Forecasts
 from verax.inference import holm
+from verax.metrics import CostsLike, needs_order
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, evaluate
@@ -194,7 +194,7 @@ def subgroups(
             groups=groups,
             normalize=normalize,
             logits=logits,
-            ordered=ordered or chosen.ordinal,
+            ordered=needs_order([chosen], costs=costs, ordered=ordered),
         )
         for name, value in models.items()
     }

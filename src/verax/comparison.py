@@ -14,6 +14,7 @@ from verax.clusters import Groups
 from verax.errors import InputError, RuleError, VeraxError
 from verax.forecasts import Forecasts
 from verax.inference import Estimate, Method, Units, bootstrap_means, bootstrap_p, holm, permutation_p
+from verax.metrics import needs_order
 from verax.pairs import PairedTally, all_pairs
 from verax.registry import as_rules, name_of
 from verax.resample import check_confidence, check_replicates, percentile_interval
@@ -88,7 +89,7 @@ def compare(
     rules = as_rules(rule)
     _check(forecasts, method, confidence, bootstrap, reference)
     options = {"classes": classes, "normalize": normalize, "logits": logits}
-    options["ordered"] = ordered or any(r.ordinal for r in rules)
+    options["ordered"] = needs_order(rules, ordered=ordered)
     if isinstance(y, Mapping):
         if weights is not None or groups is not None or time_ordered or method != "moments" or reference:
             raise VeraxError(

@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts
+from verax.metrics import HIGHER, LOWER, CostsLike, DecisionMetric, find_metric, fitting_metrics, needs_order
 from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import check_confidence, check_replicates, percentile_interval, resampled_counts
 from verax.rowstats import pair
 from verax.rule import Rule
 from verax.tables import FrameKind, data_frame, html_table, text_table
 from verax.tally import Counts, Tally
-
-LOWER, HIGHER = "lower is better", "higher is better"
 
 
 def evaluate(
@@ -77,7 +75,7 @@ def evaluate(
         groups=groups,
         normalize=normalize,
         logits=logits,
-        ordered=ordered or any(rule.ordinal for rule in chosen),
+        ordered=needs_order(chosen, costs=costs, ordered=ordered),
     )
     if forecasts.groups is not None and len(forecasts.groups.labels) < 2:
         raise InputError("`groups` must name at least two groups to resample.", argument="groups")
@@ -96,18 +94,6 @@ def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rul
     if rules is None:
         return [rule for rule in RULES.values() if ordered or not rule.ordinal]
     return as_rules(rules)
-
-
-def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[CountMetric, ...]:
-    """The metrics of decisions on the card of such classes."""
-    metrics = [count_metric("accuracy")]
-    if ordered:
-        metrics.append(count_metric("qwk"))
-    if ordered or costs is not None:
-        costs = "quadratic" if costs is None else costs
-        highest = cost_matrix(costs, n_classes).max()
-        metrics.append(replace(count_metric("ec", costs=costs), bounds=(0.0, float(highest))))
-    return tuple(metrics)
 
 
 @dataclass(frozen=True)
@@ -157,7 +143,7 @@ class Scorecard:
     tally: Tally
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
-    count_metrics: tuple[CountMetric, ...] = ()
+    count_metrics: tuple[DecisionMetric, ...] = ()
     resampling: Resampling = Resampling()
 
     def merge(self, other: Scorecard) -> Scorecard:
@@ -254,13 +240,13 @@ class Scorecard:
                 name=metric.name,
                 mean=float(metric.of(self._counts.confusion)),
                 interval=self._interval_of_metric(metric),
-                bounds=metric.bounds,
-                orientation=HIGHER if metric.higher_is_better else LOWER,
+                bounds=metric.bounds(self.n_classes),
+                orientation=metric.orientation,
                 summary=metric.summary,
             )
         return results
 
-    def _interval_of_metric(self, metric: CountMetric) -> tuple[float, float]:
+    def _interval_of_metric(self, metric: DecisionMetric) -> tuple[float, float]:
         if self.weight <= 1:
             return math.nan, math.nan
         if metric.name == "accuracy" and self.n_groups is None:
@@ -276,9 +262,11 @@ class Scorecard:
         return max(0.0, centre - half), min(1.0, centre + half)
 
     def _accuracy_without_table(self) -> Score:
-        metric = count_metric("accuracy")
+        metric = find_metric("accuracy")
         interval = self._wilson() if self.weight > 1 else (math.nan, math.nan)
-        return Score(metric.name, self.accuracy, interval, metric.bounds, HIGHER, metric.summary)
+        return Score(
+            metric.name, self.accuracy, interval, metric.bounds(self.n_classes), HIGHER, metric.summary
+        )
 
     @cached_property
     def _count_replicates(self) -> np.ndarray[Any, Any]:

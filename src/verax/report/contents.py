@@ -10,10 +10,11 @@ import numpy as np
 from verax.breakdown import Subgroups, subgroups
 from verax.comparison import compare
 from verax.curves import RetentionCurve, RetentionCurves, retention, selective
-from verax.decisions import cheapest, cost_matrix, count_decisions, expected_cost_of
+from verax.decisions import cheapest, count_decisions
 from verax.decomposition import Decomposition, decompose
 from verax.inference import Estimate
 from verax.inspection import Worst, worst
+from verax.metrics import cost_matrix, expected_cost_of
 from verax.pairs import PairedTally
 from verax.registry import name_of, parse
 from verax.report.checks import Check, look_over

@@ -10,9 +10,9 @@ import numpy as np
 
 from verax.arrays import to_array, to_host
 from verax.clusters import Groups
-from verax.decisions import CostsLike, cost_matrix
 from verax.errors import InputError
 from verax.forecasts import Forecasts
+from verax.metrics import CostsLike, cost_range, needs_order
 from verax.registry import RULES, as_rules, name_of
 from verax.report.words import distinct
 from verax.rule import Rule
@@ -82,7 +82,7 @@ class Problem:
                     groups=groups,
                     normalize=normalize,
                     logits=logits,
-                    ordered=ordered or any(rule.ordinal for rule in chosen),
+                    ordered=needs_order(chosen, costs=costs, ordered=ordered),
                 )
                 read[name].check()
             except InputError as error:
@@ -98,7 +98,7 @@ class Problem:
                     argument="p",
                 )
         if costs is not None:
-            cost_matrix(costs, first.n_classes)
+            cost_range(costs, None, first.n_classes)
         batch = first.batch(0, first.n_rows)
         labels = range(first.n_classes) if first.classes is None else first.classes
         return cls(
@@ -142,15 +142,7 @@ class Problem:
 
     def forecasts(self, name: str) -> Forecasts:
         """One model with the outcomes."""
-        ordered = any(rule.ordinal for rule in self.rules)
-        return Forecasts(
-            self.y,
-            self.models[name],
-            weights=self.weights,
-            groups=self.groups,
-            ordered=ordered,
-            **self.options,
-        )
+        return Forecasts(self.y, self.models[name], weights=self.weights, groups=self.groups, **self.options)
 
     def id_of(self, row: int) -> object:
         """The id of a row, or its number."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from verax.errors import join
 from verax.inspection import Case
+from verax.metrics import HIGHER
 from verax.registry import name_of
 from verax.report.contents import Contents, Findings
 from verax.report.definitions import definitions
@@ -20,7 +21,7 @@ from verax.report.exhibits import (
 )
 from verax.report.verdict import verdict_of
 from verax.report.words import chance, clean, count, number, percent, probability, span, title_of, within
-from verax.scorecard import HIGHER, Score
+from verax.scorecard import Score
 
 # Up to so many classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4

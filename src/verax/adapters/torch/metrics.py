@@ -14,12 +14,12 @@ from torchmetrics import Metric
 from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import is_differentiable
 from verax.arrays import sum_tolerance, widen
-from verax.decisions import CostsLike
 from verax.errors import InputError
+from verax.metrics import CostsLike, fitting_metrics
 from verax.outcomes import check_classes
 from verax.registry import name_of, parse
 from verax.rule import Rule
-from verax.scorecard import Scorecard, fitting_metrics, fitting_rules
+from verax.scorecard import Scorecard, fitting_rules
 from verax.tally import CONFUSION_UP_TO, Moments, Sum, Tally
 
 # What is counted, in this order; from the third on, rows that must not be there.
