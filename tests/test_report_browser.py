@@ -409,6 +409,13 @@ def test_names_that_javascript_objects_have_already(browser, tmp_path, rules):
     assert {short_of(order) for order in ranked} <= set(shown)
     lines = "return document.querySelectorAll('[data-chart=retained] .mark-line path').length"
     assert browser.run(lines) == len(set(ranked))
+    places = MARKS % "x.getAttribute('transform')"
+    before = browser.run(places, "models")
+    browser.choose("score", 1)
+    browser.choose("model", 1)
+    assert browser.complaints() == []
+    assert browser.run(means, "subgroups-0") >= len(INHERITED)
+    assert browser.run(places, "models") != before or rules is not None
 
 
 def test_without_scripts_every_number_is_there(browser, page):

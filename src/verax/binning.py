@@ -9,9 +9,8 @@ import numpy as np
 
 from verax.arrays import Floats, Ints
 from verax.cuts import Rows
-from verax.errors import check_count
+from verax.errors import check_count, check_option
 from verax.forecasts import Forecasts
-from verax.metrics import check_option
 
 
 def ece(

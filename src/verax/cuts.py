@@ -21,9 +21,9 @@ import numpy as np
 from verax.arrays import Floats, Ints, to_host, widen
 from verax.clusters import Groups
 from verax.decisions import cheapest
-from verax.errors import InputError, passing, show
+from verax.errors import InputError, check_option, passing, show
 from verax.forecasts import Forecasts
-from verax.metrics import METRICS, CostsLike, DecisionMetric, check_option
+from verax.metrics import METRICS, CostsLike, DecisionMetric
 from verax.registry import name_of
 from verax.resample import check_confidence, check_replicates, multiplicities
 from verax.rule import Rule, losses_of

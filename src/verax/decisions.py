@@ -18,14 +18,13 @@ from verax.arrays import (
     to_host,
     widen,
 )
-from verax.errors import InputError, Offenders, check_count
+from verax.errors import InputError, Offenders, check_count, check_option
 from verax.forecasts import Forecasts
 from verax.metrics import (
     KAPPA_COSTS,
     CostsLike,
     KappaKind,
     Normalization,
-    check_option,
     cost_matrix,
     expected_cost_of,
     kappa_of,

@@ -249,6 +249,14 @@ def check_count(argument: str, value: object, *, least: int = 1) -> None:
         )
 
 
+def check_option(argument: str, value: object, allowed: Sequence[str | None], also: str = "") -> None:
+    """Refuse an option that is none of the allowed values; `also` says in words what else is allowed."""
+    if not any(value is known or (isinstance(value, str) and value == known) for known in allowed):
+        *others, last = [*map(repr, allowed), *([also] if also else [])]
+        listed = f"{', '.join(others)} or {last}"
+        raise InputError(f"must be {listed}, not {show(value)}", argument=argument, values=[value])
+
+
 def join(parts: Iterable[str]) -> str:
     """'a', 'a and b', 'a, b and c'."""
     *head, last = parts

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Literal, ParamSpec
 import numpy as np
 
 from verax.arrays import Floats, Ints, kind_of, to_array, to_host
-from verax.errors import InputError, join, show
+from verax.errors import InputError, check_option, join, show
 
 Costs = Literal["quadratic", "linear", "zero_one"]
 CostsLike = Costs | Sequence[Sequence[float]] | Floats
@@ -30,14 +30,6 @@ NORMALIZATIONS = (None, "max", "naive")
 KAPPA_COSTS: dict[str, Costs] = {"quadratic": "quadratic", "linear": "linear", "unweighted": "zero_one"}
 
 _P = ParamSpec("_P")
-
-
-def check_option(argument: str, value: object, allowed: Sequence[str | None], also: str = "") -> None:
-    """Refuse an option that is none of the allowed values; `also` says in words what else is allowed."""
-    if not any(value is known or (isinstance(value, str) and value == known) for known in allowed):
-        *others, last = [*map(repr, allowed), *([also] if also else [])]
-        listed = f"{', '.join(others)} or {last}"
-        raise InputError(f"must be {listed}, not {show(value)}", argument=argument, values=[value])
 
 
 def _check_name(costs: str) -> None:

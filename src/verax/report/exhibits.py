@@ -132,8 +132,7 @@ def _band(curves: list[RetentionCurve], confidence: float) -> str:
 
 def _metric_title(curve: RetentionCurve) -> str:
     """The title of what a curve measures, and which way is better."""
-    title = "Error rate" if curve.metric == "zero_one" else title_of(curve.metric)
-    return f"{title} ({HIGHER if curve.higher_is_better else LOWER})"
+    return f"{title_of(curve.metric)} ({HIGHER if curve.higher_is_better else LOWER})"
 
 
 def _curve_table(curves: list[RetentionCurve]) -> list[dict[str, Any]]:

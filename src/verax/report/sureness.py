@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_host, widen
+from verax.arrays import Floats, to_host, widen
 from verax.forecasts import Forecasts
 from verax.pairs import PairedTally
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # Up to this variance the number of hits is counted exactly; beyond, it is as good as normal.
 _COUNTED = 100.0
@@ -22,13 +20,16 @@ _RARE, _TERMS = 0.05, 14
 
 @dataclass(frozen=True)
 class Sureness:
-    """What the most likely class claims and what it keeps.
+    """The mean probability of the most likely class, and how often it is right.
 
     Attributes
     ----------
-    claimed : mean probability of the most likely class.
-    right : share of rows in which it happened.
-    p_value : two-sided, of their difference; None where all rows belong to one group.
+    claimed : float
+        Mean probability of the most likely class.
+    right : float
+        Share of rows in which it happened.
+    p_value : float or None
+        Two-sided p-value of their difference; None where all rows belong to one group.
     """
 
     claimed: float
@@ -46,7 +47,7 @@ class Sureness:
 
 
 def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:
-    """Claim and hits of the most likely class, tested; `groups` are labels of rows that belong together.
+    """Test the mean probability of the most likely class; `groups` are labels of rows that belong together.
 
     >>> import numpy as np
     >>> from verax.forecasts import Forecasts
@@ -67,9 +68,9 @@ def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:
 
 
 def _of_rows(claim: Floats, hit: Floats, w: Floats) -> float:
-    """Against hits drawn with the probabilities claimed, each on its own; weights are numbers of rows.
+    """The p-value against hits drawn independently with the probabilities claimed; weights are copies.
 
-    The spread is that of such draws, not the one seen: rows that are all right have none.
+    The variance is that of such draws, not the observed one, which is zero where all rows are right.
     """
     variance = float(w @ (claim * (1 - claim)))
     if variance <= _COUNTED and (w == np.round(w)).all():
@@ -80,7 +81,7 @@ def _of_rows(claim: Floats, hit: Floats, w: Floats) -> float:
 def _exact(claim: Floats, w: Floats, hits: int, variance: float) -> float:
     """Twice the smaller tail of the number of hits, by the Fourier transform of its distribution.
 
-    Only counts near the mean are told apart: any others have no probability that matters.
+    Only counts within ten standard deviations of the mean are computed.
     """
     reach = math.ceil(10 * math.sqrt(variance)) + 20
     first = math.floor(float(w @ claim)) - reach
@@ -97,7 +98,7 @@ def _exact(claim: Floats, w: Floats, hits: int, variance: float) -> float:
 def _log_transform(claim: Floats, w: Floats, angle: Floats) -> Any:
     """The logarithm of the characteristic function of the number of hits.
 
-    Rows that are all but sure may be very many: they enter by the sums of their powers alone.
+    There may be very many rows with a probability near 0 or 1. They enter by the sums of their powers.
     """
     rare, sure = claim <= _RARE, claim >= 1 - _RARE
     rest = ~(rare | sure)
