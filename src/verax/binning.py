@@ -9,8 +9,10 @@ import numpy as np
 
 from verax.arrays import Floats, Ints
 from verax.cuts import Rows
-from verax.errors import check_count, check_option
+from verax.errors import InputError, check_count, check_option, show
 from verax.forecasts import Forecasts
+
+MOST_BINS = 1_000_000
 
 
 def ece(
@@ -61,6 +63,8 @@ def ece(
     0.0
     """
     check_count("bins", bins)
+    if bins > MOST_BINS:
+        raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
     check_option("kind", kind, ("confidence", "classwise"))
     check_option("binning", binning, ("width", "mass"))
     rows = Rows.of(Forecasts(y, p, classes=classes, weights=weights, normalize=normalize, logits=logits), [])

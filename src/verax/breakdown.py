@@ -263,7 +263,7 @@ def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
     if small:
         some = join(f"{show(label)} ({n})" for label, n in list(small.items())[:5])
         raise InputError(
-            f"must give at least {least} rows to every subgroup",
+            f"must give at least {show(least)} rows to every subgroup",
             argument="by",
             kind="length",
             found=f"{some} {'has' if len(small) == 1 else 'have'} fewer",

@@ -176,11 +176,13 @@ class Options:
 def _shares(removed: Sequence[float | Fraction] | None) -> tuple[Fraction, ...]:
     if removed is None:
         return DEFAULT_REMOVED
-    listed = list(removed) if isinstance(removed, Iterable) else [removed]
+    shares: tuple[Fraction, ...] = ()
+    listed: list[Any] = [removed]
     try:
+        listed = list(removed) if isinstance(removed, Iterable) else listed
         shares = tuple(Fraction(r).limit_denominator(10**6) for r in listed)
     except (TypeError, ValueError, OverflowError):
-        shares = ()
+        pass
     increasing = all(a < b for a, b in pairwise(shares))
     if len(shares) < 2 or not increasing or shares[0] < 0 or shares[-1] >= 1:
         raise InputError(

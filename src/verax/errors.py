@@ -266,9 +266,13 @@ def join(parts: Iterable[str]) -> str:
 def show(value: object, limit: int = 60) -> str:
     """A value as it stands in a message: short, and never the repr of a NumPy scalar."""
     if isinstance(value, np.ndarray):
-        inner = ", ".join(show(v) for v in value[:8].tolist())
+        inner = ", ".join(show(v) for v in value.ravel()[:8].tolist())
         return f"[{inner}{', ...' if value.size > 8 else ''}]"
     if isinstance(value, np.generic):
         value = value.item()
-    text = f"{value:.9g}" if isinstance(value, float) else repr(value)
+    try:
+        text = f"{value:.9g}" if isinstance(value, float) else repr(value)
+    except Exception:
+        # An integer of too many digits, or an object whose repr fails.
+        text = f"a {type(value).__name__}"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
