@@ -86,7 +86,8 @@ def test_labels_classes_and_groups():
     low, high = line.decomposition.intervals["miscalibration"]
     assert f"({low:.4f} to {high:.4f})" in repr(found)
     without = vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=0)
-    assert repr(without).endswith("without draws of outcomes there is nothing to compare with.")
+    assert without.untested
+    assert repr(without).endswith(without.untested)
     assert vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=5).untested == ""
     text = vx.subgroups(
         ["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True, bootstrap=5
@@ -102,18 +103,35 @@ def test_out():
 
 
 @pytest.mark.parametrize(
-    ("by", "message"),
+    ("argument", "options"),
     [
-        ([0, 1], "`by` must be 80 labels"),
-        ([0] * 79 + [1], r"at least 20 rows to every subgroup; 1 \(1\) have fewer"),
-        ([0.0] * 79 + [np.nan], "`by` must name a group for every row; row 79 holds nan"),
+        ("by", {"by": [0, 1]}),
+        ("by", {"by": [0.0] * 79 + [np.nan]}),
+        ("least", {"least": 0}),
+        ("least", {"least": None}),
+        ("p", {"p": {}}),
+        ("costs", {"costs": "cubic"}),
     ],
 )
-def test_refusals(by, message):
+def test_refusals(argument, options):
     y, q, _ = calibrated(80)
-    with pytest.raises(vx.InputError, match=message) as caught:
-        vx.subgroups(y, q, by=by)
-    assert caught.value.argument == "by"
+    with pytest.raises(vx.InputError) as caught:
+        vx.subgroups(y, **{"p": q, "by": [0, 1] * 40, **options})
+    assert caught.value.argument == argument
+
+
+def test_small_subgroups_are_named():
+    y, q, _ = calibrated(80)
+    with pytest.raises(vx.InputError) as caught:
+        vx.subgroups(y, q, by=[0] * 79 + [1])
+    assert (caught.value.argument, caught.value.kind, caught.value.values) == ("by", "length", (1,))
+    assert caught.value.remedies[-1].options == {"least": 1}
+
+
+def test_rules_on_the_cards():
+    y, q, _ = calibrated(80)
+    found = vx.subgroups(y, q, by=[0, 1] * 40, rules=["log", "spherical"], bootstrap=2)
+    assert list(found[0].card.scores) == ["brier", "log_score", "spherical"]
 
 
 def test_rows_stay_in_the_precision_they_came_in():

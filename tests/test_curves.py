@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 import verax as vx
 from cases import forecasts, number
-from verax.curves import doubt, draw
+from verax.curves import as_metrics, doubt, draw
 from verax.cuts import Options
+from verax.metrics import METRICS as METRICS_OF_COUNTS
 from verax.resample import multiplicities
 
 VECTORS = [
@@ -36,6 +38,7 @@ def test_vectors(entry):
         "cost_scale": "max" if name == "ecmax" else None,
         "removed": [number(r) for r in params["removed"]],
         "undefined": params["undefined"],
+        "ties": params.get("ties", "order"),
         "weights": params["weights"],
     }
     p = [[number(x) for x in row] for row in entry["p"]]
@@ -204,31 +207,47 @@ def test_undefined_values(undefined, expected):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("argument", "options"),
     [
-        ({"removed": [0]}, "at least two increasing shares"),
-        ({"removed": [0.2, 0.1]}, "increasing shares"),
-        ({"removed": [0, 1]}, "below 1"),
-        ({"removed": [-0.1, 0.1]}, "from 0"),
-        ({"area": "sum"}, "`area` must be"),
-        ({"undefined": "two"}, "`undefined` must be"),
-        ({"bootstrap": -1}, "`bootstrap` must be"),
-        ({"bootstrap": 1}, "0 or at least 2"),
-        ({"removed": 0.2}, "at least two increasing shares"),
-        ({"rule": vx.RPS}, "RPS is a class of rules"),
-        ({"bootstrap": 2.5}, "`bootstrap` must be"),
-        ({"confidence": 2}, "`confidence` must lie"),
-        ({"metric": "auc"}, "no metric called 'auc'"),
-        ({"metric": 3}, "`metric` must be a name, a rule or a function"),
-        ({"metric": qwk, "weights": np.full(30, 0.5)}, "whole numbers"),
-        ({"rule": "brayer"}, "Did you mean 'brier'"),
-        ({"groups": [1, 2]}, "`groups` must be 30 labels"),
+        *(
+            ("removed", {"removed": r})
+            for r in (
+                [0],
+                [0.2, 0.1],
+                [0, 1],
+                [-0.1, 0.1],
+                0.2,
+                "ab",
+                [0, math.nan],
+                [0, math.inf],
+                [0, None],
+            )
+        ),
+        *(("area", {"area": a}) for a in ("sum", None, ["mean"])),
+        ("undefined", {"undefined": "two"}),
+        ("ties", {"ties": "first"}),
+        *(("bootstrap", {"bootstrap": n}) for n in (-1, 1, 2.5)),
+        ("confidence", {"confidence": 2}),
+        *(("metric", {"metric": m}) for m in ("auc", 3, [], None, ["qwk", 3])),
+        ("costs", {"metric": "ec", "costs": [[0, 1]]}),
+        ("costs", {"metric": "ec", "costs": "cubic"}),
+        ("normalize", {"metric": "ec", "cost_scale": "min"}),
+        ("weights", {"metric": qwk, "weights": np.full(30, 0.5)}),
+        ("groups", {"groups": [1, 2]}),
     ],
 )
-def test_refusals(options, message):
+def test_refusals(argument, options):
     y, p = forecasts(30, 3)
-    with pytest.raises(vx.VeraxError, match=message):
+    with pytest.raises(vx.InputError) as refused:
         vx.retention(y, p, **{"rule": vx.rps, **options})
+    assert refused.value.argument == argument
+
+
+@pytest.mark.parametrize("rule", [vx.RPS, "brayer"])
+def test_what_is_no_rule(rule):
+    y, p = forecasts(30, 3)
+    with pytest.raises(vx.VeraxError):
+        vx.retention(y, p, rule=rule)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -247,8 +266,9 @@ def test_logits_and_rows_to_rescale():
 
 def test_difference_needs_replicates():
     y, p = forecasts(30, 3)
-    with pytest.raises(vx.RuleError, match="pass bootstrap"):
+    with pytest.raises(vx.InputError) as refused:
         vx.retention(y, p, rule=["rps", "brier"]).difference("rps", "brier")
+    assert refused.value.argument == "bootstrap"
 
 
 def test_text_labels_need_an_order():
@@ -279,7 +299,7 @@ def test_figures(rules, tmp_path):
     both = vx.retention(y, p, rule=rules, metric=["qwk", "ec"])
     panels = both.plot()
     assert [panel.get_ylabel().split()[0] for panel in panels] == ["qwk", "ec"]
-    with pytest.raises(vx.RuleError, match="Several metrics need several axes"):
+    with pytest.raises(vx.InputError, match="ax"):
         both.plot(panels[0])
     mpl.pyplot.close(panels[0].figure)
 
@@ -296,10 +316,10 @@ def test_rows_in_parts_make_the_curves_of_all(extra):
         for a, b in ((0, 11), (11, 200), (200, 300))
     ]
     options = Options(None, "mean", "nan", 20, 0, 0.95, sees_outcome=True)
-    curves = draw(parts, [vx.rps, vx.brier], ["qwk", vx.brier], options)
+    curves = draw(parts, [vx.rps, vx.brier], as_metrics(["qwk", vx.brier]), options)
     assert curves.to_dict() == whole.to_dict()
     options = Options(None, "mean", "nan", 0, 0, 0.95, sees_outcome=False)
-    doubtful = draw(parts, [doubt("entropy")], ["accuracy"], options)["entropy"]
+    doubtful = draw(parts, [doubt("entropy")], as_metrics("accuracy"), options)["entropy"]
     assert doubtful.to_dict() == vx.selective(y, p, by="entropy", weights=columns.get("weights")).to_dict()
 
 
@@ -311,3 +331,122 @@ def test_doubts_of_rows_within_the_tolerance_of_their_precision(kind, off):
     exact = vx.selective(y, p.astype(float), by=["entropy", "brier"], normalize=True)
     for name, curve in curves.items():
         assert curve.values == pytest.approx(exact[name].values)
+
+
+# ---- ties --------------------------------------------------------------------------------------
+
+
+def shared(y, p, key, metric, removed, weights):
+    """The curve by exact fractions: of rows that tie at a cut, each counts in part."""
+    key = np.round(key, 12)
+    total, values = int(weights.sum()), []
+    for r in removed:
+        to_keep = total - total * round(100 * r) // 100
+        kept = np.zeros(len(y))
+        for level in np.unique(key):
+            run = key == level
+            weight = weights[run].sum()
+            share = min(1.0, max(0.0, to_keep) / weight) if weight else 0.0
+            kept[run] = share * weights[run]
+            to_keep -= weight
+        counts = np.zeros((p.shape[1], p.shape[1]))
+        np.add.at(counts, (y, p.argmax(axis=1)), kept)
+        values.append(float(METRICS_OF_COUNTS[metric].of(counts)))
+    return values
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from(["zero_one", "brier", "rps"]))
+def test_tied_rows_count_in_part(seed, k, rule):
+    rng = np.random.default_rng(seed)
+    y, p = rng.integers(0, k, 40), rng.dirichlet(np.ones(k), 4)[rng.integers(0, 4, 40)]
+    w = rng.integers(0, 3, 40).astype(float)
+    w[0] += 1
+    removed = [0, 0.07, 0.3, 0.31, 0.9]
+    key = vx.parse(rule).samples(y, p)
+    for metric in ("accuracy", "macro_f1", "mae"):
+        curve = vx.retention(y, p, rule=rule, metric=metric, removed=removed, weights=w)
+        expected = shared(y, p, key, metric, removed, w)
+        assert curve.values == pytest.approx(expected, rel=1e-11, abs=1e-12, nan_ok=True)
+    losses = vx.retention(y, p, rule=rule, metric=vx.zero_one, removed=removed, weights=w)
+    assert 1 - losses.values == pytest.approx(shared(y, p, key, "accuracy", removed, w), rel=1e-11, abs=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_order_of_the_rows_does_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    y, p = rng.integers(0, 3, 60), rng.dirichlet(np.ones(3), 5)[rng.integers(0, 5, 60)]
+    shuffled = rng.permutation(60)
+    for draw_curve in (vx.retention, vx.selective):
+        options = {"metric": ["qwk", vx.brier, "accuracy", wrong_share], "removed": [0, 0.11, 0.5]}
+        options |= {"rule": "zero_one"} if draw_curve is vx.retention else {"by": "max_probability"}
+        first, second = (draw_curve(y[r], p[r], **options) for r in (np.arange(60), shuffled))
+        for key in first:
+            assert first[key].values == pytest.approx(second[key].values, rel=1e-12, nan_ok=True)
+
+
+def wrong_share(y, p):
+    return np.mean(y != p.argmax(axis=1))
+
+
+def test_a_function_of_rows_sees_tied_rows_in_part():
+    y, p = np.array([0] * 5 + [1] * 5), np.full(10, 0.3)
+    curve = vx.selective(y, p, metric=[wrong_share, "accuracy"], removed=[0, 0.1, 0.7])
+    assert curve["max_probability", "wrong_share"].values == pytest.approx([0.5] * 3)
+    assert curve["max_probability", "accuracy"].values == pytest.approx([0.5] * 3)
+
+
+def test_a_constant_forecast_selects_nothing():
+    y = [0] * 50 + [1] * 50
+    assert vx.selective(y, [0.3] * 100).values == pytest.approx([0.5] * 21)
+    by_order = vx.selective(y, [0.3] * 100, ties="order")
+    assert by_order.values[-1] == 0.625
+    assert by_order.ties == by_order.to_dict()["ties"] == "order"
+    drawn = vx.selective(y, [0.3] * 100, bootstrap=20)
+    for band in drawn.band:
+        assert band == pytest.approx([band[0]] * 21)
+
+
+def test_replicates_share_ties_too():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 3, 50), rng.dirichlet(np.ones(3), 4)[rng.integers(0, 4, 50)]
+    removed = [0, 0.1, 0.45]
+    curve = vx.retention(y, p, rule="rps", metric="accuracy", removed=removed, bootstrap=20)
+    key = vx.rps.samples(y, p)
+    areas = [
+        np.trapezoid(shared(y, p, key, "accuracy", removed, w.astype(float)), removed) / 0.45
+        for w in multiplicities(50, None, 20, 0)
+    ]
+    assert curve.areas == pytest.approx(areas, rel=1e-11)
+
+
+# ---- many classes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [100, 900])
+def test_many_classes_take_little_memory(k):
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, k, 80), rng.dirichlet(np.ones(k), 80)
+    tracemalloc.start()
+    curves = vx.retention(
+        y, p, rule=["brier", "rps"], metric=["qwk", "accuracy", "ec"], bootstrap=2, removed=[0, 0.1, 0.2, 0.3]
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200 * 2**20
+    order = np.argsort(np.round(vx.rps.samples(y, p), 12), kind="stable")[:56]
+    d = p.argmax(axis=1)
+    assert curves["rps", "ec"].values[-1] == pytest.approx(np.mean((y - d)[order] ** 2.0))
+    assert curves["rps", "qwk"].values[-1] == pytest.approx(
+        cohen_kappa_score(y[order], d[order], labels=range(k), weights="quadratic")
+    )
+
+
+def test_beyond_the_limit_means_stay_and_tables_are_refused():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 1100, 30), rng.dirichlet(np.ones(1100), 30)
+    curve = vx.selective(y, p, metric=["accuracy", "mae"], removed=[0, 0.5])
+    assert curve["max_probability", "accuracy"].values[0] == np.mean(y == p.argmax(axis=1))
+    with pytest.raises(vx.InputError) as refused:
+        vx.selective(y, p, metric="qwk")
+    assert refused.value.argument == "metric"
+    assert refused.value.values == ("qwk",)

@@ -12,7 +12,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa
 
 import verax as vx
 from cases import forecasts, number
-from verax.decisions import accuracy_of, cost_matrix, count_decisions, expected_cost_of, kappa_of, macro_f1_of
+from verax.decisions import count_decisions
+from verax.metrics import accuracy_of, cost_matrix, expected_cost_of, kappa_of, macro_f1_of
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
 
@@ -107,33 +108,49 @@ def test_decisions_stay_with_torch():
     assert vx.decide(torch.tensor(p), costs="linear").tolist() == vx.decide(p, costs="linear").tolist()
 
 
+TWO = {"n_classes": 2}
+
+
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("argument", "kind", "call"),
     [
-        (
-            lambda: vx.kappa([0, 3], [0, 1], n_classes=3),
-            r"`y` must hold class positions from 0 to 2; row 1 holds 3",
-        ),
-        (lambda: vx.kappa([0, 1], [0, 5], n_classes=3), r"`decisions` must hold .* row 1 holds 5"),
-        (lambda: vx.kappa([0, 1], [0], n_classes=3), "there are 1 and `y` has 2"),
-        (lambda: vx.kappa([], [], n_classes=3), "at least one"),
-        (lambda: vx.kappa([0], [0], n_classes=1), "`n_classes` must be at least 2"),
-        (lambda: vx.kappa([0], [0], n_classes=2, kind="cubic"), "must be 'quadratic' or 'linear'"),
-        (lambda: vx.kappa([0], [0], n_classes=2, weights=[-1]), "not negative"),
-        (
-            lambda: vx.expected_cost([0], [0], n_classes=2, costs="cubic"),
-            "`costs` must be a matrix or one of",
-        ),
-        (lambda: vx.expected_cost([0], [0], n_classes=2, costs=[[0, 1]]), "table of 2 x 2 numbers"),
-        (lambda: vx.expected_cost([0], [0], n_classes=2, costs=[[0, 0], [0, 0]]), "must cost something"),
-        (lambda: vx.expected_cost([0], [0], n_classes=2, priors=[0.5, 0.6]), "sum to 1"),
-        (lambda: vx.expected_cost([0], [0], n_classes=2, normalize="min"), "must be None, 'max' or 'naive'"),
-        (lambda: vx.decide([[0.5, 0.6]]), "sum to 1"),
+        ("y", "label", lambda: vx.kappa([0, 3], [0, 1], n_classes=3)),
+        ("decisions", "label", lambda: vx.kappa([0, 1], [0, 5], n_classes=3)),
+        ("decisions", "length", lambda: vx.kappa([0, 1], [0], n_classes=3)),
+        ("decisions", "length", lambda: vx.kappa([], [], n_classes=3)),
+        ("n_classes", "value", lambda: vx.kappa([0], [0], n_classes=1)),
+        ("n_classes", "value", lambda: vx.kappa([0], [0], n_classes=True)),
+        ("n_classes", "value", lambda: vx.kappa([0], [0], n_classes="2")),
+        ("n_classes", "value", lambda: vx.kappa([0], [0], n_classes=10**6)),
+        ("kind", "value", lambda: vx.kappa([0], [0], kind="cubic", **TWO)),
+        ("kind", "value", lambda: vx.kappa([0], [0], kind=["quadratic"], **TWO)),
+        ("weights", "sign", lambda: vx.kappa([0], [0], weights=[-1], **TWO)),
+        ("weights", "sign", lambda: vx.kappa([0], [0], weights=[math.nan], **TWO)),
+        ("weights", "value", lambda: vx.kappa([0], [0], weights=[0], **TWO)),
+        ("weights", "value", lambda: vx.kappa([0, 1], [0, 1], weights=[1e308, 1e308], **TWO)),
+        ("weights", "length", lambda: vx.kappa([0], [0], weights=[1, 2], **TWO)),
+        ("costs", "value", lambda: vx.expected_cost([0], [0], costs="cubic", **TWO)),
+        ("costs", "type", lambda: vx.expected_cost([0], [0], costs=[[0, 1]], **TWO)),
+        ("costs", "value", lambda: vx.expected_cost([0], [0], costs=[[0, 0], [0, 0]], **TWO)),
+        ("costs", "finite", lambda: vx.expected_cost([0], [0], costs=[[0, math.inf], [0, 0]], **TWO)),
+        ("costs", "type", lambda: vx.expected_cost([0], [0], costs=3, **TWO)),
+        ("priors", "sum", lambda: vx.expected_cost([0], [0], priors=[0.5, 0.6], **TWO)),
+        ("priors", "length", lambda: vx.expected_cost([0], [0], priors=[1.0], **TWO)),
+        ("priors", "length", lambda: vx.expected_cost([0], [0], priors=["a", "b"], **TWO)),
+        ("normalize", "value", lambda: vx.expected_cost([0], [0], normalize="min", **TWO)),
+        ("p", "sum", lambda: vx.decide([[0.5, 0.6]])),
     ],
 )
-def test_refusals(call, message):
-    with pytest.raises(vx.VeraxError, match=message):
+def test_refusals(argument, kind, call):
+    with pytest.raises(vx.InputError) as refused:
         call()
+    assert (refused.value.argument, refused.value.kind) == (argument, kind)
+
+
+def test_offending_rows_are_named():
+    with pytest.raises(vx.InputError) as refused:
+        vx.kappa([0, 1, 2], [0, 5, 1], n_classes=3)
+    assert (refused.value.rows, refused.value.values) == ((1,), (5,))
 
 
 def test_labels():

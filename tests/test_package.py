@@ -59,7 +59,7 @@ errors checks caching strictjson options
 writing claims statistics tables arrays validity clusters outcomes forecasts rowstats _arithmetic _kernels
 ragged _listkernels listed vocabulary labelsets logprobs listforms toplists pooling
 _fusion tally rule rules combinators registry duals slopes gradients
-_search properties resample decisions scorecard
+_search properties resample metrics decisions scorecard
 measures listcard comparability compat cuts figures curves inspection
 pairs inference traits verdicts comparison sequences
 events decomposition panels diagrams binning breakdown

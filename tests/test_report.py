@@ -528,21 +528,29 @@ except vx.MissingPackageError as error:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("argument", "options"),
     [
-        ({"p": {}}, "`p` must hold at least one model"),
-        ({"p": {"a": [[0.5, 0.5]] * 4, "b": [[0.5, 0.6]] * 4}}, "'b': `p` rows must sum to 1"),
-        ({"p": {"a": [[0.5, 0.5]] * 4, "b": [[0.2, 0.3, 0.5]] * 4}}, "'b' has 3, the first 2"),
-        ({"ids": [1, 2]}, "`ids` must be 4, one a row"),
-        ({"by": {"site": [1, 2]}}, "`by` must be 4 labels"),
-        ({"confidence": 95}, "`confidence` must lie between 0 and 1"),
-        ({"costs": [[0, 1]]}, "`costs` must be a table of 2 x 2"),
+        ("p", {"p": {}}),
+        ("p", {"p": {"a": [[0.5, 0.5]] * 4, "b": [[0.5, 0.6]] * 4}}),
+        ("p", {"p": {"a": [[0.5, 0.5]] * 4, "b": [[0.2, 0.3, 0.5]] * 4}}),
+        ("ids", {"ids": [1, 2]}),
+        ("by", {"by": {"site": [1, 2]}}),
+        ("confidence", {"confidence": 95}),
+        ("costs", {"costs": [[0, 1]]}),
+        ("costs", {"costs": "cubic"}),
     ],
 )
-def test_refusals(options, message):
-    p = options.pop("p", [[0.5, 0.5]] * 4)
-    with pytest.raises(vx.VeraxError, match=message):
-        Report.of([0, 1, 0, 1], p, **options)
+def test_refusals(argument, options):
+    with pytest.raises(vx.InputError) as refused:
+        Report.of([0, 1, 0, 1], **{"p": [[0.5, 0.5]] * 4, **options})
+    assert refused.value.argument == argument
+
+
+def test_the_model_at_fault_is_named():
+    with pytest.raises(vx.InputError) as refused:
+        Report.of([0, 1], {"a": [[0.5, 0.5]] * 2, "b": [[0.5, 0.5], [0.5, 0.6]]})
+    assert (refused.value.kind, refused.value.rows) == ("sum", (1,))
+    assert "'b'" in refused.value.source
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

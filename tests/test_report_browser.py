@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 import subprocess
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import verax as vx
 from test_report import EVIL, GRADES, sample
 from verax.report import Report
+from verax.report.words import short_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -365,6 +367,55 @@ def test_texts_from_outside_stay_texts(browser, tmp_path):
     worst = browser.run("return document.querySelector('.cases .id bdi').textContent")
     assert worst == str(report.contents.findings[0].worst[0].id)
     assert browser.run("return document.querySelectorAll('[onload], b').length") == 0
+
+
+# Names that JavaScript objects have already.
+INHERITED = ["__proto__", "constructor", "hasOwnProperty", "toString"]
+
+
+@dataclass(frozen=True, repr=False)
+class Inherited(vx.Brier):
+    """A rule with such a name."""
+
+    name = "__proto__"
+
+
+@pytest.mark.parametrize("rules", [None, [Inherited(), "brier"]], ids=["known rules", "own rule"])
+def test_names_that_javascript_objects_have_already(browser, tmp_path, rules):
+    y, p = sample(240)
+    report = Report.of(
+        y,
+        {INHERITED[0]: p, INHERITED[1]: 0.5 * p + 0.125, INHERITED[2]: 0.9 * p + 0.025},
+        classes=INHERITED,
+        by={"__proto__": np.array(INHERITED, dtype=object)[np.arange(240) % 4]},
+        rules=rules,
+    )
+    path = tmp_path / "inherited.html"
+    report.save(path)
+    browser.open(path)
+    assert browser.complaints() == []
+    means = "return document.querySelectorAll(`[data-chart=${arguments[0]}] .mark-symbol path`).length"
+    labels = """return [...document.querySelectorAll(`[data-chart=${arguments[0]}] svg text`)]
+        .map(x => x.textContent)"""
+    for chart, names in (
+        ("classes", INHERITED),
+        ("subgroups-0", INHERITED),
+        ("models", INHERITED[:3]),
+    ):
+        assert browser.run(means, chart) >= len(names), chart
+        assert set(names) <= set(browser.run(labels, chart)), chart
+    ranked = [curve.order for curve in report.contents.findings[0].retained]
+    shown = browser.run(labels, "retained")
+    assert {short_of(order) for order in ranked} <= set(shown)
+    lines = "return document.querySelectorAll('[data-chart=retained] .mark-line path').length"
+    assert browser.run(lines) == len(set(ranked))
+    places = MARKS % "x.getAttribute('transform')"
+    before = browser.run(places, "models")
+    browser.choose("score", 1)
+    browser.choose("model", 1)
+    assert browser.complaints() == []
+    assert browser.run(means, "subgroups-0") >= len(INHERITED)
+    assert browser.run(places, "models") != before or rules is not None
 
 
 def test_without_scripts_every_number_is_there(browser, page):

@@ -270,6 +270,7 @@ def test_many_classes_have_an_accuracy_interval_too():
         ({"bootstrap": 0}, "bootstrap", "value", ()),
         ({"bootstrap": 10**9}, "bootstrap", "value", ()),
         ({"seed": -1}, "seed", "value", ()),
+        ({"costs": "cubic"}, "costs", "value", ()),
     ],
 )
 def test_refusals(options, argument, kind, rows):

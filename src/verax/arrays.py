@@ -20,7 +20,6 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 # An array of any array-API namespace, and that namespace: Python has no types for them.
 Array = Any
 Namespace = Any
-# NumPy arrays of numbers.
 
 # Arrays that do not name their namespace themselves, and containers that narwhals reads.
 _ARRAY_PACKAGES = frozenset({"torch", "cupy"})

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from verax.arrays import Floats, Ints
 from verax.cuts import Rows
-from verax.errors import InputError, RuleError
+from verax.errors import InputError, check_count, check_option, show
 from verax.forecasts import Forecasts
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+MOST_BINS = 1_000_000
 
 
 def ece(
@@ -28,20 +29,24 @@ def ece(
 ) -> float:
     """Expected calibration error: the mean gap between forecast and frequency over bins. Lower is better.
 
-    From 0 to 1. **Not a proper score, and not even a property of the forecast alone.** The constant
-    forecast of the base rates has an error of 0 and says nothing; other bins give other numbers; and in
-    bins with few rows noise counts as error. Report it where you must, beside a proper score; to see
-    calibration use `decompose` and `reliability`, which need no bins.
+    From 0 to 1. **It is not a proper score, and it depends on the bins.** The constant forecast of the base
+    rates has an error of 0 and says nothing; other bins give other numbers; in bins with few rows noise
+    counts as error. Report it beside a proper score; to see calibration use `decompose` and
+    `reliability`, which need no bins.
 
     Parameters
     ----------
-    y, p, classes, weights, normalize, logits : as for `evaluate`.
-    bins : how many.
-    kind : "confidence", the probability of the most likely class (the lowest index where several
-        are) against the share of rows where it was right; "classwise", the probability of each class
-        against its frequency, averaged over the classes.
-    binning : "width", bins of equal width, the upper end included; "mass", bins of equal weight, equal
-        forecasts always in the same one.
+    y, p, classes, weights, normalize, logits
+        As for `evaluate`.
+    bins : int
+        The number of bins.
+    kind : {"confidence", "classwise"}
+        "confidence": the probability of the most likely class (the lowest index where several are)
+        against the share of rows where it was right. "classwise": the probability of each class against
+        its frequency, averaged over the classes.
+    binning : {"width", "mass"}
+        "width": bins of equal width, the upper end included. "mass": bins of equal weight; equal forecasts
+        are always in the same bin.
 
     References
     ----------
@@ -57,12 +62,11 @@ def ece(
     >>> vx.ece([0, 0, 0, 1], [[0.75, 0.25]] * 4)
     0.0
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InputError(f"`bins` must be a whole number of at least 1, not {bins!r}.", argument="bins")
-    if kind not in ("confidence", "classwise"):
-        raise RuleError(f"`kind` must be 'confidence' or 'classwise', not {kind!r}.")
-    if binning not in ("width", "mass"):
-        raise RuleError(f"`binning` must be 'width' or 'mass', not {binning!r}.")
+    check_count("bins", bins)
+    if bins > MOST_BINS:
+        raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
+    check_option("kind", kind, ("confidence", "classwise"))
+    check_option("binning", binning, ("width", "mass"))
     rows = Rows.of(Forecasts(y, p, classes=classes, weights=weights, normalize=normalize, logits=logits), [])
     w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
     if kind == "confidence":
@@ -79,14 +83,14 @@ def _gap(given: Floats, happened: Any, w: Floats, bins: int, binning: str) -> fl
     return float(np.abs(gaps).sum() / w.sum())
 
 
-def _by_width(given: Floats, bins: int) -> Any:
+def _by_width(given: Floats, bins: int) -> Ints:
     # A forecast on an edge belongs below it; 0 belongs to the first bin.
     edges = np.arange(1, bins) / bins
-    return np.searchsorted(edges, given, side="left")
+    return np.asarray(np.searchsorted(edges, given, side="left"))
 
 
-def _by_mass(given: Floats, w: Floats, bins: int) -> Any:
+def _by_mass(given: Floats, w: Floats, bins: int) -> Ints:
     values, pools = np.unique(given, return_inverse=True)
     mass = np.bincount(pools, w, len(values))
     middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-    return np.minimum((bins * middle).astype(np.int64), bins - 1)[pools]
+    return np.asarray(np.minimum((bins * middle).astype(np.int64), bins - 1)[pools])

@@ -11,18 +11,16 @@ import numpy as np
 from verax.arrays import to_host
 from verax.clusters import Groups
 from verax.comparison import compare
-from verax.decisions import CostsLike
 from verax.decomposition import Decomposition, decompose
-from verax.errors import InputError
+from verax.errors import InputError, Remedy, check_count, join, passing, show
 from verax.forecasts import Forecasts
 from verax.inference import holm
-from verax.registry import name_of, parse
+from verax.metrics import CostsLike, needs_order
+from verax.registry import as_rules, name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, evaluate
 from verax.tables import Cells, html_table, text_table
 from verax.verdicts import Comparison
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -31,10 +29,17 @@ class Subgroup:
 
     Attributes
     ----------
-    card, decomposition : as `evaluate` and `decompose` give them for its rows.
-    p_value, p_adjusted : of calibration: how often a calibrated forecast would look as miscalibrated;
-        Holm's correction is over the subgroups. None where rows belong to groups and cannot be drawn.
-    stands_out : whether the miscalibration is beyond chance after the correction.
+    label : object
+        The label of the subgroup.
+    model : str
+        The name of the model.
+    card, decomposition : Scorecard, Decomposition
+        As `evaluate` and `decompose` give them for the rows of the subgroup.
+    p_value, p_adjusted : float or None
+        How often a calibrated forecast would look as miscalibrated, and the same with Holm's correction over
+        the subgroups. None where rows belong to groups.
+    stands_out : bool
+        Whether the miscalibration is beyond chance after the correction.
     """
 
     label: Any
@@ -76,11 +81,9 @@ class Subgroups(Mapping[Any, Any]):
         if first.p_value is not None:
             return ""
         if first.decomposition.n_groups is None:
-            return "Calibration was not tested: without draws of outcomes there is nothing to compare with."
-        why = (
-            "rows of a group belong together, and drawing outcomes one by one would not tell what chance does"
-        )
-        found = "" if first.decomposition.intervals is None else "; go by the interval of the miscalibration"
+            return "Calibration was not tested: the p-value needs draws of outcomes, and none were asked for."
+        why = "rows of a group belong together, so their outcomes cannot be drawn independently"
+        found = "" if first.decomposition.intervals is None else "; use the interval of the miscalibration"
         return f"No p-values of calibration: {why}{found}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,6 +152,7 @@ def subgroups(
     *,
     by: object,
     rule: Rule | str | None = None,
+    rules: Sequence[Rule | str] | None = None,
     classes: Sequence[Hashable] | None = None,
     ordered: bool = False,
     costs: CostsLike | None = None,
@@ -165,12 +169,21 @@ def subgroups(
 
     Parameters
     ----------
-    y, classes, ordered, costs, weights, groups, normalize, logits : as for `evaluate`.
-    p : the forecasts of one model, or of several by name: these are then compared in every subgroup.
-    by : (N,) labels of the subgroups.
-    rule : what is decomposed and compared; by default RPS for ordered classes, else Brier.
-    confidence, bootstrap, seed : of intervals, and of the draws behind the p-values of calibration.
-    least : subgroups with fewer rows are refused, because nothing can be said about them.
+    y, classes, ordered, costs, weights, groups, normalize, logits
+        As for `evaluate`.
+    p : array or dict
+        The forecasts of one model, or of several by name, which are then compared in every subgroup.
+    by : array
+        (N,) labels of the subgroups.
+    rule : rule, str or None
+        What is decomposed and compared; by default RPS for ordered classes, else Brier.
+    rules : list of rules, or None
+        The rules on the cards, beside `rule`; by default all that fit, or the zero-one loss if `rule` is
+        given.
+    confidence, bootstrap, seed
+        Level of the intervals, number of draws behind the p-values of calibration, and random seed.
+    least : int
+        Subgroups with fewer rows are refused, because nothing can be said about them.
 
     Examples
     --------
@@ -183,8 +196,12 @@ def subgroups(
     >>> [line.label for line in found.flagged]
     ['south']
     """
+    check_count("least", least)
     chosen = parse(rule if rule is not None else "rps" if ordered else "brier")
+    on_card = None if rule is None and rules is None else as_rules([chosen, *(rules or ["zero_one"])])
     models = {str(name): value for name, value in p.items()} if isinstance(p, Mapping) else {"model": p}
+    if not models:
+        raise InputError("must hold at least one model", argument="p", kind="missing")
     read = {
         name: Forecasts(
             y,
@@ -194,7 +211,7 @@ def subgroups(
             groups=groups,
             normalize=normalize,
             logits=logits,
-            ordered=ordered or chosen.ordinal,
+            ordered=needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered),
         )
         for name, value in models.items()
     }
@@ -204,42 +221,28 @@ def subgroups(
     rows = {name: to_host(forecasts.given) for name, forecasts in read.items()}
     first = next(iter(read.values()))
     batch = first.batch(0, first.n_rows)
-    parts = _parts(by, first.n_rows, least)
-    names = first.classes
-    outcomes = to_host(batch.y)
+    names, outcomes = first.classes, to_host(batch.y)
     outcomes = outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
     weight = None if batch.weights is None else to_host(batch.weights)
-    shared: dict[str, Any] = {"classes": names, "normalize": normalize, "logits": logits}
     cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
+    plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
     lines, comparisons = [], {}
-    for label, part in parts.items():
-        own = {**shared, "groups": None if cluster is None else cluster[part]}
-        own["weights"] = None if weight is None else weight[part]
-        for name, p_of in rows.items():
-            card = evaluate(
-                outcomes[part],
-                p_of[part],
-                ordered=ordered,
-                costs=costs,
-                rules=None if rule is None else [chosen, "zero_one"],
-                confidence=confidence,
-                seed=seed,
-                **own,
-            )
-            parted = decompose(
-                outcomes[part],
-                p_of[part],
-                rule=chosen,
-                bootstrap=bootstrap,
-                confidence=confidence,
-                seed=seed,
-                **own,
-            )
+    for label, part in _parts(by, first.n_rows, least).items():
+        own: dict[str, Any] = {
+            "classes": names,
+            "weights": None if weight is None else weight[part],
+            "groups": None if cluster is None else cluster[part],
+            "normalize": normalize,
+            "logits": logits,
+        }
+        y_of, p_of = outcomes[part], {name: p[part] for name, p in rows.items()}
+        for name, forecast in p_of.items():
+            card = evaluate(y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **plan, **own)
+            parted = decompose(y_of, forecast, rule=chosen, bootstrap=bootstrap, **plan, **own)
             lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
-        if len(rows) > 1:
-            forecasts_of = {name: p_of[part] for name, p_of in rows.items()}
+        if len(p_of) > 1:
             comparisons[label] = compare(
-                outcomes[part], forecasts_of, rule=chosen, ordered=ordered, confidence=confidence, **own
+                y_of, p_of, rule=chosen, ordered=ordered, confidence=confidence, **own
             )
     return Subgroups(
         _corrected(lines, 1 - confidence),
@@ -254,14 +257,18 @@ def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
     try:
         read = Groups.of(by, n_rows)
     except InputError as error:
-        raise InputError(str(error).replace("`groups`", "`by`"), argument="by", rows=error.rows) from None
+        raise (error.replace(argument="by") if error.argument == "groups" else error) from None
     parts = {label: np.flatnonzero(read.codes == i) for i, label in enumerate(read.labels.tolist())}
-    small = [f"{label} ({len(rows)})" for label, rows in parts.items() if len(rows) < least]
+    small = {label: len(rows) for label, rows in parts.items() if len(rows) < least}
     if small:
+        some = join(f"{show(label)} ({n})" for label, n in list(small.items())[:5])
         raise InputError(
-            f"`by` must give at least {least} rows to every subgroup; {', '.join(small[:5])} have fewer. "
-            "Join them with others, or pass a smaller `least`.",
+            f"must give at least {show(least)} rows to every subgroup",
             argument="by",
+            kind="length",
+            found=f"{some} {'has' if len(small) == 1 else 'have'} fewer",
+            values=list(small),
+            remedies=[Remedy("Join small subgroups with others."), passing("to allow them", least=1)],
         )
     return parts
 

@@ -14,7 +14,7 @@ from verax.claims import Holds, Properties
 from verax.errors import InputError, RuleError, show
 from verax.rowstats import RowStats
 from verax.rule import Rule
-from verax.rules import ZeroOne
+from verax.rules import Brier, ZeroOne
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,6 +52,12 @@ class Penalized(Rule):
             )
         if isinstance(inner, (Penalized, ZeroOne)):
             raise RuleError(f"penalized() of {inner} adds nothing: the zero-one loss is in it already.")
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        inner = self.rule.title or repr(self.rule)
+        # The name of a person keeps its capital.
+        return f"Penalized {inner if isinstance(self.rule, Brier) else inner[:1].lower() + inner[1:]}"
 
     @property
     def summary(self) -> str:  # type: ignore[override]

@@ -24,6 +24,7 @@ from verax.inference import (
     permutation_p,
 )
 from verax.intervals import Interval, Resampling
+from verax.metrics import needs_order
 from verax.pairs import PairedTally, all_pairs
 from verax.registry import as_rules, name_of
 from verax.resample import bootstrap_interval
@@ -110,7 +111,7 @@ def compare(
     _check(forecasts, method, reference)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100)
     options = {"classes": classes, "normalize": normalize, "logits": logits}
-    options["ordered"] = ordered or any(r.ordinal for r in rules)
+    options["ordered"] = needs_order(rules, ordered=ordered)
     if isinstance(y, Mapping):
         paired_only = {"time_ordered": time_ordered, "method": method != "moments"}
         for argument, value in (("weights", weights), ("groups", groups), ("reference", reference)):

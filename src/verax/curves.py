@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from verax.cuts import Area, Cuts, Floats, Measure, Metric, Options, Rows, Sample, Undefined
-from verax.decisions import CostsLike, Normalization
-from verax.errors import RuleError
+from verax.arrays import Floats
+from verax.cuts import Area, Cuts, Measure, Metric, Options, Order, Rows, Sample, Ties, Undefined, measured
+from verax.errors import InputError, passing, show
 from verax.forecasts import Forecasts
+from verax.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
 from verax.registry import as_rules, name_of, parse
 from verax.resample import percentile_interval
 from verax.rule import Rule
+
+MetricLike = str | Metric
 
 SEES_THE_OUTCOME = (
     "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
@@ -35,11 +38,24 @@ class RetentionCurve:
 
     Attributes
     ----------
-    order, metric : what the rows were ranked by, and what was measured.
-    removed, values : the shares removed and the metric of the rest.
-    area : the area under the curve; with area="mean" the mean height, in units of the metric.
-    interval, band : of the area and of each value, from the bootstrap; None without one.
-    areas : the area of each bootstrap replicate; empty without one.
+    order : str
+        What the rows were ranked by.
+    metric : str
+        What was measured.
+    higher_is_better : bool
+        Whether larger values of the metric are better.
+    sees_outcome : bool
+        Whether the order uses the outcomes.
+    removed, values : (C,) arrays
+        The shares removed and the metric of the rows kept.
+    area : float
+        The area under the curve; with `area_kind` "mean" the mean height, in units of the metric.
+    ties : {"share", "order"}
+        How a cut splits rows that tie.
+    interval, band : pair of floats, (2, C) array, or None
+        Intervals of the area and of each value, from the bootstrap.
+    areas : (B,) array
+        The area of each bootstrap replicate.
     """
 
     order: str
@@ -50,6 +66,7 @@ class RetentionCurve:
     values: Floats
     area: float
     area_kind: Area
+    ties: Ties
     interval: tuple[float, float] | None
     band: Floats | None
     areas: Floats
@@ -76,6 +93,7 @@ class RetentionCurve:
             "values": self.values.tolist(),
             "area": self.area,
             "area_kind": self.area_kind,
+            "ties": self.ties,
             "interval": None if self.interval is None else list(self.interval),
             "band": None if self.band is None else self.band.tolist(),
             "replicates": len(self.areas),
@@ -110,7 +128,12 @@ class RetentionCurves(Mapping[Any, RetentionCurve]):
                 raise KeyError(f"there is no curve {key!r}; there are {', '.join(map(repr, self))}")
         first, second = self[a], self[b]
         if not len(first.areas):
-            raise RuleError("A difference needs replicates: pass bootstrap=200 or more.")
+            raise InputError(
+                "must be at least 2 for a difference with an interval",
+                argument="bootstrap",
+                found="these curves have no replicates",
+                remedies=[passing("when the curves are computed", bootstrap=200)],
+            )
         low, high = percentile_interval(first.areas - second.areas, first.confidence)
         return first.area - second.area, (float(low), float(high))
 
@@ -140,13 +163,14 @@ def retention(
     p: object,
     *,
     rule: Rule | str | Sequence[Rule | str],
-    metric: Metric | Sequence[Metric] = "qwk",
+    metric: MetricLike | Sequence[MetricLike] = "qwk",
     removed: Sequence[float | Fraction] | None = None,
     area: Area = "mean",
     costs: CostsLike = "quadratic",
     cost_scale: Normalization = None,
     decision_costs: CostsLike | None = None,
     undefined: Undefined = "nan",
+    ties: Ties = "share",
     classes: Sequence[Hashable] | None = None,
     weights: object | None = None,
     normalize: bool = False,
@@ -164,18 +188,42 @@ def retention(
 
     Parameters
     ----------
-    y, p, classes, normalize, logits : outcomes and forecasts as for `evaluate`.
-    rule : what ranks the rows, one rule or several.
-    metric : "qwk", "linear_kappa", "ec", "accuracy", "macro_f1", a rule (its mean loss), or a function
-        f(y, p) of the rows kept; or several of these.
-    removed : increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
-    area : "mean", the mean height of the curve; "steps", the trapezoid sum with unit spacing.
-    costs, cost_scale : of the metric "ec": the costs, and what they are divided by: "max", "naive", None.
-    decision_costs : decide by smallest expected cost instead of by the most likely class.
-    undefined : what an undefined value (kappa of a single class) counts as; "omit" leaves it out of
-        the area.
-    weights : (N,) weights. Whole numbers are numbers of copies; otherwise shares of weight are cut.
-    bootstrap, groups, seed, confidence : replicates for intervals, whole groups if given.
+    y, p, classes, normalize, logits
+        Outcomes and forecasts as for `evaluate`.
+    rule : rule, str or list of these
+        What ranks the rows.
+    metric : str, rule, callable or list of these
+        What is measured of the rows kept: the name of a metric of decisions (see `verax.metrics.METRICS`:
+        "qwk", "linear_kappa", "kappa", "ec", "mae", "accuracy", "balanced_accuracy", "macro_f1",
+        "off_by_one"), a rule (its mean loss), or a function f(y, p) of the rows kept.
+    removed : list of floats or None
+        Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
+    area : {"mean", "steps"}
+        The mean height of the curve, or the trapezoid sum with unit spacing.
+    costs : {"quadratic", "linear", "zero_one"} or (K, K) array
+        The costs of the metric "ec".
+    cost_scale : {None, "max", "naive"}
+        What these costs are divided by; see `expected_cost`.
+    decision_costs : {"quadratic", "linear", "zero_one"}, (K, K) array or None
+        Decide by the smallest expected cost instead of by the most likely class.
+    undefined : {"nan", "one", "zero", "omit"}
+        What an undefined value (kappa of a single class) counts as; "omit" leaves it out of the area.
+    ties : {"share", "order"}
+        How a cut splits rows that tie. "share": each of them counts in part, so that the curve does not
+        depend on the order of the rows; a function of rows then gets all rows repeated until these parts
+        are whole numbers. "order": rows that come later are removed first (a stable sort).
+    weights : array or None
+        (N,) weights. Whole numbers are numbers of copies; otherwise shares of the weight are removed.
+    bootstrap : int
+        Number of bootstrap replicates for intervals; 0 for none.
+    groups : array or None
+        (N,) labels of rows that are resampled together.
+    seed, confidence
+        Random seed and level of the intervals.
+
+    Metrics and rules that depend on the order of the classes refuse labels without `classes`. Beyond
+    1,024 classes no tables of counts are kept: only metrics that are means over rows are available
+    ("accuracy", "ec", "mae", "off_by_one"), and rules.
 
     References
     ----------
@@ -190,7 +238,7 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules, metrics = as_rules(rule), _listed(metric)
+    rules, metrics = as_rules(rule), as_metrics(metric, costs, cost_scale)
     rows = Forecasts(
         y,
         p,
@@ -199,10 +247,10 @@ def retention(
         groups=groups,
         normalize=normalize,
         logits=logits,
-        ordered=needs_order(rules, metrics),
+        ordered=needs_order(rules, metrics, decision_costs),
     )
-    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True)
-    curves = draw([rows], rules, metrics, options, (costs, cost_scale), decision_costs)
+    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True, ties=ties)
+    curves = draw([rows], rules, metrics, options, decision_costs)
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
 
@@ -211,13 +259,14 @@ def selective(
     p: object,
     *,
     by: Rule | str | Sequence[Rule | str] = "max_probability",
-    metric: Metric | Sequence[Metric] = "accuracy",
+    metric: MetricLike | Sequence[MetricLike] = "accuracy",
     removed: Sequence[float | Fraction] | None = None,
     area: Area = "mean",
     costs: CostsLike = "quadratic",
     cost_scale: Normalization = None,
     decision_costs: CostsLike | None = None,
     undefined: Undefined = "nan",
+    ties: Ties = "share",
     classes: Sequence[Hashable] | None = None,
     weights: object | None = None,
     normalize: bool = False,
@@ -234,7 +283,9 @@ def selective(
 
     Parameters
     ----------
-    by : "max_probability", "entropy", or a rule: the loss that each forecast itself expects.
+    by : {"max_probability", "entropy"}, rule, str or list of these
+        What ranks the rows: the largest probability, the entropy, or the loss that each forecast itself
+        expects under a rule.
 
     The other parameters are those of `retention`.
 
@@ -245,7 +296,7 @@ def selective(
     >>> vx.selective(y, p, removed=[0, 0.25, 0.5]).values.round(3).tolist()
     [0.75, 1.0, 1.0]
     """
-    metrics = _listed(metric)
+    keys, metrics = [doubt(key) for key in _listed(by)], as_metrics(metric, costs, cost_scale)
     rows = Forecasts(
         y,
         p,
@@ -254,12 +305,10 @@ def selective(
         groups=groups,
         normalize=normalize,
         logits=logits,
-        ordered=needs_order([], metrics),
+        ordered=needs_order(keys, metrics, decision_costs),
     )
-    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False)
-    curves = draw(
-        [rows], [doubt(key) for key in _listed(by)], metrics, options, (costs, cost_scale), decision_costs
-    )
+    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False, ties=ties)
+    curves = draw([rows], keys, metrics, options, decision_costs)
     return curves.simplified() if isinstance(by, (Rule, str)) else curves
 
 
@@ -267,33 +316,64 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def as_metrics(
+    metric: MetricLike | Sequence[MetricLike],
+    costs: CostsLike = "quadratic",
+    normalize: Normalization = None,
+) -> list[Metric]:
+    """One or several metrics, names looked up; each once."""
+    found: dict[Any, Metric] = {}
+    for given in _listed(metric):
+        if isinstance(given, str):
+            found[given] = find_metric(given, costs=costs, normalize=normalize)
+        elif isinstance(given, (DecisionMetric, Rule)) or callable(given):
+            found[given] = given
+        else:
+            raise InputError(
+                f"must be a name, a rule or a function, not {show(given)}",
+                argument="metric",
+                kind="type",
+                values=[given],
+            )
+    if not found:
+        raise InputError("must name at least one metric", argument="metric")
+    return list(found.values())
+
+
 # ---- what both come to -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """How doubtful forecasts look before anything is known of the outcome."""
+    """How uncertain forecasts look before the outcome is known.
+
+    Attributes
+    ----------
+    name : str
+        What the order is called.
+    of : callable
+        The doubt of each of the (N, K) rows.
+    ordinal : bool
+        Whether the order of the classes matters.
+    """
 
     name: str
     of: Callable[[Floats], Floats]
+    ordinal: bool = False
 
 
 def doubt(by: Rule | str) -> Doubt:
-    """Doubt by the highest probability, by entropy, or by the loss that a rule's forecast itself expects."""
-    if by == "max_probability":
+    """Doubt by the largest probability, by entropy, or by the loss that each forecast itself expects."""
+    if isinstance(by, str) and by == "max_probability":
         return Doubt("max_probability", lambda p: 1 - p.max(axis=1))
-    rule = parse("log" if by == "entropy" else by)
+    entropy = isinstance(by, str) and by == "entropy"
+    rule = parse("log" if entropy else by)
     # What a forecast expects of itself takes it for the truth, which sums to one.
     return Doubt(
-        "entropy" if by == "entropy" else f"expected {name_of(rule)}",
+        "entropy" if entropy else f"expected {name_of(rule)}",
         lambda p: rule.entropy(p / p.sum(axis=1, keepdims=True)),
+        rule.ordinal,
     )
-
-
-def needs_order(rules: Sequence[Rule], metrics: Sequence[Metric]) -> bool:
-    """Whether any of the rules and metrics knows an order of the classes."""
-    measured = [m for m in metrics if isinstance(m, Rule)]
-    return any(r.ordinal for r in [*rules, *measured]) or "qwk" in metrics
 
 
 def draw(
@@ -301,27 +381,20 @@ def draw(
     keys: Sequence[Rule | Doubt],
     metrics: Sequence[Metric],
     options: Options,
-    costs: tuple[CostsLike, Normalization] = ("quadratic", None),
     decision_costs: CostsLike | None = None,
 ) -> RetentionCurves:
     """All curves of the rows of all parts. Of each row only its losses, outcome and decision are kept."""
     rows, ranked = _gather(parts, keys, metrics, decision_costs)
-    measures = [Measure(rows, m, costs) for m in metrics]
-    # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
-    orders = {name: np.argsort(np.round(key, 12), kind="stable") for name, key in ranked.items()}
-    # Cells from the far end of each order, where the cuts are.
-    cells = [rows.cells[order[::-1]] for order in orders.values()]
-    counting = any(measure.needs_counts for measure in measures)
-    shape = (len(orders), len(options.removed), rows.n_classes, rows.n_classes)
+    measures = [Measure(rows, metric) for metric in metrics]
+    orders = {name: Order(key, options.ties) for name, key in ranked.items()}
+    counting = any(measure.counts is not None for measure in measures)
+    cells = [rows.cells[order.rows] for order in orders.values()]
 
     def values(weights: Floats) -> Floats:
         """All curves for one vector of weights: (metrics, orders, cuts)."""
-        sample = Sample(rows, weights, options)
+        sample = Sample(rows, weights, options, counting=counting)
         cuts = [Cuts(order, sample) for order in orders.values()]
-        counts = None
-        if counting:
-            counts = np.array([along.counts(c) for along, c in zip(cuts, cells, strict=True)]).reshape(shape)
-        return options.fill(np.array([measure.of(cuts, counts) for measure in measures]))
+        return options.fill(measured(measures, cuts, cells))
 
     observed = values(np.ones(len(rows.y)) if rows.weights is None else rows.weights)
     replicates = np.array([values(w) for w in rows.multiplicities(options.bootstrap, options.seed)])
@@ -342,7 +415,7 @@ def _gather(
 ) -> tuple[Rows, dict[str, Floats]]:
     """The rows of all parts, and what ranks them by each key."""
     rules = list(dict.fromkeys(k for k in [*keys, *metrics] if isinstance(k, Rule)))
-    functions = any(not isinstance(m, (str, Rule)) for m in metrics)
+    functions = any(not isinstance(m, (DecisionMetric, Rule)) for m in metrics)
     doubts: dict[Doubt, list[Floats]] = {key: [] for key in keys if isinstance(key, Doubt)}
     read = []
     for part in parts:
@@ -372,6 +445,7 @@ def _curve(
         values=values,
         area=options.area_of(values),
         area_kind=options.area,
+        ties=options.ties,
         interval=interval,
         band=band,
         areas=areas,

@@ -2,10 +2,13 @@
 
 Rows are sorted once. A bootstrap replicate is a vector of multiplicities along that order, and a
 cut may split a row's copies, so nothing is sorted again and the result is that of explicit resampling.
+Where a cut falls into rows that tie, each of them counts in part; `ties="order"` splits them by their
+place in the data instead.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,22 +17,31 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.arrays import to_host, widen
+from verax.arrays import Floats, Ints, to_host, widen
 from verax.caching import cached_property
 from verax.clusters import Groups
-from verax.decisions import CostsLike, CountMetric, Normalization, cheapest, count_metric
-from verax.errors import InputError, RuleError
+from verax.decisions import cheapest
+from verax.errors import InputError, check_option, passing, show
 from verax.forecasts import Forecasts
+from verax.metrics import METRICS, CostsLike, DecisionMetric
 from verax.registry import name_of
 from verax.resample import check_confidence, check_replicates, multiplicities
 from verax.rule import Rule, losses_of
+from verax.tally import CONFUSION_UP_TO
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Metric = str | Rule | Callable[[Any, Any], float]
+Metric = DecisionMetric | Rule | Callable[[Any, Any], float]
 Area = Literal["mean", "steps"]
 Undefined = Literal["nan", "one", "zero", "omit"]
+Ties = Literal["share", "order"]
 
 DEFAULT_REMOVED = tuple(Fraction(i, 100) for i in range(21))
+
+# How many cells of confusion tables are held at a time.
+_CELLS = 2**22
+# Beyond so many classes, metrics that are means over rows are computed without tables.
+_TABLES_OF_MEANS = 64
+# How many rows a function of rows may be given, where tied rows are repeated to count in part.
+_REPEATED = 2**24
 
 
 @dataclass(frozen=True)
@@ -39,9 +51,9 @@ class Rows:
     Where only their losses and decisions matter, the forecasts themselves (`p`) are left out.
     """
 
-    y: np.ndarray[Any, Any]
+    y: Ints
     p: Floats
-    decisions: np.ndarray[Any, Any]
+    decisions: Ints
     losses: dict[Rule, Floats]
     weights: Floats | None
     groups: Groups | None
@@ -76,7 +88,7 @@ class Rows:
         if len(parts) == 1:
             return first
         if any(part.n_classes != first.n_classes for part in parts):
-            raise InputError("All parts must have the same classes.", argument="p")
+            raise InputError("All parts must have the same classes", argument="p", kind="length")
         groups = None
         if first.groups is not None:
             labels = [part.groups.labels[part.groups.codes] for part in parts if part.groups is not None]
@@ -121,17 +133,17 @@ class Options:
         confidence: float,
         *,
         sees_outcome: bool,
+        ties: Ties = "share",
     ) -> None:
         self.removed = _shares(removed)
         self.shares = np.array([float(r) for r in self.removed])
         self._taken: dict[float, Floats] = {}
-        if area not in ("mean", "steps"):
-            raise RuleError(f"`area` must be 'mean' or 'steps', not {area!r}.")
-        if undefined not in ("nan", "one", "zero", "omit"):
-            raise RuleError(f"`undefined` must be 'nan', 'one', 'zero' or 'omit', not {undefined!r}.")
+        check_option("area", area, ("mean", "steps"))
+        check_option("undefined", undefined, ("nan", "one", "zero", "omit"))
+        check_option("ties", ties, ("share", "order"))
         check_replicates(bootstrap, least=2, or_none=True)
         check_confidence(confidence)
-        self.area, self.undefined = area, undefined
+        self.area, self.undefined, self.ties = area, undefined, ties
         self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
         self.sees_outcome = sees_outcome
 
@@ -164,121 +176,251 @@ class Options:
 def _shares(removed: Sequence[float | Fraction] | None) -> tuple[Fraction, ...]:
     if removed is None:
         return DEFAULT_REMOVED
-    listed = removed if isinstance(removed, Iterable) else [removed]
-    shares = tuple(Fraction(r).limit_denominator(10**6) for r in listed)
+    shares: tuple[Fraction, ...] = ()
+    listed: list[Any] = [removed]
+    try:
+        listed = list(removed) if isinstance(removed, Iterable) else listed
+        shares = tuple(Fraction(r).limit_denominator(10**6) for r in listed)
+    except (TypeError, ValueError, OverflowError):
+        pass
     increasing = all(a < b for a, b in pairwise(shares))
     if len(shares) < 2 or not increasing or shares[0] < 0 or shares[-1] >= 1:
         raise InputError(
-            "`removed` must be at least two increasing shares from 0 to below 1, such as [0, 0.1, 0.2].",
+            "must be at least two increasing shares from 0 to below 1, such as [0, 0.1, 0.2]",
             argument="removed",
+            found=f"it is {show(removed)}",
+            values=listed,
         )
     return shares
+
+
+# ---- orders and cuts ---------------------------------------------------------------------------
+
+
+class Order:
+    """The rows from the worst to the best: those that are removed first come first.
+
+    Attributes
+    ----------
+    rows : (N,) int array
+        The rows, the worst first.
+    starts, ends : (N,) int arrays or None
+        For each place in `rows`, where the run of rows that tie with it starts and ends. None where no
+        rows tie, or where ties are split by the order of the data.
+    """
+
+    def __init__(self, key: Floats, ties: Ties) -> None:
+        # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
+        key = np.round(key, 12)
+        self.rows: Ints = np.argsort(key, kind="stable")[::-1]
+        self.starts: Ints | None = None
+        self.ends: Ints | None = None
+        ordered = key[self.rows]
+        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        if ties == "share" and len(first) < len(key):
+            sizes = np.diff(first, append=len(key))
+            self.starts = np.repeat(first, sizes)
+            self.ends = np.repeat(first + sizes, sizes)
 
 
 class Sample:
     """One vector of weights on the rows, and what does not depend on their order."""
 
-    def __init__(self, rows: Rows, weights: Floats, options: Options) -> None:
+    def __init__(self, rows: Rows, weights: Floats, options: Options, *, counting: bool) -> None:
         self.weights = weights
         self.total = float(weights.sum())
         self.taken = options.taken(self.total, rows.whole)
-        self.counts = np.bincount(rows.cells, weights, rows.n_classes**2)
+        self.counts: Floats = np.zeros(0)
+        if counting:
+            self.counts = np.bincount(rows.cells, weights, rows.n_classes**2).astype(float, copy=False)
 
 
 class Cuts:
-    """Where the cuts fall along an order, the best row first, for one sample.
+    """Where the cuts fall along an order, for one sample.
 
-    Few rows are removed as a rule, so everything is found from the far end of the order.
+    Few rows are removed as a rule, so everything is found from the end where rows are removed.
+
+    Attributes
+    ----------
+    starts, ends : (C,) int arrays
+        The run of tied rows that each cut falls into; the rows before it are removed.
+    part, share : (C,) arrays
+        How much of the weight of this run is removed, and which share of it.
     """
 
-    def __init__(self, order: Any, sample: Sample) -> None:
+    def __init__(self, order: Order, sample: Sample) -> None:
         self.order, self.sample, taken = order, sample, sample.taken
-        n = len(order)
+        n = len(order.rows)
         length = min(n, int(1.1 * n * taken[-1] / sample.total) + 64)
         while True:
-            self.tail = order[: n - length - 1 : -1] if length < n else order[::-1]
-            self.tail_weights = sample.weights[self.tail]
-            cumulative = np.cumsum(self.tail_weights)
-            if length == n or cumulative[-1] > taken[-1]:
+            self.weights = sample.weights[order.rows[:length]]
+            cumulative = np.cumsum(self.weights)
+            at = np.minimum(np.searchsorted(cumulative, taken, side="right"), n - 1)
+            self.starts = at if order.starts is None else order.starts[at]
+            self.ends = at + 1 if order.ends is None else order.ends[at]
+            if self.ends[-1] <= length:
                 break
-            length = min(n, 2 * length)
-        # The rows taken whole, and how much of the next one, counted from the far end.
-        self.whole = np.minimum(np.searchsorted(cumulative, taken, side="right"), n - 1)
-        self.part = taken - np.where(self.whole > 0, cumulative[self.whole - 1], 0.0)
+            length = min(n, max(2 * length, int(self.ends[-1])))
+        before = np.where(self.starts > 0, cumulative[self.starts - 1], 0.0)
+        self.part = taken - before
+        run = cumulative[self.ends - 1] - before
+        self.share = np.divide(self.part, run, out=np.zeros_like(run), where=run > 0)
+        # Cuts through several tied rows; the others split the copies of one row at most.
+        self._tied = np.flatnonzero((self.ends - self.starts > 1) & (self.part > 0)).tolist()
 
     @property
     def kept(self) -> Floats:
         """The weight kept at each cut."""
         return self.sample.total - self.sample.taken
 
-    def counts(self, cells: Any) -> Floats:
-        """Weighted counts of the rows kept at each cut, given the cells of the tail's rows."""
-        n_cuts, n_cells = len(self.whole), self.sample.counts.size
-        # Each removed row counts from the first cut that removes it on.
-        first_cut = np.repeat(np.arange(n_cuts), np.diff(self.whole, prepend=0)) * n_cells
-        last = self.whole[-1]
-        new = np.bincount(first_cut + cells[:last], self.tail_weights[:last], n_cuts * n_cells).astype(float)
-        removed = np.cumsum(new.reshape(n_cuts, n_cells), axis=0)
-        removed[np.arange(n_cuts), cells[self.whole]] += self.part
-        kept = self.sample.counts - removed
-        # What is left of a cell that was removed whole is rounding, which kappa would take for a class.
-        return np.where(kept > 1e-12 * self.sample.total, kept, 0.0)
+    def tables(self, cells: Ints, step: int) -> Iterator[Floats]:
+        """Weighted counts of the rows kept, (step, cells) for `step` cuts at a time.
+
+        Parameters
+        ----------
+        cells : (N,) int array
+            The cell of each row, in the order.
+        """
+        n_cells = self.sample.counts.size
+        removed_before = np.zeros(n_cells)
+        for first in range(0, len(self.starts), step):
+            starts = self.starts[first : first + step]
+            begin = self.starts[first - 1] if first else 0
+            # Each removed row counts from the first cut that removes it on.
+            cut = np.repeat(np.arange(len(starts)), np.diff(starts, prepend=begin)) * n_cells
+            place = slice(begin, starts[-1])
+            new = np.bincount(cut + cells[place], self.weights[place], len(starts) * n_cells).astype(float)
+            removed = np.cumsum(new.reshape(len(starts), n_cells), axis=0)
+            removed += removed_before
+            removed_before = removed[-1].copy()
+            self._remove_parts(removed, first, cells)
+            np.subtract(self.sample.counts, removed, out=removed)
+            # What is left of a cell that was removed whole is rounding, which kappa would take for a class.
+            removed[removed <= 1e-12 * self.sample.total] = 0.0
+            yield removed
+
+    def _remove_parts(self, removed: Floats, first: int, cells: Ints) -> None:
+        """Remove what each of the cuts from `first` on takes of the run of tied rows that it falls into."""
+        cuts = slice(first, first + len(removed))
+        alone = first + np.flatnonzero((self.ends - self.starts)[cuts] == 1)
+        removed[alone - first, cells[self.starts[alone]]] += self.part[alone]
+        for t in self._tied:
+            if cuts.start <= t < cuts.stop:
+                run = slice(self.starts[t], self.ends[t])
+                tied = np.bincount(cells[run], self.weights[run], removed.shape[1])
+                removed[t - first] += self.share[t] * tied
 
     def sums(self, values: Floats) -> Floats:
-        """Weighted sums of `values`, one a row, over the rows kept at each cut."""
-        ordered, weights = values[self.order], self.sample.weights[self.order]
+        """Weighted sums of `values`, one per row, over the rows kept at each cut."""
+        n = len(self.order.rows)
+        best_first = self.order.rows[::-1]
+        ordered, weights = values[best_first], self.sample.weights[best_first]
         with np.errstate(invalid="ignore"):
             terms = np.where(weights > 0, weights * ordered, 0.0)
             cumulative = np.concatenate([[0.0], np.cumsum(terms)])
-            edge = len(self.order) - 1 - self.whole
-            left = weights[edge] - self.part
-            return np.asarray(cumulative[edge] + np.where(left > 0, left * ordered[edge], 0.0))
+            left = weights[n - self.ends] - self.part
+            parts = np.where(left > 0, left * ordered[n - self.ends], 0.0)
+            for t in np.flatnonzero(self.ends - self.starts > 1):
+                run = terms[n - self.ends[t] : n - self.starts[t]].sum()
+                parts[t] = (1 - self.share[t]) * run if self.share[t] < 1 else 0.0
+            return np.asarray(cumulative[n - self.ends] + parts)
 
-    def rows(self, t: int) -> Any:
-        """The rows kept at one cut, copies repeated."""
-        copies = self.sample.weights[self.order].astype(int)
-        edge = len(self.order) - 1 - self.whole[t]
-        copies[edge + 1 :] = 0
-        copies[edge] -= int(self.part[t])
-        return np.repeat(self.order, copies)
+    def rows(self, t: int) -> Ints:
+        """The rows kept at one cut, the best first, copies repeated.
+
+        Where tied rows count in part, all rows are repeated so often that these parts are whole.
+        """
+        copies = self.sample.weights[self.order.rows].astype(np.int64)
+        start, end, part = int(self.starts[t]), int(self.ends[t]), int(self.part[t])
+        copies[:start] = 0
+        if end - start == 1:
+            copies[start] -= part
+        elif part:
+            run = int(copies[start:end].sum())
+            common = math.gcd(run, run - part)
+            copies[start:end] *= (run - part) // common
+            copies[end:] *= run // common
+            if copies.sum() > _REPEATED:
+                raise InputError(
+                    "must be the name of a metric or a rule where so many rows tie",
+                    argument="metric",
+                    found=f"{end - start:,} rows tie at a cut, and a function cannot count them in part",
+                    remedies=[passing("to split ties by the order of the rows", ties="order")],
+                )
+        return np.repeat(self.order.rows[::-1], copies[::-1])
+
+
+# ---- what is measured --------------------------------------------------------------------------
 
 
 class Measure:
-    """A metric along one order: the same for every vector of weights."""
+    """A metric along orders: the same for every vector of weights."""
 
-    def __init__(self, rows: Rows, metric: Metric, costs: tuple[CostsLike, Normalization]) -> None:
+    def __init__(self, rows: Rows, metric: Metric) -> None:
         self.rows, self._metric = rows, metric
-        self._counts: CountMetric | None = None
-        self._losses: Floats | None = None
+        self.counts: DecisionMetric | None = None
+        self._values: Floats | None = None
         self.higher_is_better = True
-        if isinstance(metric, str):
-            self._counts = count_metric(metric, costs=costs[0], normalize=costs[1])
-            self.name, self.higher_is_better = metric, self._counts.higher_is_better
+        if isinstance(metric, DecisionMetric):
+            self.name, self.higher_is_better = metric.name, metric.higher_is_better
+            self._read(metric)
         elif isinstance(metric, Rule):
-            self._losses = rows.losses[metric]
+            self._values = rows.losses[metric]
             self.name, self.higher_is_better = name_of(metric), False
-        elif callable(metric):
+        else:
             self.name = getattr(metric, "__name__", repr(metric))
             if not rows.whole:
                 raise InputError(
-                    "`weights` must be whole numbers where the metric is a function of rows.",
-                    argument="weights",
+                    "must be whole numbers where the metric is a function of rows", argument="weights"
                 )
+
+    def _read(self, metric: DecisionMetric) -> None:
+        """Decide whether the metric is a mean over rows or needs tables of counts."""
+        n_classes = self.rows.n_classes
+        # Costs that do not fit the classes are refused here.
+        metric.bounds(n_classes)
+        if metric.of_row is not None and n_classes > _TABLES_OF_MEANS:
+            self._values = metric.of_row(self.rows.y, self.rows.decisions)
+        elif n_classes <= CONFUSION_UP_TO:
+            self.counts = metric
         else:
-            raise RuleError(f"`metric` must be a name, a rule or a function, not {metric!r}.")
+            means = [name for name, known in METRICS.items() if known.of_row is not None]
+            raise InputError(
+                f"must be a rule or one of {', '.join(means)} beyond {CONFUSION_UP_TO:,} classes",
+                argument="metric",
+                found=f"{metric.name} needs a table of {n_classes:,} x {n_classes:,} counts at every cut",
+                values=[metric.name],
+            )
 
-    @property
-    def needs_counts(self) -> bool:
-        return self._counts is not None
+    def along(self, cuts: Cuts) -> Floats:
+        """The metric at each cut along an order, where it needs no counts."""
+        if self._values is not None:
+            return cuts.sums(self._values) / cuts.kept
+        return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.starts))])
 
-    def of(self, cuts: list[Cuts], counts: Floats | None) -> Floats:
-        """The metric at each cut along each order, from (orders, cuts, K, K) counts if it needs them."""
-        if self._counts is not None and counts is not None:
-            return np.asarray(self._counts.of(counts))
-        if self._losses is not None:
-            return np.array([along.sums(self._losses) / along.kept for along in cuts])
-        return np.array([[self._of_rows(along.rows(t)) for t in range(len(along.whole))] for along in cuts])
-
-    def _of_rows(self, kept: Any) -> float:
+    def _of_rows(self, kept: Ints) -> float:
         assert callable(self._metric)
         return float(self._metric(self.rows.y[kept], self.rows.p[kept]))
+
+
+def measured(measures: Sequence[Measure], cuts: Sequence[Cuts], cells: Sequence[Ints]) -> Floats:
+    """All measures at each cut along each order: (measures, orders, cuts)."""
+    n_cuts, k = len(cuts[0].starts), measures[0].rows.n_classes
+    values = np.empty((len(measures), len(cuts), n_cuts))
+    counted = []
+    for j, measure in enumerate(measures):
+        if measure.counts is not None:
+            counted.append((j, measure.counts))
+        else:
+            values[j] = [measure.along(along) for along in cuts]
+    if counted and len(cuts) * n_cuts * k * k <= _CELLS:
+        tables = np.array([next(a.tables(c, n_cuts)) for a, c in zip(cuts, cells, strict=True)])
+        for j, metric in counted:
+            values[j] = metric.of(tables.reshape(len(cuts), n_cuts, k, k))
+    elif counted:
+        step = max(1, _CELLS // (k * k))
+        for i, (along, own) in enumerate(zip(cuts, cells, strict=True)):
+            for first, tables in zip(range(0, n_cuts, step), along.tables(own, step), strict=True):
+                for j, metric in counted:
+                    values[j, i, first : first + step] = metric.of(tables.reshape(-1, k, k))
+    return values

@@ -1,8 +1,8 @@
 """Where a score comes from: miscalibration, discrimination and uncertainty, by isotonic recalibration.
 
-The events of a forecast (each class, or each threshold) are recalibrated one by one. What comes out
-need not be a forecast: rows of recalibrated classes do not sum to one and recalibrated thresholds
-cross. So the components are returned, never the rows.
+The events of a forecast (each class, or each threshold) are recalibrated one by one. The results need
+not be a forecast: recalibrated classes do not sum to one, and recalibrated thresholds cross. So the
+components are returned, never the recalibrated rows.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from verax.arrays import Floats
 from verax.caching import cached_property
 from verax.cuts import Rows
 from verax.errors import InputError
 from verax.events import Event, events, split
 from verax.forecasts import Forecasts
+from verax.metrics import needs_order
 from verax.registry import parse
 from verax.resample import check_confidence, check_replicates, percentile_interval
 from verax.rule import Rule
 from verax.scorecard import Resampling
 from verax.tables import Cells, html_table, text_table
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
@@ -54,21 +54,22 @@ def decompose(
     The log score of three and more classes looks at one class only and has no such parts. What is
     decomposed then is the sum of the K binary log scores, and it is called "one-vs-rest log".
 
-    An isotonic fit follows noise, so miscalibration and discrimination come out too large, and a
-    calibrated forecast shows some miscalibration, too. Intervals allow for that, and `p_value` says
-    how often a calibrated forecast would show as much.
+    An isotonic fit overfits, so miscalibration and discrimination are estimated too large, and a calibrated
+    forecast shows some miscalibration, too. Intervals are corrected for that, and `p_value` says how often
+    a calibrated forecast would show as much.
 
     Parameters
     ----------
-    y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
-    rule : `brier`, `rps` (any scale), `log` (any base) or `ranked_log`, or a text for `parse`.
-    classes : names of the columns of `p`, in order; for ordered classes lowest first.
-    weights : (N,) non-negative weights.
-    groups : (N,) labels of clusters (patients, sites) that are resampled together.
-    bootstrap, seed, confidence : replicates for the intervals and for the p-value of calibration.
-    normalize : divide every row of `p` by its sum first.
-    logits : `p` holds logits.
+    y, p, classes, weights, normalize, logits
+        Outcomes and forecasts as for `evaluate`.
+    rule : rule or str
+        `brier`, `rps` (any scale), `log` (any base) or `ranked_log`.
+    groups : array or None
+        (N,) labels of clusters (patients, sites) that are resampled together.
+    bootstrap : int
+        Number of replicates for the intervals and for the p-value of calibration; 0 for none.
+    seed, confidence
+        Random seed and level of the intervals.
 
     References
     ----------
@@ -96,10 +97,10 @@ def decompose(
         groups=groups,
         normalize=normalize,
         logits=logits,
-        ordered=rule.ordinal,
+        ordered=needs_order([rule]),
     )
     if bootstrap and forecasts.groups is not None and len(forecasts.groups.labels) < 2:
-        raise InputError("`groups` must name at least two groups to resample.", argument="groups")
+        raise InputError("must name at least two groups to resample", argument="groups")
     how = split(rule, forecasts.n_classes)
     rows = Rows.of(forecasts, [])
     plan = Resampling(confidence, bootstrap, seed)
@@ -124,7 +125,7 @@ def decompose(
 
 
 def _measure(event: Event, rows: Rows, plan: Resampling) -> Components:
-    """The components of one event; every event gets the same draws, made anew from the seed."""
+    """The components of one event; the draws are the same for every event."""
     replicates = [event.components(w) for w in rows.multiplicities(plan.replicates, plan.seed)]
     # Rows that belong together do not have outcomes of their own to draw.
     n_draws = plan.replicates if rows.groups is None else 0
@@ -146,12 +147,17 @@ class Components:
 
     Attributes
     ----------
-    name : the class, "<= class" for a threshold, or what the events add up to.
-    observed : (4,) score, miscalibration, discrimination, uncertainty.
-    replicates : (B, 4) the same, of the bootstrap replicates. With the same seed and the same rows
-        another forecast's replicates are paired with these.
-    calibrated : (B,) miscalibrations found when outcomes were drawn from the forecast itself, each row
-        on its own; empty if there are groups.
+    name : str
+        The class, "<= class" for a threshold, or what the events add up to.
+    observed : (4,) array
+        Score, miscalibration, discrimination, uncertainty.
+    replicates : (B, 4) array
+        The same for each bootstrap replicate. Replicates of two forecasts of the same rows with the same
+        seed are paired.
+    calibrated : (B,) array
+        Miscalibrations of outcomes drawn from the forecast, each row independently; empty with groups.
+    confidence : float
+        The level of the intervals.
     """
 
     name: str
@@ -184,10 +190,10 @@ class Components:
     def intervals(self) -> dict[str, tuple[float, float]] | None:
         """Intervals of the score and the components, by name; None without a bootstrap.
 
-        That of the score is made of percentiles. An isotonic fit follows noise, so miscalibration and
-        discrimination come out too large; a resample adds about half as much again. Their intervals
-        are those of the replicates reflected at the estimate and moved down by twice what resampling
-        has added: they are for what many more rows would show, and the estimate may lie above them.
+        The interval of the score is made of percentiles. An isotonic fit overfits, so miscalibration and
+        discrimination are estimated too large, and resampling adds to that bias. Their intervals are the
+        percentiles reflected at the estimate and moved down by the bias that resampling adds: they are
+        about the values for many more rows, and the estimate may lie above them.
         """
         if not len(self.replicates):
             return None
@@ -210,7 +216,8 @@ class Components:
     def p_value(self) -> float | None:
         """How often a calibrated forecast with these values would show at least this miscalibration.
 
-        Outcomes are drawn from the forecast, a row at a time. None without a bootstrap, and with groups.
+        Outcomes are drawn from the forecast, each row independently. None without a bootstrap, and with
+        groups.
         """
         if not len(self.calibrated):
             return None
@@ -345,7 +352,7 @@ class Decomposition:
             plan = self.resampling
             notes.append(
                 f"In brackets {100 * plan.confidence:g}% intervals from {plan.replicates:,} replicates "
-                f"of the {units}; they allow for the noise that the fit follows."
+                f"of the {units}, corrected for overfitting of the isotonic fit."
             )
         if self.p_value is not None:
             notes.append(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.arrays import Floats
 from verax.cuts import Rows
 from verax.decomposition import Components
 from verax.events import Event, events, recalibrate, split
@@ -18,10 +19,8 @@ from verax.forecasts import Forecasts
 from verax.registry import brier, rps
 from verax.resample import check_confidence, check_replicates, percentile_interval
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-# How many values a band is made of at most. Beyond, neighbouring forecasts are drawn together, each
-# cell of them a four-thousandth of the weight or less: far finer than the blocks of the fit.
+# The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
+# together in cells of a four-thousandth of the weight, which is far finer than the blocks of the fit.
 _BAND_CELLS = 4096
 _HISTOGRAM_BINS = 20
 
@@ -48,15 +47,17 @@ def reliability(
 
     Parameters
     ----------
-    y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
-    classes : names of the columns of `p`, in order; for ordered classes lowest first.
-    ordered : curves of P(Y <= class), which the RPS is made of, instead of P(Y = class).
-    weights : (N,) non-negative weights; whole numbers count as numbers of rows.
-    resamples, seed, confidence : of the consistency bands; `resamples=0` for none. Outcomes are drawn
-        from the forecasts independently: where rows belong together, the bands are too narrow.
-    normalize : divide every row of `p` by its sum first.
-    logits : `p` holds logits.
+    y, p, classes, normalize, logits
+        Outcomes and forecasts as for `evaluate`.
+    ordered : bool
+        Curves of P(Y <= class), which the RPS is made of, instead of P(Y = class).
+    weights : array or None
+        (N,) weights that are not negative; whole numbers count as numbers of copies.
+    resamples : int
+        Number of draws for the consistency bands; 0 for none. Outcomes are drawn from the forecasts
+        independently: where rows belong together, the bands are too narrow.
+    seed, confidence
+        Random seed and level of the bands.
 
     References
     ----------
@@ -130,7 +131,7 @@ def _draws(
     drawn = np.empty((resamples, len(size)))
     w = rows.weights
     if w is not None and not rows.whole:
-        # Weights that are no numbers of rows: every row has one outcome, which counts as much.
+        # Weights that are no numbers of copies: every row has one outcome, which counts by its weight.
         counting = np.flatnonzero(w > 0)
         place = np.cumsum(kept) - 1
         of_row, given, w = cell[place[event.pools[counting]]], event.given[counting], w[counting]
@@ -150,14 +151,21 @@ class ReliabilityCurve:
 
     Attributes
     ----------
-    name : the class, or "<= class" for a threshold.
-    forecast : (P,) the different probabilities it was given, increasing.
-    frequency : (P,) the isotonic regression of the event on them. A curve to look at, not a
-        forecast: those of several events do not fit together.
-    weight : (P,) the weight of the rows that each was given to; their number without weights.
-    band : (2, P) where curves of a calibrated forecast with these values lie; None if not asked for.
-    histogram : shares of the weight in 20 bins from 0 to 1.
-    components : of the squared error of this event.
+    name : str
+        The class, or "<= class" for a threshold.
+    forecast : (P,) array
+        The different probabilities it was given, increasing.
+    frequency : (P,) array
+        The isotonic regression of the event on them. It is not a forecast: the curves of several events
+        do not add up to one.
+    weight : (P,) array
+        The weight of the rows with each probability; their number without weights.
+    band : (2, P) array or None
+        Where curves of a calibrated forecast with these values lie.
+    histogram : (20,) array
+        Shares of the weight in bins from 0 to 1.
+    components : Components
+        Of the squared error of this event.
     """
 
     name: str

@@ -252,6 +252,14 @@ def check_count(argument: str, value: object, *, least: int = 1) -> None:
         )
 
 
+def check_option(argument: str, value: object, allowed: Sequence[str | None], also: str = "") -> None:
+    """Refuse an option that is none of the allowed values; `also` says in words what else is allowed."""
+    if not any(value is known or (isinstance(value, str) and value == known) for known in allowed):
+        *others, last = [*map(repr, allowed), *([also] if also else [])]
+        listed = f"{', '.join(others)} or {last}"
+        raise InputError(f"must be {listed}, not {show(value)}", argument=argument, values=[value])
+
+
 def join(parts: Iterable[str]) -> str:
     """'a', 'a and b', 'a, b and c'."""
     *head, last = parts
@@ -261,9 +269,13 @@ def join(parts: Iterable[str]) -> str:
 def show(value: object, limit: int = 60) -> str:
     """A value as it stands in a message: short, and never the repr of a NumPy scalar."""
     if isinstance(value, np.ndarray):
-        inner = ", ".join(show(v) for v in value[:8].tolist())
+        inner = ", ".join(show(v) for v in value.ravel()[:8].tolist())
         return f"[{inner}{', ...' if value.size > 8 else ''}]"
     if isinstance(value, np.generic):
         value = value.item()
-    text = f"{value:.9g}" if isinstance(value, float) else repr(value)
+    try:
+        text = f"{value:.9g}" if isinstance(value, float) else repr(value)
+    except Exception:
+        # An integer of too many digits, or an object whose repr fails.
+        text = f"a {type(value).__name__}"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

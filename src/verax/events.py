@@ -1,7 +1,7 @@
 """The binary events inside a forecast: a class against the rest, or a threshold of ordered classes.
 
-Rows are sorted once for each event and those with equal forecasts pooled. After that an event is a
-small table, and whatever the weights of the rows, recalibrating it is one isotonic fit to the pools.
+Rows are sorted once for each event, and rows with equal forecasts are pooled. For any weights of the
+rows, recalibrating an event is one isotonic fit to its pools.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
+from verax.arrays import Floats, Ints
 from verax.caching import cached_property
 from verax.claims import Holds
 from verax.combinators import Penalized
@@ -23,8 +24,6 @@ from verax.errors import RuleError
 from verax.forecasts import Forecasts
 from verax.rule import Rule
 from verax.rules import RPS, Brier, Log, RankedLog
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # To how many decimals cumulative sums are rounded before pooling: .1 + .7 and .2 + .6 are the same
 # forecast. By the tolerance for row sums, which stands for the precision that the forecasts came in.
@@ -40,9 +39,18 @@ class Split:
 
     Attributes
     ----------
-    quantity : what it is that the events add up to.
-    total : how they do, in words.
-    unit : of the log scores: one over the logarithm of the base.
+    quantity : str
+        The name of the score that the events add up to.
+    total : str
+        How they add up, in words.
+    thresholds : bool
+        Whether the events are thresholds of ordered classes instead of classes.
+    binary : {"squared", "log"}
+        The score of each event.
+    factor : float
+        What the sum is multiplied by.
+    unit : float
+        For log scores: one over the logarithm of the base.
     """
 
     quantity: str
@@ -70,7 +78,7 @@ class Split:
 
 
 def split(rule: Rule, n_classes: int) -> Split:
-    """The binary events that `rule` is made of; a rule that is not is refused, with the reason."""
+    """The binary events that `rule` is made of; other rules are refused with the reason."""
     largest = rule.bounds(n_classes)[1]
     name = repr(rule)
     if isinstance(rule, Brier):
@@ -99,8 +107,8 @@ def _refusal(rule: Rule) -> RuleError:
     else:
         reason = "looks at all classes at once and is no sum of scores of binary events"
     return RuleError(
-        "`rule` must be made of proper scores of binary events, as brier, log, rps and ranked_log are; "
-        f"{rule!r} {reason}."
+        "Only rules made of proper scores of binary events can be decomposed, such as brier, log, rps and "
+        f"ranked_log; {rule!r} {reason}."
     )
 
 
@@ -149,17 +157,26 @@ class Event:
 
     Attributes
     ----------
-    values : (P,) the forecasts, increasing.
-    pools : (N,) which of them each row has.
-    given, rest : (N,) the probabilities of the event and of its opposite.
-    happened : (N,) whether it did.
-    start : where its stretch of the unit interval begins: with one uniform number a row, the outcomes
-        of all events can be drawn together from the forecast.
+    name : str
+        The class, or "<= class" for a threshold.
+    values : (P,) array
+        The different forecasts, increasing.
+    pools : (N,) int array
+        Which of them each row has.
+    given, rest : (N,) arrays
+        The probabilities of the event and of its opposite.
+    happened : (N,) bool array
+        Whether the event happened.
+    how : Split
+        How events are scored.
+    start : (N,) array
+        Where the event's part of the unit interval begins: one uniform random number per row draws the
+        outcomes of all events together.
     """
 
     name: str
     values: Floats
-    pools: np.ndarray[Any, np.dtype[np.int64]]
+    pools: Ints
     given: Floats
     rest: Floats
     happened: Any
@@ -225,7 +242,7 @@ class Event:
         return np.array([score, score - recalibrated, uncertainty - recalibrated, uncertainty])
 
     def redrawn(self, uniform: Floats) -> Event:
-        """The same forecasts with outcomes drawn from them, by one uniform number a row."""
+        """The same forecasts with outcomes drawn from them, by one uniform number per row."""
         happened = (uniform >= self.start) & (uniform < self.start + self.given)
         return replace(self, happened=happened)
 
@@ -236,9 +253,12 @@ class Recalibration:
 
     Attributes
     ----------
-    kept : (P,) which pools carry weight; the others have no part in the fit.
-    sizes : (B,) how many of those pools each block of equal recalibrated value joins.
-    blocks : (B, 2) their weights without and with the event.
+    kept : (P,) bool array
+        Which pools have a positive weight; the others have no part in the fit.
+    sizes : (B,) int array
+        The number of these pools in each block of equal recalibrated value.
+    blocks : (B, 2) array
+        The weights of the blocks without and with the event.
     """
 
     kept: Any

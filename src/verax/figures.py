@@ -1,21 +1,21 @@
-"""Figures, in matplotlib. Each function draws one thing on axes it is given or makes."""
+"""Figures, in matplotlib. Each function draws on axes that it is given or makes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verax.errors import RuleError
+from verax.errors import InputError
 
 if TYPE_CHECKING:
     from verax.curves import RetentionCurve
 
-# Okabe and Ito's colours, which those who see red and green alike can tell apart; then line styles.
+# The colours of Okabe and Ito, which colour-blind readers can tell apart, and line styles.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", "-.", ":")
 
 
 def draw_retention(curves: list[RetentionCurve], ax: Any = None) -> Any:
-    """Curves of one or several orders, with bands where there was a bootstrap; a panel for each metric."""
+    """Draw curves of one or several orders, with their bands if there are any; one panel per metric."""
     import matplotlib.pyplot as plt
 
     metrics = list(dict.fromkeys(curve.metric for curve in curves))
@@ -27,14 +27,18 @@ def draw_retention(curves: list[RetentionCurve], ax: Any = None) -> Any:
     elif len(metrics) == 1:
         axes = [ax]
     else:
-        raise RuleError("Several metrics need several axes: leave out `ax`, or plot one metric at a time.")
+        raise InputError(
+            "must be left out, or the curves must be of one metric",
+            argument="ax",
+            found=f"there are {len(metrics)} metrics, and each has axes of its own",
+        )
     for panel, metric in zip(axes, metrics, strict=True):
         _draw_panel(panel, [curve for curve in curves if curve.metric == metric])
     return axes[0] if len(axes) == 1 else axes
 
 
 def _draw_panel(ax: Any, curves: list[RetentionCurve]) -> None:
-    # Many bands on top of each other turn to mud, so they fade as they grow in number.
+    # Bands are more transparent where there are many, so that they can be told apart.
     alpha = 0.2 / len(curves) ** 0.75
     for i, curve in enumerate(curves):
         colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]

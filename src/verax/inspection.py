@@ -1,4 +1,4 @@
-"""Which predictions to look at first: the worst rows, what others say of them, and why they are bad."""
+"""Which predictions to look at first: the rows with the largest loss, and where it comes from."""
 
 from __future__ import annotations
 
@@ -8,28 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_array, to_host, widen
-from verax.errors import InputError
+from verax.arrays import Floats, to_array, to_host, widen
+from verax.errors import InputError, check_count
 from verax.forecasts import Forecasts
+from verax.metrics import needs_order
 from verax.registry import RULES, as_rules, name_of, parse
 from verax.rule import Rule, losses_of
 from verax.tables import html_table, text_table
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
 
 @dataclass(frozen=True)
 class Case:
-    """One row worth a look.
+    """One of the worst rows.
 
     Attributes
     ----------
-    row, id : its number and, if ids were given, its id.
-    outcome : what happened: a class position, or its name if names were given.
-    forecast : the probabilities.
-    loss : by the rule that found it.
-    ranks : its rank by each rule, 1 for the worst of all rows.
-    source : where the loss comes from, in words.
+    row : int
+        Its number, from 0.
+    id : object
+        Its id if ids were given, else its number.
+    outcome : object
+        What happened: a class position, or the name of the class if names were given.
+    forecast : tuple of floats
+        The probabilities of the classes.
+    loss : float
+        The loss by the rule that ranks the rows.
+    ranks : dict
+        Its rank by each rule, 1 for the worst of all rows.
+    source : str
+        Where the loss comes from, in words.
     """
 
     row: int
@@ -109,11 +116,16 @@ def worst(
 
     Parameters
     ----------
-    y, p, classes, normalize, logits : outcomes and forecasts as for `evaluate`.
-    rule : the rule that ranks the rows; of equal losses the first row comes first.
-    n : how many rows.
-    others : rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.
-    ids : (N,) names of the rows; by default their numbers.
+    y, p, classes, normalize, logits
+        Outcomes and forecasts as for `evaluate`.
+    rule : rule or str
+        What ranks the rows. Of equal losses the first row comes first.
+    n : int
+        The number of rows.
+    others : list of rules, or None
+        Rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.
+    ids : array or None
+        (N,) names of the rows; by default their numbers.
 
     Examples
     --------
@@ -125,13 +137,12 @@ def worst(
     (0, 1)
     """
     rules = ranking(rule, others)
-    ordered = any(r.ordinal for r in rules)
-    rows = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=ordered)
+    rows = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=needs_order(rules))
     return find([(rows, ids)], rules, n)
 
 
 def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> list[Rule]:
-    """The rule that ranks the rows, followed by those that have their say, too."""
+    """The rule that ranks the rows, followed by the rules whose ranks are shown beside it."""
     chosen = parse(rule)
     if others is None:
         others = [RULES["brier"], RULES["log_score"], *([RULES["rps"]] if chosen.ordinal else [])]
@@ -143,10 +154,10 @@ def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule]
 
     Parameters
     ----------
-    parts : forecasts and, if there are any, the ids of their rows.
+    parts : iterable of pairs
+        Forecasts, and the ids of their rows or None.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InputError(f"`n` must be a number of rows, not {n!r}.", argument="n")
+    check_count("n", n)
     chosen = rules[0]
     cases: list[Case] = []
     kept: list[list[Floats]] = []
@@ -190,7 +201,12 @@ def _ids(ids: object | None, n_rows: int) -> list[Any] | None:
         return None
     values = to_host(to_array(ids, "ids")[0])
     if values.shape != (n_rows,):
-        raise InputError(f"`ids` must be {n_rows}, one a row; its shape is {values.shape}.", argument="ids")
+        raise InputError(
+            f"must be {n_rows} names, one per row",
+            argument="ids",
+            kind="length",
+            found=f"its shape is {values.shape}",
+        )
     return list(values.tolist())
 
 

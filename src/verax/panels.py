@@ -1,4 +1,4 @@
-"""Reliability diagrams as small multiples: a panel a class or threshold."""
+"""Reliability diagrams as small multiples: one panel per class or threshold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from verax.diagrams import Reliability, ReliabilityCurve
 
 MOST_PANELS = 20
-# How high the tallest bar of the histogram is, and up to how many forecasts are marked one by one.
+# The height of the tallest bar of the histogram, and up to how many forecasts each is marked.
 _BARS = 0.2
 _POINTS = 30
 
@@ -95,7 +95,7 @@ def _panel(ax: Any, curve: ReliabilityCurve, tallest: float, *, small: bool) -> 
 
 
 def _corners(curve: ReliabilityCurve) -> tuple[Any, Any]:
-    """The first and last point of every flat stretch: all that a line needs of a million."""
+    """The first and last point of every flat stretch, which are enough to draw the line."""
     y = curve.frequency
     if len(y) <= _POINTS:
         return curve.forecast, y

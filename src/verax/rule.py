@@ -27,12 +27,15 @@ class Rule(ABC):
 
     Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row
     statistics they name in `needs` (see `verax.rowstats.RowStats`), their `properties` and their
-    `bounds`; the rest follows. A formula uses arithmetic and the functions of `stats.xp`, so it runs
-    on any array, differentiates, and compiles. docs/scores.md has an example.
+    `bounds`; the rest follows. `title` is what people call the rule, `summary` says in a few words what
+    it is, `description` explains it to readers of a report. A formula uses arithmetic and the functions
+    of `stats.xp`, so it runs on any array, differentiates, and compiles. docs/scores.md has an example.
     """
 
     name: ClassVar[str]
+    title: ClassVar[str] = ""
     summary: ClassVar[str] = ""
+    description: ClassVar[str] = ""
     reference: ClassVar[str] = ""
     ordinal: ClassVar[bool] = False
 

@@ -45,7 +45,12 @@ class Brier(Rule):
     scale: Literal["sum", "half", "mean"] = "sum"
 
     name = "brier"
+    title = "Brier score"
     summary = "squared error over the classes"
+    description = (
+        "The squared error of the forecast: (1 - p_y)^2 plus the sum of p_j^2 over the classes j that "
+        "did not happen. Strictly proper."
+    )
     reference = "doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2"
     needs = frozenset({"rest_sq"})
     properties = Properties(
@@ -102,7 +107,12 @@ class Log(Rule):
     clip: float | None = None
 
     name = "log"
+    title = "Log score"
     summary = "minus the log probability of the outcome"
+    description = (
+        "Minus the logarithm of the probability of the outcome. Infinite where the outcome had "
+        "probability zero. Strictly proper and local: only the probability of the outcome counts."
+    )
     reference = "doi:10.1111/j.2517-6161.1952.tb00104.x"
     needs = frozenset({"log_true"})
 
@@ -165,7 +175,12 @@ class Spherical(Rule):
     """
 
     name = "spherical"
+    title = "Spherical score"
     summary = "one minus the cosine to the outcome"
+    description = (
+        "One minus the cosine of the angle between the forecast and the outcome, 1 - p_y / |p|. "
+        "Strictly proper."
+    )
     reference = "doi:10.1198/016214506000001437"
     needs = frozenset({"rest_sq"})
     properties = Brier.properties
@@ -207,7 +222,12 @@ class ZeroOne(Rule):
     ties: Literal["fractional", "lowest"] = "fractional"
 
     name = "zero_one"
+    title = "Zero-one loss"
     summary = "share of wrong modes"
+    description = (
+        "Whether the most likely class was not the outcome. Where t classes tie for most likely and "
+        "the outcome is one of them, the loss is 1 - 1/t. Proper, never strictly."
+    )
     reference = "doi:10.1198/016214506000001437"
 
     def __post_init__(self) -> None:
@@ -266,7 +286,13 @@ class RPS(OrdinalRule):
     normalized: bool = True
 
     name = "rps"
+    title = "Ranked probability score"
     summary = "squared error of the cumulative forecast"
+    description = (
+        "The squared error of the cumulative forecast, averaged over the K - 1 thresholds between the "
+        "classes. A forecast near the outcome loses less than one far away. Strictly proper. For two "
+        "classes it is half the Brier score."
+    )
     reference = "doi:10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2"
     needs = frozenset({"cdf_l2"})
     properties = Properties(
@@ -330,7 +356,12 @@ class AbsRPS(OrdinalRule):
     normalized: bool = True
 
     name = "abs_rps"
+    title = "Absolute RPS"
     summary = "expected distance from the outcome"
+    description = (
+        "The expected distance of the forecast from the outcome, in classes, divided by K - 1. Not "
+        "proper, for two classes already: all mass on the median class is expected to lose least."
+    )
     reference = "doi:10.1007/978-3-031-43898-1_33"
     needs = frozenset({"cdf_l1"})
     properties = Properties(
@@ -375,7 +406,13 @@ class SaRPS(OrdinalRule):
     scale: Literal["unit", "eq7"] = "unit"
 
     name = "sa_rps"
+    title = "Squared absolute RPS"
     summary = "squared expected distance from the outcome"
+    description = (
+        "The square of the expected distance of the forecast from the outcome, in classes, divided by "
+        "K - 1. Proper for two classes only. Beyond, all mass next to the mean class is expected to "
+        "lose least, whatever the spread. Use it to find mistakes, not to choose models."
+    )
     reference = "doi:10.1007/978-3-031-43898-1_33"
     needs = frozenset({"cdf_l1"})
     properties = Properties(
@@ -419,7 +456,12 @@ class RankedLog(OrdinalRule):
     """
 
     name = "ranked_log"
+    title = "Ranked log score"
     summary = "mean log score of the thresholds"
+    description = (
+        "The mean log score of the K - 1 thresholds between the classes. Infinite as soon as one "
+        "threshold is wrong with certainty. Strictly proper. For two classes it is the log score."
+    )
     reference = "doi:10.1175/MWR-D-11-00266.1"
     needs = frozenset({"cdf_log"})
     properties = Properties(

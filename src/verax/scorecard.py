@@ -13,11 +13,11 @@ import numpy as np
 from verax.arrays import Floats
 from verax.caching import cached_property
 from verax.clusters import Replicates
-from verax.decisions import CostsLike, CountMetric, cost_matrix, count_metric
 from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts
 from verax.intervals import Interval, few
 from verax.intervals import Resampling as Resampling
+from verax.metrics import HIGHER, LOWER, CostsLike, DecisionMetric, find_metric, fitting_metrics, needs_order
 from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import bootstrap_interval, resampled_metrics
 from verax.rowstats import pair
@@ -26,7 +26,6 @@ from verax.tables import FrameKind, data_frame, html_table, text_table
 from verax.tally import CONFUSION_UP_TO, Counts, Tally
 
 _NO_ROWS = "the total weight is at most 1, and weights count as numbers of rows"
-LOWER, HIGHER = "lower is better", "higher is better"
 
 
 def evaluate(
@@ -81,7 +80,7 @@ def evaluate(
         groups=groups,
         normalize=normalize,
         logits=logits,
-        ordered=ordered or any(rule.ordinal for rule in chosen),
+        ordered=needs_order(chosen, costs=costs, ordered=ordered),
     )
     if forecasts.groups is not None:
         check_groups(len(forecasts.groups.labels))
@@ -107,23 +106,6 @@ def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rul
     if rules is None:
         return [rule for rule in RULES.values() if ordered or not rule.ordinal]
     return as_rules(rules)
-
-
-def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[CountMetric, ...]:
-    """The metrics of decisions on the card of such classes; beyond 1,024 classes accuracy alone."""
-    metrics = [count_metric("accuracy")]
-    if n_classes > CONFUSION_UP_TO:
-        # A matrix of costs would be as large as the table of counts, which is not kept.
-        if costs is not None:
-            cost_matrix(costs, 2 if isinstance(costs, str) else n_classes)
-        return tuple(metrics)
-    if ordered:
-        metrics.append(count_metric("qwk"))
-    if ordered or costs is not None:
-        costs = "quadratic" if costs is None else costs
-        highest = cost_matrix(costs, n_classes).max()
-        metrics.append(replace(count_metric("ec", costs=costs), bounds=(0.0, float(highest))))
-    return tuple(metrics)
 
 
 @dataclass(frozen=True)
@@ -170,7 +152,7 @@ class Scorecard:
     tally: Tally
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
-    count_metrics: tuple[CountMetric, ...] = ()
+    count_metrics: tuple[DecisionMetric, ...] = ()
     resampling: Resampling = field(default_factory=Resampling)
 
     def merge(self, other: Scorecard) -> Scorecard:
@@ -288,8 +270,8 @@ class Scorecard:
                 name=metric.name,
                 mean=float(metric.of(self._counts.confusion)),
                 interval=self._interval_of_metric(i),
-                bounds=metric.bounds,
-                orientation=HIGHER if metric.higher_is_better else LOWER,
+                bounds=metric.bounds(self.n_classes),
+                orientation=metric.orientation,
                 summary=metric.summary,
             )
         return results
@@ -318,9 +300,9 @@ class Scorecard:
         )
 
     def _accuracy_without_table(self) -> Score:
-        metric = count_metric("accuracy")
-        interval = self._interval_of_accuracy()
-        return Score(metric.name, self.accuracy, interval, metric.bounds, HIGHER, metric.summary)
+        metric = find_metric("accuracy")
+        interval, bounds = self._interval_of_accuracy(), metric.bounds(self.n_classes)
+        return Score(metric.name, self.accuracy, interval, bounds, HIGHER, metric.summary)
 
     @cached_property
     def _of_counts(self) -> Floats:

@@ -1,12 +1,12 @@
-"""Tables: of texts for terminals and notebooks, where the first row is the header; data frames."""
+"""Tables of texts for terminals and notebooks, whose first row is the header; and data frames."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from verax.errors import MissingPackageError
+from verax.errors import MissingPackageError, check_option
 
 Cells = list[list[str]]
 FrameKind = Literal["pandas", "polars", "pyarrow"]
@@ -38,6 +38,7 @@ def data_frame(columns: dict[str, list[Any]], kind: FrameKind) -> Any:
     """Columns as a data frame of the kind named."""
     import narwhals as nw
 
+    check_option("kind", kind, get_args(FrameKind))
     try:
         return nw.from_dict(columns, backend=kind).to_native()
     except (ImportError, ModuleNotFoundError):

@@ -21,6 +21,7 @@ import numpy as np
 FUZZERS: dict[str, int] = {
     "garbage": 3000,
     "lists": 800,
+    "options": 600,
     "sums": 150,
     "valid_rows": 400,
 }

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from verax.errors import ParseError, VeraxError
+from verax.metrics import fitting_metrics
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Score, Scorecard
@@ -31,8 +32,7 @@ Strictly = Annotated[
     typer.Option("--require-interval", help="Hold every bound against the worse end of the interval."),
 ]
 
-METRICS = ("accuracy", "qwk", "ec")
-_ORDERED_METRICS = ("qwk", "ec")
+METRICS = {metric.name: metric for metric in fitting_metrics(ordered=True, costs=None, n_classes=2)}
 _TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FORM = re.compile(r"\s*(?P<name>.+?)(?:\.(?P<end>low|high))?\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^<>=]+?)\s*")
 
@@ -107,9 +107,9 @@ def _read(text: str, strictly: bool, ordered: bool) -> Bound:
     if math.isnan(bound):
         raise ParseError(f"--require {text!r}: a bound must be a number.")
     name, rule = _named(found["name"], text)
-    if not ordered and (name in _ORDERED_METRICS or (rule is not None and rule.ordinal)):
+    if not ordered and (METRICS[name] if rule is None else rule).ordinal:
         raise VeraxError(f"--require {text!r}: {name} is for ordered classes. Pass --ordered.")
-    lower = rule is not None or name == "ec"
+    lower = rule is not None or not METRICS[name].higher_is_better
     sign = found["sign"]
     if lower != sign.startswith("<"):
         better = "lower" if lower else "higher"

@@ -11,9 +11,10 @@ from verax.cli import options
 from verax.cli.frame import app
 from verax.cli.options import reading, split, spoken
 from verax.cli.output import Json, draw_to, progress, show
-from verax.curves import SEES_THE_OUTCOME, Doubt, RetentionCurves, doubt, draw, needs_order
+from verax.curves import SEES_THE_OUTCOME, Doubt, RetentionCurves, as_metrics, doubt, draw
 from verax.cuts import Options
 from verax.errors import InputError
+from verax.metrics import METRICS, needs_order
 from verax.registry import as_rules
 from verax.rule import Rule
 from verax.tables import text_table
@@ -37,7 +38,10 @@ def retain(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="qwk, linear_kappa, ec, accuracy or macro_f1; by default accuracy, or qwk."),
+        typer.Option(
+            help=f"One of {', '.join(METRICS)}; by default qwk for ordered classes, else accuracy. "
+            "May be repeated."
+        ),
     ] = None,
     removed: Annotated[
         str | None, typer.Option(help="Percentages to remove, such as 0,5,10,20; by default 0 to 20.")
@@ -69,11 +73,11 @@ def retain(
 
     with spoken(file):
         keys = _keys(rule, doubt_by, ordered)
-        metrics = metric or ["qwk" if ordered else "accuracy"]
+        metrics = as_metrics(metric or ["qwk" if ordered else "accuracy"])
         cuts = Options(
             _shares(removed), _area(area), "nan", bootstrap, seed, confidence, sees_outcome=not doubt_by
         )
-        order_matters = needs_order([key for key in keys if isinstance(key, Rule)], metrics)
+        order_matters = needs_order(keys, metrics, ordered=ordered)
         source = files.open(
             file,
             **reading(target=target, probs=probs, classes=classes, delimiter=delimiter),

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from verax.decisions import CostsLike
 from verax.errors import InputError
 from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
 from verax.forecasts import Forecasts
+from verax.metrics import CostsLike, fitting_metrics, needs_order
 from verax.resample import check_confidence, check_replicates
 from verax.rowstats import n_cores
 from verax.rule import Rule
-from verax.scorecard import Resampling, Scorecard, fitting_metrics, fitting_rules
+from verax.scorecard import Resampling, Scorecard, fitting_rules
 from verax.tally import Tally
 
 # Sums that are further from 1 are no matter of rounding.
@@ -54,10 +54,10 @@ def evaluate_source(
     check_replicates(bootstrap, least=2)
     chosen = fitting_rules(rules, ordered)
     plan = Resampling(confidence, bootstrap, seed)
-    needs_order = ordered or any(rule.ordinal for rule in chosen)
+    order_matters = needs_order(chosen, costs=costs, ordered=ordered)
 
     def score(batch: Predictions) -> Scorecard:
-        forecasts = forecasts_of(batch, normalize=normalize, logits=logits, ordered=needs_order)
+        forecasts = forecasts_of(batch, normalize=normalize, logits=logits, ordered=order_matters)
         tally = Tally(chosen, forecasts.n_classes).update(forecasts)
         metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
         return Scorecard(tally, forecasts.classes, ordered, metrics, plan)

@@ -1,8 +1,9 @@
 """The charts: Vega-Lite specifications, drawn with altair, and the rows behind them.
 
-Colours are CSS variables of the page, so that light, dark and paper are one drawing. What comes
-from outside is only ever data: field names and expressions are fixed, models, scores and metrics are
-numbers there, and the page sets the signals of these names.
+Colours are CSS variables of the page, so that the light, dark and printed pages share one drawing. Texts
+from outside are values, never keys: field names and expressions are fixed, and classes, subgroups, models,
+scores, metrics and orders are numbers. Axes and legends look their labels up in a list by that number,
+because Vega groups by the texts of values, which fails for a text such as "__proto__".
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from verax.curves import RetentionCurve
 from verax.errors import MissingPackageError
 from verax.registry import name_of
 from verax.report.contents import Contents
@@ -30,6 +30,8 @@ _BINS = 20
 _BAR = 0.25
 # How high a line of an interval chart is.
 _STEP = 26
+# The label of a number on an axis or in a legend.
+_LABEL = "labels[datum.value]"
 # How far intervals stay from the edges, and labels of ticks from each other, in pixels.
 _PADDING = 12
 
@@ -37,7 +39,7 @@ _PADDING = 12
 def all_charts(contents: Contents) -> dict[str, Spec]:
     """Every chart of the page under the name of its place."""
     charts = {
-        "classes": _interval_chart_of(_interval_chart("class", "mean loss"), class_rows(contents)),
+        "classes": _labelled(_interval_chart("class", "mean loss"), class_rows(contents)),
         "retained": _curve_chart_of(curve_rows(contents, sees_outcome=True)),
         "selected": _curve_chart_of(curve_rows(contents, sees_outcome=False)),
     }
@@ -49,12 +51,12 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
     for i, name in enumerate(contents.problem.by):
         if name in contents.subgroups:
             drawing = _interval_chart("subgroup", "mean loss")
-            charts[f"subgroups-{i}"] = _interval_chart_of(drawing, subgroup_rows(contents, name))
+            charts[f"subgroups-{i}"] = _labelled(drawing, subgroup_rows(contents, name))
     if len(contents.findings) > 1:
         drawing = _interval_chart("model", "mean loss", alone=True)
-        charts["models"] = _interval_chart_of(drawing, model_rows(contents))
+        charts["models"] = _labelled(drawing, model_rows(contents))
         drawing = _interval_chart("model", "mean loss minus that of the best", alone=True, from_zero=True)
-        charts["differences"] = _interval_chart_of(drawing, difference_rows(contents))
+        charts["differences"] = _labelled(drawing, difference_rows(contents))
     return charts
 
 
@@ -69,7 +71,7 @@ def class_rows(contents: Contents) -> Values:
     """A row for each model, score and class."""
     names = contents.problem.names
     return [
-        _interval(m, s, names[line.position], i, line.n_rows, mean, line.intervals[rule])
+        _interval(m, s, i, names[line.position], i, line.n_rows, mean, line.intervals[rule])
         for m, found in enumerate(contents.findings)
         for i, line in enumerate(found.by_class)
         for s, (rule, mean) in enumerate(line.means.items())
@@ -87,44 +89,42 @@ def subgroup_rows(contents: Contents, name: str) -> Values:
         for s, rule in enumerate(contents.problem.rules):
             score = line.card.scores.get(name_of(rule))
             if score is not None:
-                m, n = position.get(line.model, 0), line.card.n_rows
-                rows.append(_interval(m, s, label, order[line.label], n, score.mean, score.interval))
+                m, i, n = position.get(line.model, 0), order[line.label], line.card.n_rows
+                rows.append(_interval(m, s, i, label, i, n, score.mean, score.interval))
     return rows
 
 
 def model_rows(contents: Contents) -> Values:
     """A row for each model and score, the best first."""
-    return [
-        _interval(
-            0,
-            s,
-            model.name,
-            model.rank,
-            contents.problem.n_rows,
-            model.mean,
-            contents.interval(model.name, rule),
-        )
-        for s, (rule, models) in enumerate(contents.comparison.models.items())
-        for model in models
-    ]
+    position = {found.name: i for i, found in enumerate(contents.findings)}
+    n = contents.problem.n_rows
+    rows = []
+    for s, (rule, models) in enumerate(contents.comparison.models.items()):
+        for model in models:
+            i, interval = position[model.name], contents.interval(model.name, rule)
+            rows.append(_interval(0, s, i, model.name, model.rank, n, model.mean, interval))
+    return rows
 
 
 def difference_rows(contents: Contents) -> Values:
     """A row for each model but the best, and score: how much more it loses."""
+    position = {found.name: i for i, found in enumerate(contents.findings)}
+    n = contents.problem.n_rows
     rows = []
     for s, (rule, models) in enumerate(contents.comparison.models.items()):
         for model in models[1:]:
             d = contents.comparison.difference(model.name, models[0].name, rule)
-            n = contents.problem.n_rows
-            rows.append(_interval(0, s, model.name, model.rank, n, d.difference, d.interval))
+            i = position[model.name]
+            rows.append(_interval(0, s, i, model.name, model.rank, n, d.difference, d.interval))
     return rows
 
 
 def _interval(
-    m: int, s: int, label: str, order: int, n: int, mean: float, interval: tuple[float, float]
+    m: int, s: int, i: int, label: str, order: int, n: int, mean: float, interval: tuple[float, float]
 ) -> dict[str, Any]:
+    """A mean of model `m` by score `s` on the line numbered `i`, which `order` puts in its place."""
     low, high = interval
-    row = {"m": m, "s": s, "label": label, "order": order, "n": n}
+    row = {"m": m, "s": s, "i": i, "label": label, "order": order, "n": n}
     return row | {"mean": _finite(mean), "low": _finite(low), "high": _finite(high)}
 
 
@@ -133,16 +133,16 @@ def curve_rows(contents: Contents, *, sees_outcome: bool) -> Values:
     rows = []
     for m, found in enumerate(contents.findings):
         curves = found.retained if sees_outcome else found.selected
-        metrics = metrics_of(curves)
-        first = curves[0].order
+        metrics = list(dict.fromkeys(curve.metric for curve in curves))
+        orders = list(dict.fromkeys(curve.order for curve in curves))
         for curve in curves:
             low, high = (curve.values, curve.values) if curve.band is None else curve.band
             rows += [
                 {
                     "m": m,
                     "metric": metrics.index(curve.metric),
+                    "i": orders.index(curve.order),
                     "label": short_of(curve.order),
-                    "first": curve.order == first,
                     "removed": _finite(100 * float(removed)),
                     "value": _finite(float(curve.values[i])),
                     "low": _finite(float(low[i])),
@@ -151,11 +151,6 @@ def curve_rows(contents: Contents, *, sees_outcome: bool) -> Values:
                 for i, removed in enumerate(curve.removed)
             ]
     return rows
-
-
-def metrics_of(curves: list[RetentionCurve]) -> list[str]:
-    """The metrics of some curves, in order."""
-    return list(dict.fromkeys(curve.metric for curve in curves))
 
 
 def point_rows(panels: list[Panel]) -> Values:
@@ -200,15 +195,19 @@ def _finish(chart: Any, height: Any, *signals: str) -> Spec:
     chart = chart.properties(
         width="container", height=height, background="transparent", autosize=alt.AutoSizeParams(type="fit-x")
     )
-    chart = chart.add_params(*(alt.param(name=name, value=0) for name in signals))
+    chart = chart.add_params(*(alt.param(name=name, value=[] if name == "labels" else 0) for name in signals))
     spec: Spec = chart.to_dict()
     # The page has a configuration of its own, and its one version of Vega-Lite.
     return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
 
 
-def _interval_chart_of(drawing: Spec, rows: Values) -> Spec:
-    labels = {row["label"] for row in rows}
-    return {**_filled(drawing, {"rows": rows}), "height": _STEP * len(labels)}
+def _labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
+    """A drawing with its rows and the labels of their numbers; `step` is the height of a line."""
+    texts = {row["i"]: row["label"] for row in rows}
+    labels = [texts.get(i, "") for i in range(max(texts, default=-1) + 1)]
+    params = [{**p, "value": labels} if p["name"] == "labels" else p for p in drawing["params"]]
+    filled = {**_filled(drawing, {"rows": rows}), "params": params}
+    return filled if step is None else {**filled, "height": step * len(texts)}
 
 
 @lru_cache
@@ -216,8 +215,8 @@ def _interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: boo
     """Means with their intervals, a line each; the other models' means behind, unless all are shown."""
     alt = _altair()
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
-    labels = alt.Axis(labelLimit=120, ticks=False, domain=False, grid=True)
-    y = alt.Y("label:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
+    labels = alt.Axis(labelExpr=_LABEL, labelLimit=120, ticks=False, domain=False, grid=True)
+    y = alt.Y("i:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
     # Intervals end inside the plot: what touches its edge looks cut off.
     scale = alt.Scale(zero=from_zero, nice=False, padding=_PADDING)
     ticks = alt.Axis(format="~g", tickCount=4, labelOverlap="greedy", labelSeparation=_PADDING)
@@ -238,15 +237,15 @@ def _interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: boo
         own.mark_rule(style="span").encode(x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", y=y),
         own.mark_point(style="mean").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), _STEP, "score", *([] if alone else ["model"]))
+    return _finish(alt.layer(*layers), _STEP, "score", "labels", *([] if alone else ["model"]))
 
 
 def _curve_chart_of(rows: Values) -> Spec:
-    return _filled(_curve_chart(tuple(dict.fromkeys(row["label"] for row in rows))), {"rows": rows})
+    return _labelled(_curve_chart(len({row["i"] for row in rows})), rows, step=None)
 
 
 @lru_cache
-def _curve_chart(orders: tuple[str, ...]) -> Spec:
+def _curve_chart(n_orders: int) -> Spec:
     """A metric as rows are removed: a line for each order, and the band of the first."""
     alt = _altair()
     base = alt.Chart(alt.NamedData("rows")).transform_filter(
@@ -255,9 +254,11 @@ def _curve_chart(orders: tuple[str, ...]) -> Spec:
     scale = alt.Scale(zero=False)
     x = alt.X("removed:Q", title="percent of rows removed", axis=alt.Axis(tickCount=5, grid=False))
     y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
-    legend = alt.Legend(title=None, orient="top", columns=2, labelLimit=170, symbolType="stroke")
-    colours = alt.Scale(domain=list(orders), range=_SERIES[: len(orders)])
-    dashes = alt.Scale(domain=list(orders), range=_DASHES[: len(orders)])
+    legend = alt.Legend(
+        title=None, orient="top", columns=2, labelExpr=_LABEL, labelLimit=170, symbolType="stroke"
+    )
+    colours = alt.Scale(domain=list(range(n_orders)), range=_SERIES[:n_orders])
+    dashes = alt.Scale(domain=list(range(n_orders)), range=_DASHES[:n_orders])
     tooltip = [
         alt.Tooltip("label:N", title="ranked by"),
         alt.Tooltip("removed:Q", title="% removed", format="~g"),
@@ -265,18 +266,18 @@ def _curve_chart(orders: tuple[str, ...]) -> Spec:
         alt.Tooltip("low:Q", title="interval from", format=_FORMAT),
         alt.Tooltip("high:Q", title="to", format=_FORMAT),
     ]
-    band = base.transform_filter("datum.first").mark_area(style="band")
+    band = base.transform_filter("datum.i == 0").mark_area(style="band")
     layers = [
         band.encode(x=x, y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q"),
         base.mark_line(style="curve").encode(
             x=x,
             y=y,
-            color=alt.Color("label:N", scale=colours, legend=legend),
-            strokeDash=alt.StrokeDash("label:N", scale=dashes, legend=legend),
+            color=alt.Color("i:N", scale=colours, legend=legend),
+            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=legend),
         ),
         base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), 240, "metric", "model")
+    return _finish(alt.layer(*layers), 240, "metric", "model", "labels")
 
 
 @lru_cache

@@ -10,10 +10,11 @@ import numpy as np
 from verax.breakdown import Subgroups, subgroups
 from verax.comparison import compare
 from verax.curves import RetentionCurve, RetentionCurves, retention, selective
-from verax.decisions import cheapest, cost_matrix, count_decisions, expected_cost_of
+from verax.decisions import cheapest, count_decisions
 from verax.decomposition import Decomposition, decompose
 from verax.inference import Estimate
 from verax.inspection import Worst, worst
+from verax.metrics import cost_matrix, expected_cost_of
 from verax.pairs import PairedTally
 from verax.registry import name_of, parse
 from verax.report.checks import Check, look_over
@@ -22,23 +23,24 @@ from verax.report.problem import Problem
 from verax.report.sureness import Sureness, sureness_of
 from verax.rule import losses_of
 from verax.scorecard import Scorecard, evaluate
+from verax.tally import CONFUSION_UP_TO
 from verax.verdicts import Comparison
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-# How much is shown: beyond, the page says what was left out.
+# How much is shown. The page says what is left out.
 WORST = 9
 CLASSES = 20
 SUBGROUPS = 20
 LEAST = 20
-# Tables of decisions at every cut of a curve take memory that grows with the square of the classes.
-_COUNTED = 64
+# Beyond so many classes there are no curves of kappa: every cut takes a table of all pairs of classes.
+COUNTED = 64
+# How many cells the tables of decisions of all subgroups may have together.
+_CELLS = 2**25
 
-# What a forecast expects of itself takes a pass for every class that might happen.
+# The loss that a forecast itself expects takes a pass for every class that might happen.
 _EXPECTED = 5e8
 
-# What replicates may cost: classes times rows, and as many rows more for every sort and fit. Where the
-# fewest would cost more than the limit there are none, and nothing is tested.
+# What replicates may cost: classes times rows, plus a constant number of rows for every sort and fit.
+# Where the fewest would cost more than the limit there are none, and nothing is tested.
 _BUDGET, _LIMIT = 1e8, 4.4e8
 _OVERHEAD = 25_000
 _FEWEST, _MOST = 20, 100
@@ -46,7 +48,7 @@ _FEWEST, _MOST = 20, 100
 
 @dataclass(frozen=True)
 class ClassLoss:
-    """The mean loss of the rows of one class, with its interval, by rule."""
+    """The mean loss of the rows of one class by each rule, with intervals."""
 
     position: int
     n_rows: int
@@ -84,8 +86,12 @@ class Contents:
 
     Attributes
     ----------
-    comparison : of the models, with their skill against class frequencies; also of a single one.
-    subgroups : by the name of the breakdown; `left_out` has the subgroups that are too small.
+    comparison : Comparison
+        Of the models, with their skill against class frequencies; also of a single model.
+    subgroups : dict
+        By the name of the breakdown.
+    left_out : dict
+        The subgroups that are too small or too many, by the name of the breakdown, with their sizes.
     """
 
     problem: Problem
@@ -214,13 +220,10 @@ def _worst(problem: Problem, name: str) -> Worst:
 
 
 def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: bool) -> list[RetentionCurve]:
-    """Curves of every metric in every order, ranked by losses or by what the forecasts say of themselves."""
-    metrics: list[Any] = [parse("zero_one"), problem.primary]
-    if problem.n_classes <= _COUNTED:
-        metrics = [*(["qwk"] if problem.ordered else ["accuracy"]), problem.primary]
-        metrics += ["ec"] if problem.costs is not None else []
+    """Curves of every metric in every order, ranked by losses or by the forecasts alone."""
+    first = "qwk" if problem.ordered and problem.n_classes <= COUNTED else "accuracy"
     shared: dict[str, Any] = {
-        "metric": list(dict.fromkeys(metrics)),
+        "metric": [first, problem.primary, *(["ec"] if problem.costs is not None else [])],
         "costs": "zero_one" if problem.costs is None else problem.costs,
         "weights": problem.weights,
         "groups": problem.groups,
@@ -243,7 +246,7 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: 
 
 
 def _heaviest(problem: Problem) -> list[int]:
-    """The classes that the most loss comes from, in their order; without one, most loss a row first."""
+    """The classes that most of the loss comes from: in their order, or by loss per row if they have none."""
     w = np.ones(problem.n_rows) if problem.weights is None else problem.weights
     total = np.zeros(problem.n_classes)
     for name in problem.models:
@@ -280,7 +283,7 @@ def _by_class(problem: Problem, name: str, shown: list[int], confidence: float) 
 def _mean(
     tally: PairedTally, bounds: tuple[float, float], confidence: float
 ) -> tuple[float, tuple[float, float]]:
-    """A mean and its interval, which ends where the losses do; no interval where there is but one unit."""
+    """A mean and its interval, cut at the bounds of the loss; NaN where there is only one unit."""
     mean = float(tally.means[0])
     if np.isnan(mean):
         return float("inf"), (float("nan"), float("nan"))
@@ -303,6 +306,12 @@ def _decisions(problem: Problem, name: str, card: Scorecard) -> Decisions | None
     return Decisions(float(expected_cost_of(card.confusion, matrix)), float(expected_cost_of(counts, matrix)))
 
 
+def most_subgroups(problem: Problem) -> int:
+    """How many subgroups are shown: fewer where their tables of decisions would take much memory."""
+    cells = problem.n_classes**2 if problem.n_classes <= CONFUSION_UP_TO else problem.n_classes
+    return min(SUBGROUPS, max(1, _CELLS // (cells * len(problem.models))))
+
+
 def _broken_down(
     problem: Problem, plan: dict[str, Any]
 ) -> tuple[dict[str, Subgroups], dict[str, list[tuple[str, int]]]]:
@@ -317,7 +326,7 @@ def _broken_down(
             w = None if problem.weights is None else problem.weights[rows]
             units = sizes[code] if problem.groups is None else len(np.unique(problem.groups[rows]))
             enough = sizes[code] >= LEAST and units >= 2 and (w is None or w.sum() > 1)
-            (kept if enough and len(kept) < SUBGROUPS else left).append(code)
+            (kept if enough and len(kept) < most_subgroups(problem) else left).append(code)
         left_out[name] = [(str(groups.labels[code]), int(sizes[code])) for code in left]
         if not kept:
             continue
@@ -326,6 +335,7 @@ def _broken_down(
             problem.y[rows],
             {model: p[rows] for model, p in problem.models.items()},
             by=groups.labels[groups.codes[rows]],
+            rules=list(problem.rules),
             ordered=problem.ordered,
             costs=problem.costs,
             weights=None if problem.weights is None else problem.weights[rows],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from dataclasses import dataclass, fields
 
 from verax.combinators import Penalized
-from verax.decisions import expected_cost, kappa
+from verax.metrics import DecisionMetric
 from verax.registry import name_of
 from verax.report.words import number, title_of, within
 from verax.rule import Rule
@@ -75,7 +74,7 @@ ERRATA: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Definition:
-    """One score: what it is in words and symbols, what it promises for this number of classes, and errata."""
+    """One score: what it is, what it promises for this number of classes, and errata."""
 
     name: str
     title: str
@@ -98,11 +97,12 @@ def definitions(card: Scorecard) -> list[Definition]:
     """The definitions of every score and metric of a card."""
     k = card.n_classes
     lines = [_of_rule(score, score.rule, k) for score in card.scores.values() if score.rule is not None]
-    return [*lines, *(_of_metric(score) for score in card.metrics.values())]
+    metrics = [m for m in card.count_metrics if m.name in card.metrics]
+    return [*lines, *(_of_metric(card.metrics[metric.name], metric) for metric in metrics)]
 
 
 def _of_rule(score: Score, rule: Rule, k: int) -> Definition:
-    text = _prose(inspect.getdoc(rule) or "") if type(rule).__module__.startswith("verax.") else rule.summary
+    text = rule.description or rule.summary
     if isinstance(rule, Penalized):
         inner = title_of(name_of(rule.rule))
         text = (
@@ -134,39 +134,17 @@ def _promise(holds: bool | None, extent: str) -> str:
     return answer if extent in ("yes", "no", "unknown") else f"{answer} ({extent})"
 
 
-def _of_metric(score: Score) -> Definition:
-    prose = {"qwk": (kappa, "doi:10.1037/h0026256"), "ec": (expected_cost, "doi:10.48550/arXiv.2209.05355")}
-    function, reference = prose.get(score.name, (None, ""))
-    text = (
-        _prose(inspect.getdoc(function) or "")
-        if function
-        else "The share of rows whose most likely class happened."
-    )
-    if score.name == "ec":
-        text += f" Here: {score.summary}, decisions for the most likely class."
-    if score.name in ("accuracy", "qwk"):
-        text += " Decisions take the most likely class, the lowest index where several are."
+def _of_metric(score: Score, metric: DecisionMetric) -> Definition:
     return Definition(
         score.name,
-        title_of(score.name),
-        text,
+        metric.title,
+        metric.description,
         _range(score),
         score.orientation,
         (),
-        reference,
+        metric.reference,
         ERRATA.get(score.name, ()),
     )
-
-
-def _prose(doc: str) -> str:
-    """The paragraphs of a docstring before its first headed section."""
-    kept: list[str] = []
-    lines = doc.splitlines()
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if following and not following.strip("-"):
-            break
-        kept.append(line)
-    return " ".join(" ".join(kept).split())
 
 
 def _range(score: Score) -> str:

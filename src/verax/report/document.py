@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from verax.decisions import CostsLike
+from verax.metrics import CostsLike
 from verax.registry import name_of
 from verax.report.contents import Contents, compute
 from verax.report.page import render

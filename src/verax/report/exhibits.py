@@ -9,10 +9,9 @@ import numpy as np
 
 from verax.breakdown import Subgroup
 from verax.curves import SEES_THE_OUTCOME, RetentionCurve
-from verax.decisions import cost_matrix
 from verax.errors import join
+from verax.metrics import HIGHER, LOWER, cost_matrix
 from verax.registry import name_of
-from verax.report.charts import metrics_of
 from verax.report.contents import Contents, Findings
 from verax.report.panels import PANELS, n_events
 from verax.report.verdict import claims_of, excess_share, miscalibrated
@@ -111,9 +110,9 @@ def _top_verdict(found: Findings, top: bool | None) -> str:
 def curves_exhibit(contents: Contents) -> dict[str, Any]:
     """The curves of what is left when rows are removed."""
     first = contents.findings[0]
-    metrics = metrics_of(first.retained)
+    titles = {curve.metric: _metric_title(curve) for curve in first.retained}
     return {
-        "metrics": [_metric_title(m) for m in metrics],
+        "metrics": list(titles.values()),
         "retained_band": _band(first.retained, contents.confidence),
         "selected_band": _band(first.selected, contents.confidence),
         "caution": SEES_THE_OUTCOME,
@@ -131,10 +130,9 @@ def _band(curves: list[RetentionCurve], confidence: float) -> str:
     return f"The shaded band is the {100 * confidence:g}% interval of the line {short_of(first.order)}."
 
 
-def _metric_title(name: str) -> str:
-    better = "higher" if name in ("qwk", "accuracy") else "lower"
-    named = {"zero_one": "Error rate", "qwk": "Quadratic kappa", "ec": "Expected cost"}
-    return f"{named.get(name, title_of(name))} ({better} is better)"
+def _metric_title(curve: RetentionCurve) -> str:
+    """The title of what a curve measures, and which way is better."""
+    return f"{title_of(curve.metric)} ({HIGHER if curve.higher_is_better else LOWER})"
 
 
 def _curve_table(curves: list[RetentionCurve]) -> list[dict[str, Any]]:
@@ -143,7 +141,7 @@ def _curve_table(curves: list[RetentionCurve]) -> list[dict[str, Any]]:
         at = {round(100 * float(r)): float(v) for r, v in zip(curve.removed, curve.values, strict=True)}
         rows.append(
             {
-                "metric": _metric_title(curve.metric),
+                "metric": _metric_title(curve),
                 "order": short_of(curve.order),
                 "values": [number(at[cut]) for cut in _CUTS],
                 "area": f"{number(curve.area)} ({span(curve.interval)})",

@@ -1,4 +1,4 @@
-"""Reliability curves small enough to draw: a panel an event, its curve on a grid."""
+"""Reliability curves on a grid, small enough to draw: one panel per event."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from verax.arrays import Floats
 from verax.decomposition import Components, Decomposition
 from verax.diagrams import ReliabilityCurve, reliability
 from verax.report.problem import Problem
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # How many panels are drawn, and how many points a curve has: two to a percent of the axis.
 PANELS = 12
@@ -26,11 +25,16 @@ class Panel:
 
     Attributes
     ----------
-    position : of the class, or of the class at the threshold.
-    title : what the event is called.
-    points : (P, 5) forecast, frequency, lower and upper end of the band, share of the weight.
-    histogram : shares of the weight in 20 bins from 0 to 1.
-    components : of the squared error of the event.
+    position : int
+        The position of the class, or of the class at the threshold.
+    title : str
+        What the event is called.
+    points : (P, 5) array
+        Forecast, frequency, lower and upper end of the band, share of the weight.
+    histogram : (20,) array
+        Shares of the weight in bins from 0 to 1.
+    components : Components
+        Of the squared error of the event.
     """
 
     position: int
@@ -99,7 +103,7 @@ def _panel(problem: Problem, p: Any, position: int, confidence: float, seed: int
 
 
 def on_grid(curve: ReliabilityCurve) -> Floats:
-    """The points of a curve, neighbours averaged where there are more than the eye can tell apart."""
+    """The points of a curve, averaged over cells of the grid where there are more than cells."""
     assert curve.band is not None
     columns = np.column_stack([curve.forecast, curve.frequency, *curve.band])
     weight = curve.weight

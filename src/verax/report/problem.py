@@ -8,31 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_array, to_host
+from verax.arrays import Floats, to_array, to_host
 from verax.clusters import Groups
-from verax.decisions import CostsLike, cost_matrix
-from verax.errors import InputError
+from verax.errors import InputError, show
 from verax.forecasts import Forecasts
+from verax.metrics import CostsLike, cost_range, needs_order
 from verax.registry import RULES, as_rules, name_of
 from verax.report.words import distinct
 from verax.rule import Rule
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _MISSING = "(missing)"
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows in the form that the library reads without asking: positions, and forecasts as they were given.
+    """Checked rows: outcomes as positions, forecasts as they were given.
 
     Attributes
     ----------
-    models : the forecasts by the name that the page shows, on the host.
-    classes : the classes as they were named; None for positions.
-    names : what the page calls the classes, all different.
-    rules : on the card, the one first that the page is built around.
-    by : labels of the rows for each breakdown.
+    models : dict
+        The forecasts by the name that the page shows, on the host.
+    classes : tuple or None
+        The classes as they were named; None for positions.
+    names : tuple of str
+        What the page calls the classes, all different.
+    rules : tuple of rules
+        The rules on the card. The first is the one that ranks models and rows.
+    by : dict
+        Labels of the rows for each breakdown.
     """
 
     models: dict[str, Any]
@@ -69,7 +72,7 @@ class Problem:
         """Read and check everything; `p` is one model or a mapping of several."""
         given = dict(p) if isinstance(p, Mapping) else {"model": p}
         if not given:
-            raise InputError("`p` must hold at least one model.", argument="p")
+            raise InputError("must hold at least one model", argument="p", kind="missing")
         chosen = as_rules(rules) if rules is not None else _fitting(ordered)
         read = {}
         for name, forecast in given.items():
@@ -82,23 +85,25 @@ class Problem:
                     groups=groups,
                     normalize=normalize,
                     logits=logits,
-                    ordered=ordered or any(rule.ordinal for rule in chosen),
+                    ordered=needs_order(chosen, costs=costs, ordered=ordered),
                 )
                 read[name].check()
             except InputError as error:
                 if error.argument != "p" or len(given) == 1:
                     raise
-                raise InputError(f"{name!r}: {error}", argument="p", rows=error.rows) from None
+                raise error.replace(source=f"model {show(name)}") from None
         first = next(iter(read.values()))
         for name, forecasts in read.items():
             if forecasts.n_classes != first.n_classes:
                 raise InputError(
-                    f"All models must have the same classes; {name!r} has {forecasts.n_classes}, the first "
-                    f"{first.n_classes}.",
+                    "must have the same number of classes for all models",
                     argument="p",
+                    kind="length",
+                    found=f"{show(name)} has {forecasts.n_classes}, the first {first.n_classes}",
+                    values=[name],
                 )
         if costs is not None:
-            cost_matrix(costs, first.n_classes)
+            cost_range(costs, None, first.n_classes)
         batch = first.batch(0, first.n_rows)
         labels = range(first.n_classes) if first.classes is None else first.classes
         return cls(
@@ -142,15 +147,7 @@ class Problem:
 
     def forecasts(self, name: str) -> Forecasts:
         """One model with the outcomes."""
-        ordered = any(rule.ordinal for rule in self.rules)
-        return Forecasts(
-            self.y,
-            self.models[name],
-            weights=self.weights,
-            groups=self.groups,
-            ordered=ordered,
-            **self.options,
-        )
+        return Forecasts(self.y, self.models[name], weights=self.weights, groups=self.groups, **self.options)
 
     def id_of(self, row: int) -> object:
         """The id of a row, or its number."""
@@ -182,7 +179,12 @@ def _by_merit(rules: list[Rule], n_classes: int, ordered: bool) -> tuple[Rule, .
 def _ids(ids: object, n_rows: int) -> Any:
     values = to_host(to_array(ids, "ids")[0])
     if values.shape != (n_rows,):
-        raise InputError(f"`ids` must be {n_rows}, one a row; its shape is {values.shape}.", argument="ids")
+        raise InputError(
+            f"must be {n_rows} names, one per row",
+            argument="ids",
+            kind="length",
+            found=f"its shape is {values.shape}",
+        )
     return values
 
 
@@ -201,5 +203,5 @@ def _breakdowns(by: object | None, n_rows: int) -> dict[str, Groups]:
         try:
             read[shown] = Groups.of(raw, n_rows)
         except InputError as error:
-            raise InputError(str(error).replace("`groups`", "`by`"), argument="by", rows=error.rows) from None
+            raise (error.replace(argument="by") if error.argument == "groups" else error) from None
     return read

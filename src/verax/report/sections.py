@@ -7,8 +7,9 @@ from typing import Any
 
 from verax.errors import join
 from verax.inspection import Case
+from verax.metrics import HIGHER
 from verax.registry import name_of
-from verax.report.contents import Contents, Findings
+from verax.report.contents import COUNTED, Contents, Findings
 from verax.report.definitions import definitions
 from verax.report.exhibits import (
     by_class_exhibit,
@@ -20,7 +21,7 @@ from verax.report.exhibits import (
 )
 from verax.report.verdict import verdict_of
 from verax.report.words import chance, clean, count, number, percent, probability, span, title_of, within
-from verax.scorecard import HIGHER, Score
+from verax.scorecard import Score
 
 # Up to so many classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4
@@ -169,6 +170,8 @@ def _methods(contents: Contents) -> list[str]:
         _calibration_method(contents),
         "Nothing was clipped, and no rows were left out: every figure is of all rows.",
     ]
+    if problem.ordered and problem.n_classes > COUNTED:
+        lines.append(f"Beyond {COUNTED} classes there are no curves of kappa; those of accuracy stand in.")
     if problem.normalize:
         lines.append("Every row of probabilities was divided by its sum, as asked.")
     if problem.logits:

@@ -6,30 +6,18 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from verax.metrics import METRICS
+from verax.registry import RULES
+
 # How long a text from outside (a class, an id, a file name) may be before it is cut.
 LONGEST = 120
 
-TITLES = {
-    "brier": "Brier score",
-    "log_score": "Log score",
-    "spherical": "Spherical score",
-    "zero_one": "Zero-one loss",
-    "pbs": "Penalized Brier score",
-    "pll": "Penalized log score",
-    "rps": "Ranked probability score",
-    "ranked_log": "Ranked log score",
-    "abs_rps": "Absolute RPS",
-    "sa_rps": "Squared absolute RPS",
-    "accuracy": "Accuracy",
-    "qwk": "Quadratic kappa",
-    "ec": "Expected cost",
-    "max_probability": "Largest probability",
-    "entropy": "Entropy",
-}
+# What rows can be ranked by, beside rules.
+_ORDERS = {"max_probability": "Largest probability", "entropy": "Entropy"}
 
 
 def title_of(name: str) -> str:
-    """What a score is called on the page; its own name where it has no other.
+    """The title of a rule, a metric or an order of rows; its own name where it has none.
 
     >>> title_of("rps"), title_of("expected brier"), title_of("focal")
     ('Ranked probability score', 'Expected Brier score', 'focal')
@@ -37,7 +25,8 @@ def title_of(name: str) -> str:
     if name.startswith("expected "):
         inner = title_of(name.removeprefix("expected "))
         return f"Expected {inner}"
-    return TITLES.get(name, name)
+    known = RULES.get(name) or METRICS.get(name)
+    return (known.title if known is not None else _ORDERS.get(name, "")) or name
 
 
 _SHORT = {

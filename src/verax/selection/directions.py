@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from verax.errors import VeraxError
+from verax.metrics import METRICS
 from verax.registry import parse
 from verax.rule import Rule
 
@@ -33,9 +34,13 @@ ACCURACY = frozenset(
 HIGHER = (
     F1
     | ACCURACY
-    | {"balanced_accuracy", "precision", "recall", "auc", "auroc", "roc_auc", "mcc", "kappa", "qwk"}
+    | {"precision", "recall", "auc", "auroc", "roc_auc", "mcc"}
+    | {name for name, metric in METRICS.items() if metric.higher_is_better}
 )
-LOWER = frozenset({"loss", "log_loss", "logloss", "nll", "cross_entropy", "error", "error_rate", "ece"})
+LOWER = frozenset(
+    {"loss", "log_loss", "logloss", "nll", "cross_entropy", "error", "error_rate", "ece"}
+    | {name for name, metric in METRICS.items() if not metric.higher_is_better}
+)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import is_differentiable
 from verax.arrays import widen
 from verax.checks import check_flag, check_n_classes
-from verax.decisions import CostsLike
 from verax.errors import InputError, Kind, Remedy, passing
+from verax.metrics import CostsLike, fitting_metrics
 from verax.outcomes import check_classes
 from verax.registry import name_of, parse
 from verax.rule import Rule
-from verax.scorecard import Scorecard, fitting_metrics, fitting_rules
+from verax.scorecard import Scorecard, fitting_rules
 from verax.sums import two_sum
 from verax.tally import CONFUSION_UP_TO, Tally, n_cells
 from verax.validity import Unity
