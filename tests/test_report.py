@@ -11,6 +11,7 @@ import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from statistics import NormalDist
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ import verax as vx
 from verax.forecasts import Forecasts
 from verax.report import Report
 from verax.report.checks import duplicates
+from verax.report.contents import most_subgroups
+from verax.report.definitions import definitions
 from verax.report.sureness import sureness_of
 from verax.report.verdict import miscalibrated
 
@@ -308,16 +311,16 @@ def test_checks_find_what_is_odd():
 
 def test_sums_that_are_off_are_named():
     y, p = sample(100, 3)
-    assert answer(Report.of(y, p), "Rows that sum oddly").kind == "fine"
+    assert answer(Report.of(y, p), "Rows that do not sum to one").kind == "fine"
     off = p.copy()
     off[7] *= 1.01
-    found = answer(Report.of(y, off, normalize=True), "Rows that sum oddly").answer
-    assert found.startswith("1 row off one")
+    found = answer(Report.of(y, off, normalize=True), "Rows that do not sum to one").answer
+    assert found.startswith("1 row differs from one")
     assert "row 7" in found
     assert "rescaled" in found
     single = (p * 1.00002).astype(np.float32)
-    assert "100 rows off one" in answer(Report.of(y, single), "Rows that sum oddly").answer
-    assert "logits" in answer(Report.of(y, np.log(p), logits=True), "Rows that sum oddly").answer
+    assert "100 rows differ from one" in answer(Report.of(y, single), "Rows that do not sum to one").answer
+    assert "logits" in answer(Report.of(y, np.log(p), logits=True), "Rows that do not sum to one").answer
 
 
 # ---- the page ----------------------------------------------------------------------------------
@@ -565,3 +568,26 @@ def test_degenerate_forecasts_make_a_page():
         Report.of(y, forecast, ordered=True).to_html()
     Report.of(np.zeros(60, int), p, ordered=True, by={"s": np.arange(60) % 2}).to_html()
     Report.of(y, {"a": np.eye(3)[y], "b": np.eye(3)[y]}, weights=(y > 0).astype(float), by={"s": y}).to_html()
+
+
+def test_many_ordered_classes_leave_kappa_out_and_say_so():
+    y, p = sample(120, 80)
+    report = Report.of(y, p, ordered=True)
+    metrics = {curve.metric for curve in report.contents.findings[0].retained}
+    assert metrics == {"accuracy", "rps", "ec"}
+    assert "Beyond 64 classes there are no curves of kappa" in Page(report.to_html()).text
+
+
+@pytest.mark.parametrize(("k", "shown"), [(4, 20), (1000, 16), (20_000, 20)])
+def test_fewer_subgroups_where_their_tables_are_large(k, shown):
+    problem = SimpleNamespace(n_classes=k, models={"a": None, "b": None})
+    assert most_subgroups(problem) == shown
+
+
+def test_the_prose_of_definitions_is_declared(ordered):
+    card = ordered[-1].contents.findings[0].card
+    for definition in definitions(card):
+        assert definition.title
+        assert definition.text.endswith(".")
+        assert definition.reference
+    assert {d.name for d in definitions(card)} == {*card.scores, *card.metrics}

@@ -1,4 +1,4 @@
-"""Retained-samples curves: what a metric becomes as the worst rows are removed.
+"""Retained-samples curves: a metric as the worst rows are removed.
 
 `retention` ranks rows by a rule, which sees the outcome; `selective` by what is known without it.
 """
@@ -107,7 +107,7 @@ class RetentionCurve:
 
 
 class RetentionCurves(Mapping[Any, RetentionCurve]):
-    """Several curves over the same rows, by the name of the order, or (order, metric) if several."""
+    """Several curves over the same rows, by the name of the order, or by (order, metric)."""
 
     def __init__(self, curves: Mapping[Any, RetentionCurve]) -> None:
         self._curves: dict[Any, RetentionCurve] = dict(curves)

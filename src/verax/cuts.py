@@ -295,7 +295,7 @@ class Cuts:
             removed_before = removed[-1].copy()
             self._remove_parts(removed, first, cells)
             np.subtract(self.sample.counts, removed, out=removed)
-            # What is left of a cell that was removed whole is rounding, which kappa would take for a class.
+            # A cell whose rows are all removed may keep a rounding error, which kappa would count as a class.
             removed[removed <= 1e-12 * self.sample.total] = 0.0
             yield removed
 

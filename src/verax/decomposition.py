@@ -256,11 +256,17 @@ class Decomposition:
 
     Attributes
     ----------
-    rule : the rule.
-    whole : the components of its score; but for the log score of three and more classes of
-        "one-vs-rest log", the sum of the K binary log scores.
-    parts : the components of every class or threshold, as binary scores.
-    total : how the parts make the whole, in words.
+    rule : str
+        The rule.
+    whole : Components
+        The components of its score. For the log score of three and more classes they are of "one-vs-rest
+        log", the sum of the K binary log scores.
+    parts : tuple of Components
+        The components of every class or threshold, as binary scores.
+    total : str
+        How the parts make the whole, in words.
+    thresholds : bool
+        Whether the parts are thresholds of ordered classes.
 
     The score is infinite, and the miscalibration with it, where an event that was given probability
     zero happened.

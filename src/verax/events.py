@@ -220,7 +220,7 @@ class Event:
         return counts.reshape(-1, 2).astype(np.float64, copy=False)
 
     def score(self, weights: Floats | None) -> float:
-        """The mean loss; infinite where a row that counts loses infinitely much."""
+        """The mean loss; infinite where a row of positive weight has an infinite loss."""
         if weights is None:
             return float(self.losses.mean())
         # No matrix product: its sums depend on the number of threads.

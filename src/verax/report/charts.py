@@ -26,13 +26,13 @@ _FORMAT = ".4~g"
 _SERIES = [f"var(--series-{i})" for i in range(1, 6)]
 _DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]]
 _BINS = 20
-# How high the highest bar along the bottom of a panel may be.
+# The height of the highest bar at the bottom of a panel.
 _BAR = 0.25
-# How high a line of an interval chart is.
+# The height of a line of an interval chart.
 _STEP = 26
 # The label of a number on an axis or in a legend.
 _LABEL = "labels[datum.value]"
-# How far intervals stay from the edges, and labels of ticks from each other, in pixels.
+# The distance of intervals from the edges, and of tick labels from each other, in pixels.
 _PADDING = 12
 
 
@@ -174,7 +174,7 @@ def bar_rows(panels: list[Panel]) -> Values:
 
 
 def _finite(x: float) -> float | None:
-    """A number of a few digits that count, or nothing: JSON has no infinity."""
+    """A number with a few significant digits, or None: JSON has no infinity."""
     return float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else None
 
 
@@ -212,7 +212,7 @@ def _labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
 
 @lru_cache
 def _interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool = False) -> Spec:
-    """Means with their intervals, a line each; the other models' means behind, unless all are shown."""
+    """Means with their intervals, one line each, and the means of the other models unless all are shown."""
     alt = _altair()
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
     labels = alt.Axis(labelExpr=_LABEL, labelLimit=120, ticks=False, domain=False, grid=True)

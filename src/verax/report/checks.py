@@ -1,4 +1,4 @@
-"""What looks odd in the data itself: duplicates, sums, impossible outcomes, classes that never occur."""
+"""Checks of the data: duplicates, row sums, outcomes of probability zero, classes that never occur."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Check:
 def look_over(
     problem: Problem, cards: Mapping[str, Scorecard], left_out: Mapping[str, list[tuple[str, int]]]
 ) -> list[Check]:
-    """All checks, in the order of the page."""
+    """All checks, in the order in which the page shows them."""
     checks = [
         _duplicated_rows(problem),
         *([_duplicated_ids(problem)] if problem.ids is not None else []),
@@ -112,11 +112,11 @@ def _duplicated_ids(problem: Problem) -> Check:
 
 
 def _sums(problem: Problem) -> list[Check]:
-    question = "Rows that sum oddly"
+    question = "Rows that do not sum to one"
     if problem.logits:
         return [Check(question, "fine", "Probabilities were made of logits, so every row sums to one.")]
     if any(p.ndim == 1 for p in problem.models.values()):
-        return [Check(question, "fine", "One probability a row was given; the other class has the rest.")]
+        return [Check(question, "fine", "One probability per row was given; the other class has the rest.")]
     off = {name: np.abs(p.sum(axis=1, dtype=np.float64) - 1) for name, p in problem.models.items()}
     worst = max(off, key=lambda name: float(off[name].max()))
     largest, row = float(off[worst].max()), int(off[worst].argmax())
@@ -125,7 +125,8 @@ def _sums(problem: Problem) -> list[Check]:
     if largest <= 1e-6:
         return [Check(question, "fine", "Every row sums to one within a millionth.")]
     answer = (
-        f"{count(rows, 'row')} off one by more than a millionth; the farthest{of} sums to "
+        f"{count(rows, 'row')} {'differs' if rows == 1 else 'differ'} from one by more than a millionth; "
+        f"the farthest{of} sums to "
         f"{float(problem.models[worst][row].sum(dtype=np.float64)):.6f} ({_rows(problem, [row])}). "
     )
     answer += (

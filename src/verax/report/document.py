@@ -56,12 +56,18 @@ class Report:
 
         Parameters
         ----------
-        y, classes, ordered, costs, weights, groups, rules, normalize, logits : as for `evaluate`.
-        p : the forecasts of one model, or of several by name: {name: p, ...}.
-        by : labels of subgroups: {name: column, ...}, or one column.
-        ids : (N,) names of the rows, for those to look at first; by default their numbers.
-        title, source : what stands at the top: a title, and where the rows come from.
-        confidence, seed : of all intervals and tests.
+        y, classes, ordered, costs, weights, groups, rules, normalize, logits
+            As for `evaluate`.
+        p : array or dict
+            The forecasts of one model, or of several by name: {name: p, ...}.
+        by : array, dict or None
+            Labels of subgroups: {name: column, ...}, or one column.
+        ids : array or None
+            (N,) names of the rows; by default their numbers.
+        title, source : str
+            The title of the page, and where the rows come from.
+        confidence, seed
+            Level of all intervals and tests, and random seed.
 
         Examples
         --------

@@ -228,7 +228,7 @@ def _cost_words(contents: Contents, found: Findings) -> str:
     if costs is None or decisions is None:
         return "Decisions take the most likely class. No costs were given, so every mistake counts the same."
     kind = f"{costs.replace('_', '-')} costs" if isinstance(costs, str) else "the costs given"
-    text = f"With {kind}, deciding for the most likely class costs {number(decisions.likeliest)} a row. "
+    text = f"With {kind}, deciding for the most likely class costs {number(decisions.likeliest)} per row. "
     gain = decisions.likeliest - decisions.cheapest
     if abs(gain) < 0.005 * abs(decisions.likeliest):
         return text + "Deciding for the smallest expected cost would change little."

@@ -1,7 +1,7 @@
 """The page: contents and charts to one HTML file that needs nothing else.
 
-All texts go through a template that escapes them. Scripts are two, named by their hashes in a policy
-that forbids every other script, every connection and the evaluation of text as code.
+All texts go through a template that escapes them. A content security policy names the one script by its
+hash and forbids every other script, every connection and the evaluation of text as code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def render(contents: Contents, *, title: str, source: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """What the page may do: run its one script, style itself. Nothing may be fetched."""
+    """The content security policy: one script, inline styles, nothing is fetched."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
@@ -53,7 +53,7 @@ def _harmless(text: str) -> str:
 
 
 def _plain(text: str) -> Any:
-    """Text that is to be left as it is, having been looked at."""
+    """Text that the template must not escape, because it has been checked."""
     from markupsafe import Markup
 
     return Markup(text)

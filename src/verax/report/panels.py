@@ -13,7 +13,7 @@ from verax.decomposition import Components, Decomposition
 from verax.diagrams import ReliabilityCurve, reliability
 from verax.report.problem import Problem
 
-# How many panels are drawn, and how many points a curve has: two to a percent of the axis.
+# The largest number of panels, and the number of cells of the grid: each is two percent of the axis.
 PANELS = 12
 _CELLS = 50
 _RESAMPLES = 200

@@ -1,4 +1,4 @@
-"""Words and numbers on the page: names of scores, texts from outside made safe to show, figures rounded."""
+"""Titles of scores, texts from outside made safe to show, and numbers rounded for the page."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _shown(character: str) -> str:
 
 
 def distinct(values: Iterable[object]) -> tuple[str, ...]:
-    """Texts for different things that differ, whatever `clean` makes of them.
+    """A different text for each value, also where `clean` makes the same text of two.
 
     >>> distinct([1, "1", "b"])
     ('1', '1 (2)', 'b')
@@ -110,7 +110,7 @@ def distinct(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def number(x: float | None, digits: int = 4) -> str:
-    """A figure: that many decimals, more where they would all be zero; a dash where there is none.
+    """A number with so many decimals, more where they would all be zero; a dash where there is none.
 
     >>> number(0.04057), number(0.00001234), number(float("inf")), number(float("nan")), number(-0.25, 2)
     ('0.0406', '0.000012', '∞', '–', '−0.25')
@@ -136,7 +136,7 @@ def span(interval: Sequence[float] | None, digits: int = 4) -> str:
 
 
 def percent(x: float, digits: int | None = None) -> str:
-    """A share in percent: two digits that count, or so many decimals.
+    """A share in percent, with two significant digits or so many decimals.
 
     >>> percent(0.7412), percent(0.00123), percent(-0.05), percent(0.5, 1), percent(1.0)
     ('74%', '0.12%', '−5%', '50.0%', '100%')
