@@ -251,14 +251,14 @@ CASES = {
         set(),
     ),
     "swapped": (GOOD, Y, {}, "y", (), "type", set()),
-    "nothing": (None, GOOD, {}, "y", (), "value", set()),
+    "nothing": (None, GOOD, {}, "y", (), "type", set()),
     "generator": (
         Y,
         (row for row in GOOD),
         {},
         "p",
         (),
-        "value",
+        "type",
         set(),
     ),
     "a set of classes": (
@@ -303,7 +303,7 @@ CASES = {
         {},
         "y",
         (2,),
-        "value",
+        "missing",
         set(),
     ),
     "ragged": (
@@ -312,7 +312,7 @@ CASES = {
         {},
         "p",
         (),
-        "value",
+        "type",
         set(),
     ),
     "one outcome": (
@@ -521,7 +521,7 @@ def test_frames_that_would_be_read_wrongly():
     # The same rows in another order.
     shuffled = pd.Series(Y).iloc[[1, 0, 3, 2]]
     for options in ({"y": shuffled}, {"weights": shuffled + 1}, {"groups": shuffled}):
-        with pytest.raises(vx.InputError, match="same index in a different order"):
+        with pytest.raises(vx.InputError, match="the same index, in different orders"):
             vx.evaluate(**{"y": Y, "p": pd.DataFrame(GOOD), **options})
     assert vx.brier(pd.Series(Y, index=[9, 8, 7, 6]), frame) == right
     with pytest.raises(vx.InputError, match="two columns of one name"):
