@@ -399,7 +399,7 @@ def test_the_message(case, call):
     error = caught.value
     remedies = {name for remedy in error.remedies for name in remedy.options}
     assert [error.argument, error.rows, error.kind, remedies] == facts
-    assert len(error.values) >= len(error.rows)
+    assert error.kind == "missing" or len(error.values) >= len(error.rows)
 
 
 def test_ordered_text_is_never_put_in_alphabetical_order():
