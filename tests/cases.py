@@ -89,10 +89,11 @@ def facts(argument, kind=None, *, rows=None, values=None):
 def facts_of(error, like):
     """The fields of an error that `like` names, as plain Python values."""
     given = {name: getattr(error, name) for name in like}
+    given = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
     return {name: _plain(value) for name, value in given.items()}
 
 
 def _plain(value):
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return [_plain(v) for v in value]
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value

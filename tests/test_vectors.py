@@ -88,8 +88,9 @@ def test_penalty_constants(entry):
 def test_expected_scores(entry):
     base, _, ties = entry["params"]["base"].partition(":")
     if ties in REFUSED_TIES:
-        with pytest.raises(vx.InputError, match="ties"):
+        with pytest.raises(vx.InputError) as caught:
             vx.penalized(vx.brier, ties=ties)
+        assert caught.value.argument == "ties"
         return
     p, q = ([number(x) for x in row] for row in (entry["p"], entry["params"]["truth"]))
     rule = MAKERS[base]({"ties": ties or "fractional"}, len(p))

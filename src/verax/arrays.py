@@ -123,7 +123,7 @@ def namespace_of(x: Array) -> Namespace:
 
 
 def device_of(x: Array) -> object:
-    """The device `x` lives on, in the words of its own namespace."""
+    """The device of `x`, as its namespace names it."""
     if isinstance(x, np.ndarray):
         return x.device
     from array_api_compat import device

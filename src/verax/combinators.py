@@ -216,13 +216,13 @@ def _why_asymmetric(rule: Rule) -> str:
             "ties that go to the lowest index judge a list by the numbering of its unlisted classes. "
             "Use ties='fractional'."
         )
-    return "what it makes of a list would depend on the numbering of the unlisted classes."
+    return "the loss of a list would depend on the numbering of its unlisted classes."
 
 
 def padded(rule: Rule, invalid_penalty: float = 1.0) -> Padded:
     """A symmetric proper rule for top lists: strictly consistent for the k most likely classes.
 
-    A list is scored as the distribution that shares what it leaves evenly among the unlisted
+    A list is scored as the distribution that divides the remaining probability evenly among the unlisted
     classes. No list of k classes has a smaller expected loss than the true one, and a longer true list
     never has a larger one, so hard predictions, lists of any length and full distributions can be
     compared by the same number. Calling the rule itself on lists does the same without the fine.

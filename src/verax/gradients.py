@@ -68,7 +68,7 @@ def gradient(rule: Rule, y: object, logits: object, *, classes: Sequence[Hashabl
 def expected_hessian(rule: Rule, logits: object) -> Floats:
     """The second derivative of the loss in each logit, expected if the forecast is right.
 
-    It is never negative, unlike the second derivative of the row at hand, which is why boosting uses
+    It is never negative, unlike the second derivative for the outcome that happened, so boosting uses
     it. For the log score it is p_k (1 - p_k), for RPS 2 p_k^2 RPS(p, k). The rule must be proper and
     must have a gradient.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,18 +135,17 @@ class LabelSets(Vocabulary):
 
 def _check_labels(labels: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
     """The labels, all different and not too many."""
-    if isinstance(labels, (int, np.integer)) or not isinstance(labels, Iterable):
-        check_count("labels", labels)
-        assert isinstance(labels, (int, np.integer))
-        n = int(labels)
-    else:
-        n = len(labels) if isinstance(labels, Sized) else 0
-    if n > MOST_LABELS:
-        raise InputError(f"must be at most {MOST_LABELS}", argument="labels", found=f"there are {show(n)}")
     if isinstance(labels, (int, np.integer)):
-        return tuple(range(n))
+        check_count("labels", labels)
+        listed: Any = range(min(int(labels), MOST_LABELS + 1))
+    else:
+        listed = labels if isinstance(labels, (list, tuple)) else to_host(to_array(labels, "labels")[0])
+    if getattr(listed, "ndim", 1) != 1:
+        raise InputError(f"must be a list of labels, not {show(labels)}", argument="labels", kind="type")
+    if len(listed) > MOST_LABELS:
+        raise InputError(f"must be at most {MOST_LABELS}", argument="labels")
     try:
-        return check_classes(labels, n) or ()
+        return check_classes(listed, len(listed)) or ()
     except InputError as error:
         raise error.replace(argument="labels") from None
 

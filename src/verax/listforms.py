@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from verax.checks import check_n_classes
 from verax.errors import InputError, Offenders, Remedy, show
 from verax.outcomes import check_classes
 from verax.ragged import Ragged, offsets_of
-from verax.vocabulary import Vocabulary, positions
+from verax.vocabulary import UNLISTED, Vocabulary
 
 # The sum of a list of doubles may be above 1 by this much, for rounding.
 TOLERANCE = 1e-9
@@ -163,42 +164,33 @@ def encode(
 ) -> tuple[Vocabulary | None, Ints]:
     """Codes for classes of any kind: positions where they are small integers, else a vocabulary's."""
     integers = all(isinstance(key, (int, np.integer)) and not isinstance(key, bool) for key in keys)
-    if vocabulary is not None:
-        # Not as one array of any type, which would turn 1, 'tie' and 2 into texts, and tuples into rows.
-        array = np.array(keys, np.int64) if integers and _fits(keys) else _column(keys)
-        try:
-            return vocabulary, positions(array, n_classes, vocabulary.names)
-        except InputError as error:
-            # The numbers of its rows are those of entries.
-            raise error.replace(argument=argument, rows=(), found=_example(error)) from None
-    if integers:
-        keys = [int(key) for key in keys]
+    numbered = vocabulary is not None and any(isinstance(name, Number) for name in vocabulary.names)
+    if integers and not numbered:
         outside = next((key for key in keys if not 0 <= key < n_classes), None)
         if outside is not None:
-            raise InputError(
-                f"must hold class positions from 0 to {n_classes - 1}",
-                argument=argument,
-                kind="label",
-                found=f"one list holds {show(outside)}",
-                values=[outside],
-            )
+            raise _no_class(f"class positions from 0 to {n_classes - 1}", argument, outside)
         if n_classes <= 2**63:
-            return None, np.array(keys, np.int64)
+            return vocabulary, np.array(keys, np.int64)
     try:
-        found = Vocabulary(dict.fromkeys(keys), complete=False)
+        found = Vocabulary(dict.fromkeys(keys), complete=False) if vocabulary is None else vocabulary
+        codes = found.codes(keys)
     except TypeError:
         raise InputError(
             "must hold classes that can be looked up", argument=argument, kind="type", found="one is mutable"
         ) from None
-    return found, found.codes(keys)
+    if (codes == UNLISTED).any():
+        raise _no_class("classes that have a name", argument, keys[int((codes == UNLISTED).argmax())])
+    return found, codes
 
 
-def _fits(keys: list[Any]) -> bool:
-    return all(-(2**63) <= key < 2**63 for key in keys)
-
-
-def _example(error: InputError) -> str:
-    return f"one list holds {show(error.values[0])}" if error.values else error.found
+def _no_class(wanted: str, argument: str, value: object) -> InputError:
+    return InputError(
+        f"must hold {wanted}",
+        argument=argument,
+        kind="label",
+        found=f"one list holds {show(value)}",
+        values=[value],
+    )
 
 
 def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats]:

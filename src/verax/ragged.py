@@ -69,7 +69,7 @@ class Ragged:
     """Class codes and confidences of all lists, and where each list begins.
 
     The arrays are views that cannot be written to. Where they come from a caller, they are views of
-    private copies (`Ragged.copied`), so that nobody can change them after they have been checked.
+    private copies, so that they cannot change after they have been checked.
     """
 
     classes: Ints
@@ -79,11 +79,6 @@ class Ragged:
     def __post_init__(self) -> None:
         for name in ("classes", "confidences", "offsets"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
-
-    @classmethod
-    def copied(cls, classes: Ints, confidences: Floats, offsets: Ints) -> Ragged:
-        """The lists in arrays of their own."""
-        return cls(classes.copy(), confidences.copy(), offsets.copy())
 
     def ordered(self) -> Ragged:
         """The lists with the most confident class first; equals stay in the order given."""

@@ -40,7 +40,7 @@ RULES: dict[str, Rule] = {
     "sa_rps": sa_rps,
 }
 
-# What a text may call to make a rule with parameters of its own.
+# What a text may call to make a rule with other parameters.
 _MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
 _MAKERS |= {"penalized": penalized, "padded": padded}
 

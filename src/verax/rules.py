@@ -90,7 +90,7 @@ class Log(Rule):
 
     Lower is better; from 0 to infinity, which it reaches where the outcome had probability zero.
     Strictly proper and local. `base` sets the unit (e: nats, 2: bits). `clip` lifts probabilities to
-    at least that value, as other packages do unasked; it makes the rule improper near zero.
+    at least that value, as other packages do by default; it makes the rule improper near zero.
 
     References
     ----------
@@ -260,7 +260,7 @@ class ZeroOne(Rule):
 
 
 class OrdinalRule(Rule):
-    """A rule that knows the order of the classes: a miss by one costs less than a miss by two."""
+    """A rule that depends on the order of the classes: a miss by one costs less than a miss by two."""
 
     ordinal = True
 

@@ -119,7 +119,7 @@ class ConfidenceSequence:
         bad.add(~(np.abs(d) <= self._range / 2 * (1 + 1e-9)), d, 0)
         if bad.count:
             raise bad.error()
-        # Each row is predicted by the mean of those before it, as the theorem asks.
+        # Each row is predicted by the mean of those before it, as the theorem requires.
         counts = self.n_rows + np.arange(len(d))
         before = self._total + np.concatenate([[0.0], np.cumsum(d)[:-1]]) if len(d) else np.zeros(0)
         predicted = np.divide(before, counts, out=np.zeros(len(d)), where=counts > 0)

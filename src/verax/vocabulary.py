@@ -10,7 +10,7 @@ from verax.arrays import Ints, kind_of, to_array, to_host
 from verax.errors import InputError, Remedy, join, show
 from verax.outcomes import Outcomes
 
-# The code of an outcome that is a class, but not one that any list names.
+# The code of an outcome that no list names.
 UNLISTED = -2
 
 

@@ -316,7 +316,7 @@ class CatBoostMetric:
 
     rule: Rule
 
-    # CatBoost would try, in vain and with a warning, to compile the methods.
+    # Otherwise CatBoost tries to compile the methods, fails and warns.
     no_jit = True
 
     def __reduce__(self) -> tuple[object, ...]:

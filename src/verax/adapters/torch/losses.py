@@ -67,7 +67,7 @@ class Loss(torch.nn.Module):
 
     def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         """The loss of `logits` (N, K) when `target` (N,) happened, with (N,) weights if given."""
-        dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        dtype = torch.float64 if getattr(logits, "dtype", None) == torch.float64 else torch.float32
         rows = read(logits, target, weights, logits=True, dtype=dtype)
         losses = rows.statistics(self.rule.needs).loss(self.rule)
         losses = torch.where(_only_classes(rows), losses, torch.nan)
