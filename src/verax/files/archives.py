@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import math
 import os
 import zipfile
@@ -96,7 +97,8 @@ class Stored:
         except InputError:
             raise
         except OSError as error:
-            if error.errno is not None:
+            # A broken archive sends its reader to places that no file has.
+            if error.errno not in (None, errno.EINVAL):
                 raise
             raise self._unreadable(error) from None
         except _BROKEN as error:

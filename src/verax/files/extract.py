@@ -102,6 +102,8 @@ def numbers(column: Any, place: Place) -> Array:
     kind = column.type
     if not pa.types.is_floating(kind):
         column = _as_numbers(column, place)
+        # A dictionary may hold missing values.
+        refuse_missing(column, place)
     return column.to_numpy(zero_copy_only=True)  # type: ignore[no-any-return]
 
 

@@ -188,7 +188,7 @@ class _Columns(Source):
         if head.null_count == len(head):
             extract.refuse_missing(head, place)
         if pa.types.is_dictionary(kind):
-            seen = [str(v) for v in head.dictionary.to_pylist() if v is not None]
+            seen = [str(v) for v in head.chunk(0).dictionary.to_pylist() if v is not None]
             return Target(name, TEXT, tuple(seen), bool(kind.ordered))
         seen = [str(v) for v in head.unique().to_pylist() if v is not None]
         if self._table.format in TEXTS:

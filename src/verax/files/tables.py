@@ -33,7 +33,7 @@ FORMATS = {
     ".npy": "NPY",
 }
 TEXTS = ("CSV", "TSV")
-# How many rows tell what the columns of a text file hold, and the outcomes.
+# How many rows tell what columns of texts hold, and at most what the outcomes are.
 _LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
 
@@ -108,11 +108,20 @@ class Table:
         """What each column holds, in the words of `finding`."""
         kinds = {field.name: _kind(field.type) for field in self.schema}
         texts = [f.name for f in self.schema if pa.types.is_string(f.type) or pa.types.is_null(f.type)]
-        head = next(self.batches(texts, _LOOK), None) if texts else None
-        for name in texts if head is not None else ():
-            values = [v for v in head.column(name).to_pylist() if v is not None]
+        head = self._head(texts, _LOOK) if texts else []
+        for name in texts if head else ():
+            values = [v for batch in head for v in batch.column(name).to_pylist() if v is not None]
             kinds[name] = self._kind_of_texts(values)
         return kinds
+
+    def _head(self, columns: Sequence[str], rows: int) -> list[Any]:
+        """The first batches of these columns: at least _LOOK rows, wherever blocks of the file end."""
+        found: list[Any] = []
+        for batch in self.batches(columns, rows):
+            found.append(batch)
+            if sum(part.num_rows for part in found) >= min(rows, _LOOK):
+                break
+        return found
 
     def _kind_of_texts(self, values: Sequence[str]) -> str:
         numbers = [_number(v.replace(self._request.decimal, ".")) for v in values]
@@ -130,10 +139,13 @@ class Table:
             self._unchanged.check()
 
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
-        """The first rows of a column."""
-        for batch in self.batches([column], rows):
-            return batch.column(0)
-        raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+        """The first rows of a column, chunked."""
+        found = self._head([column], rows)
+        if not found:
+            raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+        # Later blocks of a JSON file may have another type.
+        alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
+        return pa.chunked_array(alike)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -67,6 +67,9 @@ class Csv:
         with path.open("rb") as file:
             if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
                 raise refuse(path, "The text must be UTF-8", "it is UTF-16", Remedy("Save it as UTF-8."))
+        self._header = self._first_line()
+        # A block must hold whole rows, which are about as long as the header.
+        self._block = max(BLOCK, 8 * len(self._header))
         with self._explained(), self._reader(None) as reader:
             names = list(reader.schema.names)
         self.schema = pa.schema([(name, pa.string()) for name in names])
@@ -84,7 +87,7 @@ class Csv:
             null_values=[""],
             strings_can_be_null=True,
         )
-        read = pacsv.ReadOptions(block_size=BLOCK, use_threads=threads)
+        read = pacsv.ReadOptions(block_size=self._block, use_threads=threads)
         parse = pacsv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=handler)
         with decompressed(self.path) as stream, pacsv.open_csv(stream, read, parse, convert) as reader:
             yield reader
@@ -103,6 +106,13 @@ class Csv:
             self._refuse_encoding()
             self._refuse_ragged()
             raise error
+
+    def _first_line(self) -> bytes:
+        start = b""
+        with decompressed(self.path) as stream:
+            while b"\n" not in start and len(start) <= _LONGEST_LINE and (block := stream.read(2**16)):
+                start += block
+        return start.partition(b"\n")[0]
 
     def _refuse_encoding(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -154,9 +164,7 @@ class Csv:
 
     def _refuse_other_delimiter(self) -> None:
         """Refuse a header that has other delimiters than the one expected."""
-        with decompressed(self.path) as stream:
-            start = stream.read(2**16)
-        header = start.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").partition("\n")[0].rstrip("\r")
+        header = self._header.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").rstrip("\r")
         if self._delimiter in header:
             return
         for mark, spoken in ((";", "';'"), ("\t", "a tab"), ("|", "'|'"), (",", "','")):
