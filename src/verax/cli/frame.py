@@ -71,9 +71,8 @@ def main(
         typer.echo(context.get_help())
         raise typer.Exit
     command = context.command.get_command(context, context.invoked_subcommand)  # type: ignore[attr-defined]
-    _State.words = CommandWords(
-        [option.removeprefix("--") for parameter in command.params for option in parameter.opts]
-    )
+    typed = [option for parameter in command.params for option in parameter.opts]
+    _State.words = CommandWords([option[2:] for option in typed if option.startswith("--")])
 
 
 class _State:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from verax.errors import InputError, show
+
 if TYPE_CHECKING:
     from verax.files import Joined, Source
 
@@ -55,7 +57,18 @@ Html = Annotated[Path | None, typer.Option("--html", help="Write a report to thi
 Delimiter = Annotated[str | None, typer.Option(help="The character between the columns of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="The decimal mark of a CSV file.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
-Confidence = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+Confidence = Annotated[
+    float, typer.Option(callback=lambda value: _level(value), help="Confidence level of the intervals.")
+]
+
+
+def _level(confidence: float) -> float:
+    """Refuse a level that is no probability, or so near 1 that its quantile is infinite."""
+    if not (confidence > 0 and (1 + confidence) / 2 < 1):
+        raise InputError(
+            f"must lie between 0 and 1, not {show(confidence)}", argument="confidence", values=[confidence]
+        )
+    return confidence
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ class Reading:
     @property
     def scale(self) -> dict[str, bool]:
         """What the numbers are, as keywords of the functions that score them."""
-        return {"logits": self.logits, "normalize": self.normalize}
+        return {"normalize": self.normalize, "logits": self.logits}
 
     def _request(self, ordered: bool) -> dict[str, Any]:
         return {

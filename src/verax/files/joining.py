@@ -55,7 +55,7 @@ def name_files(given: Sequence[str]) -> dict[str, Path]:
     paths = [_named(text) for text in given]
     names: list[str] = []
     for depth in range(1, 1 + max(len(path.parts) for _, path in paths)):
-        tails = ["/".join(path.with_suffix("").parts[-depth:]) for _, path in paths]
+        tails = ["/".join([*path.parts[:-1], path.stem or str(path)][-depth:]) for _, path in paths]
         names = [name or tail for (name, _), tail in zip(paths, tails, strict=True)]
         if len(set(names)) == len(names):
             break
