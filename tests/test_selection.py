@@ -550,7 +550,7 @@ def test_torch_models_are_restored():
     assert not torch.equal(model.weight, kept["weight"])
     model.load_state_dict(stopping.best_state)
     assert torch.equal(model.weight, kept["weight"])
-    with pytest.raises(vx.InputError, match="not a Linear. Pass its state_dict"):
+    with pytest.raises(vx.InputError, match=r"not a Linear\. Pass its state_dict"):
         stopping.step(0.1, state=model)
 
 

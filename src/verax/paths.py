@@ -96,10 +96,11 @@ class Unchanged:
     >>> files = Unchanged([path])
     >>> files.check()
     >>> _ = path.write_text("and after")
-    >>> files.check()
-    Traceback (most recent call last):
-    ...
-    verax.errors.InputError: ...a.txt: The file changed while it was read. Read it again when it is complete.
+    >>> try:
+    ...     files.check()
+    ... except InputError as error:
+    ...     print(error.requirement)
+    The file changed while it was read
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:

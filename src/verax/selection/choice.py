@@ -80,7 +80,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Correlation:
-    """How a rule moves with another metric over the epochs, both turned so that more is better.
+    """The correlation of a rule with another metric over the epochs, both oriented so that higher is better.
 
     So 1 is full agreement, whichever way the two are counted. Epochs follow each other and are not
     independent, so there is no p-value.
@@ -258,9 +258,11 @@ class Selection:
         return [header, *rows]
 
     def _all_notes(self) -> list[str]:
-        notes = ["* the optimum; the other numbers of a line are what that epoch brought."]
+        notes = ["* the optimum; the other numbers of a line are the metrics of that epoch."]
         if self.correlations:
-            notes.append("Correlations are of both turned so that more is better: 1 is full agreement.")
+            notes.append(
+                "Correlations: both metrics are oriented so that higher is better, and 1 is full agreement."
+            )
         return [*notes, *self.notes]
 
     def __str__(self) -> str:
