@@ -163,7 +163,7 @@ class Stored:
 
 def _fill(file: IO[bytes], part: Array) -> None:
     """Read into an array all the bytes that it has room for."""
-    view = memoryview(part.view(np.uint8))
+    view = memoryview(part.view(np.uint8))  # type: ignore[arg-type]
     while len(view):
         n = file.readinto(view)  # type: ignore[attr-defined]
         if not n:
@@ -219,14 +219,23 @@ def find_arrays(arrays: dict[str, Stored], request: Request, path: Path) -> Role
         raise InputError(
             "must name one array of shape (N, K)", argument="probs", source=str(path), values=request.probs
         )
-    others: dict[str, str | None] = {}
-    for role, keys in _KEYS.items():
-        asked = getattr(request, role)
-        known = [name for name in arrays if name.lower() in keys]
-        others[role] = _one(arrays, asked, keys, role, path) if asked is not None or known else None
+
+    def other(role: str) -> str | None:
+        asked, keys = getattr(request, role), _KEYS[role]
+        known = any(name.lower() in keys for name in arrays)
+        return _one(arrays, asked, keys, role, path) if asked is not None or known else None
+
     for name in request.by:
         _one(arrays, name, (), "by", path)
-    return Roles(target, (probs,), None, by=request.by, logits=request.logits, **others)
+    return Roles(
+        target,
+        (probs,),
+        weights=other("weights"),
+        groups=other("groups"),
+        by=request.by,
+        id=other("id"),
+        logits=request.logits,
+    )
 
 
 def _one(arrays: dict[str, Stored], asked: str | None, words: tuple[str, ...], role: str, path: Path) -> str:

@@ -306,7 +306,7 @@ def _labels(
     columns: tuple[int, ...] | None = None,
 ) -> Labels:
     """Classes called `wanted`, to which whole numbers refer by the names `spoken`."""
-    classes = _integers(wanted) or tuple(wanted)
+    classes: tuple[Hashable, ...] = _integers(wanted) or tuple(wanted)
     if target.kind == TEXT:
         return Labels(target, classes, tuple(wanted), None, columns)
     keys = target.integers(spoken)

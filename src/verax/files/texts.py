@@ -278,7 +278,7 @@ def _json_type(value: object) -> str:
         return "boolean"
     if isinstance(value, (int, float)):
         return "number"
-    return {str: "string", list: "list", dict: "object"}[type(value)]
+    return "string" if isinstance(value, str) else "list" if isinstance(value, list) else "object"
 
 
 def sliced(batch: Any, rows: int) -> Iterator[Any]:
