@@ -174,6 +174,7 @@ class _Columns(Source):
             probs = tuple(self.roles.probs[i] for i in self._labels.columns)
             self.roles = replace(self.roles, probs=probs, names=None)
         self.roles = replace(self.roles, outcomes_are=self._labels.outcomes_are, renamed=self._labels.renamed)
+        self._table.as_numbers({*self.roles.probs, self.roles.weights} - {self.roles.target, None})  # type: ignore[arg-type]
         self.width = self._length_of_lists() if self._lists else max(2, len(self.roles.probs))
 
     def _look(self, name: str) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,11 @@ class Table:
             return finding.INTEGER if whole else finding.REAL
         doubtful = not values or any(_LIKE_A_NUMBER.fullmatch(v[:40]) for v in values)
         return finding.DOUBTFUL if doubtful else finding.OTHER
+
+    def as_numbers(self, columns: Collection[str]) -> None:
+        """Say which columns of a text file hold numbers, which is faster than to convert them later."""
+        if isinstance(self._reader, Csv):
+            self._reader.numbers = columns
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, in order, as record batches of up to `rows` rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,15 +46,20 @@ def refuse(path: Path, what: str, found: str, *remedies: Remedy, rows: Sequence[
 
 
 class Csv:
-    """Text in columns. Every column is read as text, so that `01` stays what it is.
+    """Text in columns. All columns are read as text, so that `01` stays what it is, except `numbers`.
 
     Parameters
     ----------
     path : Path
     request : Request
-        Gives the delimiter.
+        Gives the delimiter and the decimal mark.
     tabs : bool
         Columns are separated by tabs unless the request says otherwise.
+
+    Attributes
+    ----------
+    numbers : Collection[str]
+        Columns that are to be read as numbers; as text from the batch on where a cell is none.
     """
 
     n_rows = None
@@ -62,7 +67,8 @@ class Csv:
     def __init__(self, path: Path, request: Request, *, tabs: bool) -> None:
         check_regular(path)
         self.path = path
-        self._given = request.delimiter
+        self.numbers: Collection[str] = ()
+        self._decimal = request.decimal
         self._delimiter = request.delimiter or ("\t" if tabs else ",")
         with path.open("rb") as file:
             if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
@@ -70,7 +76,7 @@ class Csv:
         self._header = self._first_line()
         # A block must hold whole rows, which are about as long as the header.
         self._block = max(BLOCK, 8 * len(self._header))
-        with self._explained(), self._reader(None) as reader:
+        with self._explained(), self._reader() as reader:
             names = list(reader.schema.names)
         self.schema = pa.schema([(name, pa.string()) for name in names])
         if len(names) == 1:
@@ -78,11 +84,17 @@ class Csv:
 
     @contextmanager
     def _reader(
-        self, columns: Sequence[str] | None, threads: bool = True, handler: Any = None
+        self,
+        columns: Sequence[str] = (),
+        *,
+        numbers: Collection[str] = (),
+        threads: bool = True,
+        handler: Any = None,
     ) -> Iterator[pacsv.CSVStreamingReader]:
         convert = pacsv.ConvertOptions(
-            column_types=dict.fromkeys(columns or (), pa.string()),
-            include_columns=list(columns or ()),
+            column_types={name: pa.float64() if name in numbers else pa.string() for name in columns},
+            include_columns=list(columns),
+            decimal_point=self._decimal,
             # Only nothing is missing: a class may well be called NA or None.
             null_values=[""],
             strings_can_be_null=True,
@@ -93,10 +105,23 @@ class Csv:
             yield reader
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """All rows of these columns as texts, up to `rows` at a time."""
+        """All rows of these columns, up to `rows` at a time."""
+        done = 0
+        if self.numbers:
+            try:
+                with self._reader(columns, numbers=self.numbers) as reader:
+                    for batch in reader:
+                        yield from sliced(batch, rows)
+                        done += batch.num_rows
+                return
+            except pa.ArrowInvalid:
+                # A cell that is no number is found by reading it as text.
+                pass
         with self._explained(), self._reader(columns) as reader:
             for batch in reader:
-                yield from sliced(batch, rows)
+                skipped = min(done, batch.num_rows)
+                done -= skipped
+                yield from sliced(batch.slice(skipped), rows)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -140,7 +165,7 @@ class Csv:
 
         try:
             # One thread counts the lines.
-            with self._reader(self.schema.names if hasattr(self, "schema") else None, False, note) as reader:
+            with self._reader(threads=False, handler=note) as reader:
                 for _ in reader:
                     pass
         except pa.ArrowInvalid:
