@@ -54,9 +54,9 @@ def drop(path: Path) -> None:
 
 
 def same_batches(path: Path) -> int:
-    from verax.files.tables import _BUFFER
+    from verax.files.columnar import BUFFER
 
-    file = papq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+    file = papq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
     return sum(batch.num_rows for batch in file.iter_batches(2**17, columns=COLUMNS))
 
 

@@ -1,11 +1,8 @@
-"""compare, retain and worst, run on files as people run them."""
+"""compare, retain and worst on files."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +10,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 import pytest
 
+import commandline
 import verax as vx
 from cases import forecasts
 
@@ -23,9 +21,7 @@ PATIENT = np.arange(400) % 90
 
 
 def verax(*arguments, ok=True):
-    command = [sys.executable, "-m", "verax", *map(str, arguments)]
-    environment = os.environ | {"COLUMNS": "150"}
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    result = commandline.verax(*arguments)
     assert (result.returncode == 0) == ok, result.stderr
     return result
 
@@ -90,14 +86,14 @@ def test_rows_are_matched_by_id(folder):
     [
         (["a.parquet"], "compare takes two files or more"),
         (["a.parquet", "short.parquet"], "has 400 rows and"),
-        (["a.parquet", "short.parquet", "--id", "scan"], "lacks 1 row that"),
-        (["short.parquet", "a.parquet", "--id", "scan"], "lacks 1 row that"),
-        (["a.parquet", "twice.parquet", "--id", "scan"], "'scan 0' comes 2 times"),
-        (["a.parquet", "shuffled.csv"], "If the rows stand in different orders, pass --id"),
-        (["a.parquet", "other.parquet"], "have different outcomes in 1 of 400 rows: for row 7"),
-        (["a.parquet", "other.parquet", "--id", "scan"], "for scan 'scan 7'"),
+        (["a.parquet", "short.parquet", "--id", "scan"], "lacks 1 row of"),
+        (["short.parquet", "a.parquet", "--id", "scan"], "lacks 1 row of"),
+        (["a.parquet", "twice.parquet", "--id", "scan"], "'scan 0' occurs 2 times"),
+        (["a.parquet", "shuffled.csv"], "Pass --id COLUMN if the rows are in different orders"),
+        (["a.parquet", "other.parquet"], "differ in 1 of 400 rows: row 7"),
+        (["a.parquet", "other.parquet", "--id", "scan"], ": scan 'scan 7' is"),
         (["a.parquet", "b.parquet", "--method", "guess"], "'moments', 'bootstrap' or 'permutation'"),
-        (["x=a.parquet", "x=b.parquet"], "Two models are called 'x'"),
+        (["x=a.parquet", "x=b.parquet"], "two are called 'x'"),
     ],
 )
 def test_what_does_not_match_is_refused(folder, files, complaint, monkeypatch):
@@ -163,7 +159,7 @@ def test_retain_is_the_library(folder):
 def test_what_retain_refuses(folder):
     for options, complaint in (
         (("--doubt", "entropy", "--rule", "rps"), "not both"),
-        (("--removed", "0,x"), "takes percentages"),
+        (("--removed", "0,x"), "must be percentages"),
         (("--area", "sum"), "mean or steps"),
         (("--metric", "qwq"), "qwk"),
     ):

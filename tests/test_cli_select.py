@@ -1,15 +1,13 @@
-"""`verax select`, run as people run it."""
+"""`verax select` on logs of training."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+import commandline
 import verax as vx
 from verax.cli.output import plain
 from verax.selection import History
@@ -25,10 +23,7 @@ COLUMNS = {
 
 
 def verax(*arguments):
-    command = [sys.executable, "-m", "verax", "select", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "150"}
-    )
+    return commandline.verax("select", *arguments)
 
 
 @pytest.fixture
@@ -67,10 +62,10 @@ def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):
     ("options", "message"),
     [
         (["--rule", "rps"], "There is no 'rps' in this history"),
-        (["--against", "utility"], "Pass --direction val_utility=min or val_utility=max."),
-        (["--direction", "utility"], "`--direction` must be a name and min or max"),
-        (["--direction", "utility=up"], "of 'utility' it says 'up'"),
-        (["--plot", "history.nonsense"], "The figure cannot be saved as history.nonsense"),
+        (["--against", "utility"], "Pass --direction val_utility=min or 'max'."),
+        (["--direction", "utility"], "--direction must be a name and min or max"),
+        (["--direction", "utility=up"], "for 'utility' it is 'up'"),
+        (["--plot", "history.nonsense"], "--plot must end in one of"),
     ],
 )
 def test_refusals_are_one_line(log, options, message):
@@ -86,7 +81,7 @@ def test_refusals_are_one_line(log, options, message):
     ("content", "words"),
     [
         ("epoch,val_log\n0,0.5\n1,0.3x\n", "'val_log' must hold numbers; record 1 holds '0.3x'"),
-        ("epoch;val_log\n0;0,5\n", "must be separated by commas; its first line reads 'epoch;val_log'"),
+        ("epoch;val_log\n0;0,5\n", "must be separated by commas; the first line reads 'epoch;val_log'"),
     ],
 )
 def test_broken_logs(content, words, tmp_path):
@@ -97,11 +92,49 @@ def test_broken_logs(content, words, tmp_path):
 
 def test_the_counter_is_not_offered(tmp_path):
     (tmp_path / "log.csv").write_text("step,val_x\n0,1\n1,2\n")
-    with pytest.raises(vx.InputError, match=r"knows none of 'val_x'\. Pass directions=\{'val_x': 'min'\}"):
+    with pytest.raises(vx.InputError, match=r"not known for 'val_x'\. Pass directions=\{'val_x': 'min'\}"):
         History.read(tmp_path / "log.csv").select()
 
 
 def test_a_file_that_is_not_there():
     result = verax("none.csv")
     assert result.returncode == 2
-    assert "`path` must be a file; there is none at none.csv" in result.stderr
+    assert result.stderr == "verax: There is no file 'none.csv'.\n"
+
+
+DIGITS = "9" * 400
+HOSTILE = {
+    "latin.csv": b"epoch,\xe9\n0,1\n",
+    "a.json": b'{"a": 1}',
+    "text.json": b'"abc"',
+    "null.json": b"null",
+    "deep.json": b"[" * 100_000,
+    "deep.jsonl": b"[" * 100_000,
+    "digits.json": b"[" + b"9" * 5000 + b"]",
+    "digits.jsonl": b'{"val_log": 1}\n{"val_log": ' + DIGITS.encode() + b"}\n",
+    "epoch.jsonl": b'{"epoch": ' + DIGITS.encode() + b', "val_log": 1}\n',
+    "long.csv": b"epoch,val_log\n0," + b"9" * 140_000 + b"\n",
+    "nul.csv": b"epoch,a\n0,\x00\n",
+    "list.jsonl": b"[1]\n",
+    "empty.csv": b"",
+    "x" * 300 + ".csv": None,
+    "nul\0.csv": None,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_logs_are_one_short_line(name, tmp_path):
+    path = f"{tmp_path}/{name}"
+    if HOSTILE[name] is not None:
+        with open(path, "wb") as file:
+            file.write(HOSTILE[name])
+    result = verax(path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert len(result.stderr) < 700
+
+
+def test_numbers_of_any_size_are_correlated(tmp_path):
+    (tmp_path / "log.csv").write_text("val_log,val_f1\n1e308,-1e308\n-1e308,1e308\n0,5\n")
+    (found,) = History.read(tmp_path / "log.csv").select().correlations
+    assert found.pearson == pytest.approx(1)

@@ -55,7 +55,7 @@ def test_examples_in_the_documentation(page):
 
 
 ORDER = """
-errors checks caching strictjson options
+errors checks caching strictjson options paths
 writing claims statistics tables arrays validity clusters outcomes forecasts rowstats _arithmetic _kernels
 ragged _listkernels listed vocabulary labelsets logprobs listforms toplists pooling
 _fusion tally rule rules combinators registry duals slopes gradients
@@ -67,12 +67,13 @@ selection.blocks selection.windows selection.directions selection.logs selection
 selection.choice selection.histories selection.stopping selection
 adapters.sklearn adapters.mlflow adapters.boosting adapters.training adapters.keras
 adapters.torch.rows adapters.torch.losses adapters.torch.metrics adapters.torch adapters
-files.predictions files.finding files.labels files.extract files.tables files.archives files.sources
+files.predictions files.finding files.extract files.labels files.texts files.columnar files.tables
+files.archives files.sources
 files.joining files.scoring files
 report.words report.problem report.checks report.panels report.sureness report.contents report.verdict
 report.definitions report.charts report.exhibits report.sections report.page report.document report
 demo reproduce reproduce.ahmadian reproduce.galdran reproduce.resin
-cli.frame cli.output cli.options cli.require cli.demo cli.evaluate cli.compare cli.worst cli.retain
+cli.words cli.frame cli.output cli.options cli.require cli.demo cli.evaluate cli.compare cli.worst cli.retain
 cli.select cli.toplist cli.certify cli.reproduce cli
 """
 

@@ -91,7 +91,7 @@ def test_an_unknown_direction_is_asked_for_only_when_it_matters():
     columns = {"pbs": [0.5, 0.4, 0.6], "my_metric": [3.0, 1.0, 2.0]}
     history = History.from_columns(columns)
     assert history.best("pbs").others == {"my_metric": 1.0}
-    assert "Without a known direction, and left out: my_metric" in str(history)
+    assert "it is not known which direction is better: my_metric" in str(history)
     for ask in (lambda: history.best("my_metric"), lambda: history.select(against="my_metric")):
         with pytest.raises(vx.InputError, match=r"directions=\{'my_metric': 'min'\} or 'max'"):
             ask()
@@ -127,7 +127,7 @@ def test_the_earliest_finite_optimum_is_best(values):
     history = History.from_columns({"rps": values, "f1": values})
     finite = [v for v in values if math.isfinite(v)]
     if not finite:
-        with pytest.raises(vx.InputError, match="no finite value in any"):
+        with pytest.raises(vx.InputError, match="must have a finite value"):
             history.best("rps")
         return
     for metric, optimum in (("rps", min(finite)), ("f1", max(finite))):
@@ -172,7 +172,7 @@ def test_without_rules_whatever_has_a_direction_is_selected_by():
     history = History.from_columns({"val_loss": [1.0, 0.5, 0.7], "val_acc": [0.1, 0.5, 0.6], "lr": [1, 1, 1]})
     assert history.select().rules == ("val_loss",)
     assert history.select().against == ("val_acc",)
-    with pytest.raises(vx.InputError, match=r"verax knows none of 'a' and 'b'. Pass directions=\{'a'"):
+    with pytest.raises(vx.InputError, match=r"not known for 'a' and 'b'. Pass directions=\{'a'"):
         History.from_columns({"a": [1.0], "b": [2.0]}).select()
 
 
@@ -330,7 +330,7 @@ def test_records_of_one_epoch_are_brought_together():
     assert list(plain["values"]) == ["train_loss", "val_pbs", "val_f1"]
     assert history.notes == (
         "Not numbers, and left out: run.",
-        "Several values in one epoch, of which the last one stands: train_loss.",
+        "Several values in one epoch, of which the last one counts: train_loss.",
     )
 
 
@@ -387,7 +387,7 @@ def test_a_log_of_lightning(tmp_path):
     assert history.select().against == ("val_accuracy",)
     assert np.isfinite(history.values["train_loss_epoch"]).all()
     assert history.direction("train_loss_epoch") == "min"
-    assert "the last one stands: train_loss_step." in " ".join(history.notes)
+    assert "the last one counts: train_loss_step." in " ".join(history.notes)
 
 
 KERAS = """
@@ -419,21 +419,21 @@ def test_a_history_of_keras(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda d: History.from_records([]), "`records` has no epochs"),
+        (lambda d: History.from_records([]), "no epochs to select from"),
         (lambda d: History.from_records([1.0]), "record 0 is 1"),
-        (lambda d: History.from_records([{"epoch": 0}]), "no column of numbers"),
+        (lambda d: History.from_records([{"epoch": 0}]), "No column besides the epoch"),
         (lambda d: History.from_records([{"epoch": 0, "a": 1}, {"a": 2}]), "record 1 has None"),
         (lambda d: History.from_columns({"a": [1, 2], "b": [1]}), "'a' has 2 and 'b' has 1"),
-        (lambda d: History.from_columns(3), "a mapping of names to lists or a data frame, not a int"),
+        (lambda d: History.from_columns(3), "a mapping of names to lists or a data frame, not 3"),
         (lambda d: History.from_keras([1]), "what model.fit returns, or its history dictionary, not a list"),
-        (lambda d: History.from_csv(d / "none.csv"), "`path` must be a file"),
+        (lambda d: History.from_csv(d / "none.csv"), "There is no file"),
         (lambda d: History.read(d / "a.txt"), "must end in .csv, .jsonl, .ndjson and .json; a.txt does not"),
         (lambda d: History.read(d / "ragged.csv"), "row 3 has more or fewer"),
-        (lambda d: History.read(d / "empty.csv"), "empty.csv has no epochs"),
-        (lambda d: History.read(d / "bad.jsonl"), "line 2 does not"),
-        (lambda d: History.read(d / "bad.json"), "bad.json is not JSON"),
-        (lambda d: History.from_columns({"a": [1]}, directions={"a": "up"}), "of 'a' it says 'up'"),
-        (lambda d: History.from_columns({"a": [1]}, directions={"b": "min"}), "names 'b', which the history"),
+        (lambda d: History.read(d / "empty.csv"), "empty.csv is empty"),
+        (lambda d: History.read(d / "bad.jsonl"), "line 2 is not"),
+        (lambda d: History.read(d / "bad.json"), "bad.json: The file must be JSON"),
+        (lambda d: History.from_columns({"a": [1]}, directions={"a": "up"}), "for 'a' it is 'up'"),
+        (lambda d: History.from_columns({"a": [1]}, directions={"b": "min"}), "'b' is none"),
     ],
 )
 def test_refusals_of_histories(make, message, tmp_path):
@@ -550,15 +550,15 @@ def test_torch_models_are_restored():
     assert not torch.equal(model.weight, kept["weight"])
     model.load_state_dict(stopping.best_state)
     assert torch.equal(model.weight, kept["weight"])
-    with pytest.raises(vx.InputError, match="not a Linear; pass its state_dict"):
+    with pytest.raises(vx.InputError, match=r"not a Linear\. Pass its state_dict"):
         stopping.step(0.1, state=model)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: EarlyStopping(), "either `rule`.*or `mode`.*never guessed"),
-        (lambda: EarlyStopping("pbs", mode="max"), "either `rule`.*or `mode`"),
+        (lambda: EarlyStopping(), "never guessed. Pass mode=.*or rule="),
+        (lambda: EarlyStopping("pbs", mode="max"), "only then.*never guessed"),
         (lambda: EarlyStopping(mode="auto"), "`mode` must be 'min' or 'max', not 'auto'"),
         (lambda: EarlyStopping("val_pbs"), "no rule called 'val_pbs'"),
         (lambda: EarlyStopping("pbs", patience=0), "`patience` must be a whole number of at least 1, not 0"),
@@ -567,7 +567,7 @@ def test_torch_models_are_restored():
         (lambda: EarlyStopping("pbs").step("low"), "`value` must be one number, not 'low'"),
         (lambda: EarlyStopping("pbs").step([1, 2]), "`value` must be one number"),
         (lambda: EarlyStopping("pbs", restore=True).step(0.5), "`state` must be given to every step"),
-        (lambda: EarlyStopping("pbs").step(0.5, state={}), "would not be kept; pass restore=True"),
+        (lambda: EarlyStopping("pbs").step(0.5, state={}), "would not be kept. Pass restore=True"),
         (lambda: EarlyStopping("pbs").best_state, "No state was kept"),
         (lambda: EarlyStopping("pbs", restore=True).best_state, "no best state"),
         (lambda: EarlyStopping("pbs").load_state_dict({"mode": "min"}), "it lacks best, best_epoch, epoch"),

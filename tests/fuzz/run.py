@@ -19,6 +19,8 @@ import numpy as np
 
 # Every fuzzer, with the number of calls that the tests make.
 FUZZERS: dict[str, int] = {
+    "commands": 150,
+    "files": 300,
     "garbage": 3000,
     "lists": 800,
     "options": 600,

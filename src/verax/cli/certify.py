@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from verax.cli.frame import app
-from verax.cli.output import Json, show
+from verax.cli.output import Json, make_table, show
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from verax.properties import Certificate
 
 
@@ -21,7 +22,7 @@ def certify(
     rules: Annotated[
         list[str], typer.Argument(metavar="RULE", help="Rules by name, such as brier or 'penalized(rps)'.")
     ],
-    n_classes: Annotated[int, typer.Option("--n-classes", "-k", help="For how many classes, 2 to 8.")] = 3,
+    n_classes: Annotated[int, typer.Option("--n-classes", "-k", help="Number of classes, 2 to 8.")] = 3,
     as_json: Json = False,
 ) -> None:
     """Search for counterexamples to what a rule promises: that it is proper, local, superior and so on."""
@@ -33,12 +34,13 @@ def certify(
 
 
 def _table(certificate: Certificate) -> Table:
-    title = f"{certificate.rule}, {certificate.n_classes} classes"
-    caption = "\n".join(["yes: no counterexample was found", *certificate.notes])
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-    for name in ("property", "holds", "counterexample"):
-        table.add_column(name)
-    for name, finding in certificate.findings.items():
-        counterexample = "" if finding.counterexample is None else str(finding.counterexample)
-        table.add_row(name.replace("_", " "), "yes" if finding.holds else "no", counterexample)
-    return table
+    rows = [
+        (name.replace("_", " "), "yes" if finding.holds else "no", str(finding.counterexample or ""))
+        for name, finding in certificate.findings.items()
+    ]
+    return make_table(
+        f"{certificate.rule}, {certificate.n_classes} classes",
+        ("property", "holds", "counterexample"),
+        rows,
+        caption="\n".join(["yes: no counterexample was found", *certificate.notes]),
+    )

@@ -8,9 +8,9 @@ import typer
 
 from verax.cli import options
 from verax.cli.frame import app
-from verax.cli.options import reading, split, spoken
+from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show
-from verax.errors import InputError
+from verax.errors import InputError, VeraxError
 from verax.inference import Method
 from verax.registry import as_rules
 
@@ -20,34 +20,25 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
+@reads_files()
 def compare(
     given: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Two or more files of predictions, also as name=file.")
     ],
+    reading: Reading,
     rule: options.Rules = None,
-    row_id: options.Id = None,
-    target: options.Target = None,
-    probs: options.Probs = None,
-    classes: options.Classes = None,
-    ordered: options.Ordered = False,
-    positive: options.Positive = None,
-    weights: options.Weights = None,
-    groups: options.Groups = None,
-    by: options.By = None,
     time_ordered: Annotated[
-        bool, typer.Option("--time-ordered", help="Rows are in order of time; neighbours may depend.")
+        bool, typer.Option("--time-ordered", help="Rows are in order of time and may be autocorrelated.")
     ] = False,
     method: Annotated[str, typer.Option(help="moments, bootstrap or permutation.")] = "moments",
-    bootstrap: Annotated[int, typer.Option(help="Replicates, where the method draws any.")] = 2000,
+    bootstrap: Annotated[
+        int, typer.Option(help="Replicates of the methods bootstrap and permutation.")
+    ] = 2000,
     reference: Annotated[
         str | None, typer.Option(help="What skill is measured against: frequencies, uniform, or a model.")
     ] = None,
-    logits: options.Logits = False,
-    normalize: options.Normalize = False,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
     as_json: Json = False,
     html: options.Html = None,
 ) -> None:
@@ -60,49 +51,36 @@ def compare(
     from verax.comparison import compare as weigh
 
     if len(given) < 2:
-        raise InputError("compare takes two files or more; evaluate takes one.", argument="path")
+        raise VeraxError("compare takes two files or more; evaluate takes one.")
     paths = files.name_files(given)
-    rules = as_rules(rule or (["rps", "log"] if ordered else ["brier", "log"]))
-    needs_order = ordered or any(r.ordinal for r in rules)
-    with spoken(None):
-        rows = files.read_together(
-            paths,
-            **reading(target=target, probs=probs, classes=classes, delimiter=delimiter),
-            id=row_id,
-            weights=weights,
-            groups=groups,
-            by=split(by),
-            positive=positive,
+    rules = as_rules(rule or (["rps", "log"] if reading.ordered else ["brier", "log"]))
+    needs_order = reading.ordered or any(r.ordinal for r in rules)
+    rows = reading.read_together(paths, ordered=needs_order)
+    settings: dict[str, Any] = {"confidence": confidence, "seed": seed, **reading.scale}
+    try:
+        found = weigh(
+            rows.y,
+            rows.models,
+            rule=rules,
+            classes=rows.classes,
+            weights=rows.first.weights,
+            groups=rows.first.groups,
             ordered=needs_order,
-            logits=logits,
-            decimal=decimal,
+            time_ordered=time_ordered,
+            method=cast(Method, method),
+            reference=reference,
+            bootstrap=bootstrap,
+            **settings,
         )
-        settings: dict[str, Any] = {"classes": rows.classes, "ordered": needs_order}
-        settings |= {"weights": rows.first.weights, "groups": rows.first.groups}
-        settings |= {"logits": logits, "normalize": normalize}
-        try:
-            found = weigh(
-                rows.y,
-                rows.models,
-                rule=rules,
-                time_ordered=time_ordered,
-                method=cast(Method, method),
-                reference=reference,
-                confidence=confidence,
-                bootstrap=bootstrap,
-                seed=seed,
-                **settings,
-            )
-        except InputError:
-            # Each file says best what is wrong with it, by its own names and rows.
-            for part in rows.files.values():
-                files.forecasts_of(part, logits=logits, normalize=normalize).check()
-            raise
-        if html is not None:
-            source = ", ".join(path.name for path in paths.values())
-            settings = {"ordered": ordered, "rules": rule, "logits": logits, "normalize": normalize}
-            settings |= {"confidence": confidence, "seed": seed}
-            save_report(html, rows.first, rows.models, source=source, **settings)
+    except InputError:
+        # Where a file is at fault, say which, by its own names and rows.
+        for part in rows.files.values():
+            files.forecasts_of(part, **reading.scale).check()
+        raise
+    if html is not None:
+        source = ", ".join(path.name for path in paths.values())
+        settings |= {"ordered": reading.ordered, "rules": rule}
+        save_report(html, rows.first, rows.models, source=source, **settings)
     result = {
         "command": "compare",
         "files": {name: str(path) for name, path in paths.items()},

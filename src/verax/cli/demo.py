@@ -1,4 +1,4 @@
-"""`verax demo`: the whole tour on models trained on the spot."""
+"""`verax demo`: a tour on models trained on the spot."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from verax.cli.frame import app
 from verax.cli.output import Json, show
 from verax.demo import Problem
 from verax.errors import MissingPackageError
+from verax.writing import make_folder, written
 
 
 @app.command(epilog="Examples: `verax demo --out tour`")
@@ -30,7 +31,7 @@ def demo(
     """
     from verax.demo import digits, progression, tour
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out, "out")
     results = []
     for problem in (progression(), digits()):
         paragraphs = list(tour(problem))
@@ -58,11 +59,9 @@ def demo(
 
 
 def _write_predictions(problem: Problem, out: Path) -> list[Path]:
-    """A Parquet file a model, with the outcome, a column a class, and what else is known of the rows."""
+    """A Parquet file per model, with the outcome, a column per class, and further columns."""
     import pyarrow as pa
     import pyarrow.parquet as papq
-
-    from verax.writing import written
 
     paths = []
     for model, p in problem.models.items():

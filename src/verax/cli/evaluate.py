@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from verax.cli import options
-from verax.cli.frame import app
-from verax.cli.options import reading, split, spoken, translate
+from verax.cli.frame import FAILED, app, words
+from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, save_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.rule import Rule
@@ -26,27 +26,16 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
+@reads_files()
 def evaluate(
     file: options.File,
-    target: options.Target = None,
-    probs: options.Probs = None,
-    classes: options.Classes = None,
-    ordered: options.Ordered = False,
-    positive: options.Positive = None,
-    weights: options.Weights = None,
-    groups: options.Groups = None,
-    by: options.By = None,
-    row_id: options.Id = None,
+    reading: Reading,
     least: Annotated[int, typer.Option(help="The fewest rows that a subgroup may have.")] = 20,
-    logits: options.Logits = False,
-    normalize: options.Normalize = False,
     rule: options.Rules = None,
     require: Require = None,
     require_interval: Strictly = False,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
     as_json: Json = False,
     html: options.Html = None,
 ) -> None:
@@ -57,37 +46,24 @@ def evaluate(
     """
     from verax import files
 
-    with spoken(file):
-        bounds = read_bounds(require, strictly=require_interval, ordered=ordered)
-        rules = _rules(rule, bounds, ordered)
-        source = files.open(
-            file,
-            **reading(target=target, probs=probs, classes=classes, delimiter=delimiter),
-            weights=weights,
-            groups=groups,
-            by=split(by),
-            id=row_id,
-            positive=positive,
-            ordered=ordered or any(r.ordinal for r in rules),
-            logits=logits,
-            decimal=decimal,
-        )
-        settings: dict[str, Any] = {"ordered": ordered, "normalize": normalize, "logits": logits}
-        settings |= {"confidence": confidence, "seed": seed}
-        with progress(f"Scoring {file.name}", source.n_rows) as advance:
-            card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
-        rows = source.read() if source.roles.by or html is not None else None
-        parts = {} if rows is None else _subgroups(rows, rule, least, settings)
-        if rows is not None and html is not None:
-            save_report(html, rows, {file.stem: rows.p}, source=file.name, rules=rule, **settings)
-    notes = [translate(note) for note in files.doubts_about(source, card.class_counts.tolist())]
+    bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
+    rules = _rules(rule, bounds, reading.ordered)
+    source = reading.open(file, ordered=reading.ordered or any(r.ordinal for r in rules))
+    settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
+    settings |= {"confidence": confidence, "seed": seed}
+    with progress(f"Scoring {file.name}", source.n_rows) as advance:
+        card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
+    rows = source.read() if source.roles.by or html is not None else None
+    parts = {} if rows is None else _subgroups(rows, rule, least, settings)
+    if rows is not None and html is not None:
+        save_report(html, rows, {file.stem: rows.p}, source=file.name, rules=rule, **settings)
+    notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
     verdicts = [bound.hold(card) for bound in bounds]
     result: dict[str, Any] = {
         "command": "evaluate",
         "file": str(file),
         "taken": source.roles.to_dict(),
-        "normalize": normalize,
-        "logits": logits,
+        **reading.scale,
         "card": card.to_dict(),
         "subgroups": {name: part.to_dict() for name, part in parts.items()},
         "require": [verdict.to_dict() for verdict in verdicts],
@@ -106,7 +82,7 @@ def evaluate(
     texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool) -> list[Rule]:
@@ -118,7 +94,7 @@ def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool) -> list[
 def _subgroups(
     rows: Predictions, rule: list[str] | None, least: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """What `subgroups` says by each column that was asked for."""
+    """The scores by each column of subgroups."""
     from verax.breakdown import subgroups
 
     found = {}

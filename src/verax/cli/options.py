@@ -1,16 +1,20 @@
-"""The options that commands on files of predictions share, and what they come to."""
+"""The options that commands on files of predictions share, and the object that they come to."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from verax.errors import InputError, VeraxError
+from verax.errors import InputError, show
+
+if TYPE_CHECKING:
+    from verax.files import Joined, Source
 
 File = Annotated[
     Path,
@@ -24,12 +28,12 @@ Target = Annotated[
 Probs = Annotated[
     list[str] | None,
     typer.Option(
-        help="The columns of probabilities: names with commas between, or a pattern such as 'p_*'. "
+        help="The columns of probabilities: names separated by commas, or a pattern such as 'p_*'. "
         "By default found by name."
     ),
 ]
 Classes = Annotated[
-    str | None, typer.Option(help="The classes, with commas between; for ordered classes lowest first.")
+    str | None, typer.Option(help="The classes, separated by commas; for ordered classes lowest first.")
 ]
 Ordered = Annotated[
     bool, typer.Option("--ordered", help="The classes have an order: use ordinal scores too.")
@@ -37,12 +41,12 @@ Ordered = Annotated[
 Positive = Annotated[
     str | None, typer.Option(help="The class that a single column of probabilities is about.")
 ]
-Weights = Annotated[str | None, typer.Option(help="A column of weights, which count as numbers of rows.")]
+Weights = Annotated[str | None, typer.Option(help="The column of weights.")]
 Groups = Annotated[
-    str | None, typer.Option(help="A column of clusters, such as patients, that are resampled together.")
+    str | None, typer.Option(help="The column of clusters, such as patients, that are resampled together.")
 ]
-By = Annotated[list[str] | None, typer.Option(help="A column of subgroups to look at one by one.")]
-Id = Annotated[str | None, typer.Option("--id", help="A column that identifies the rows.")]
+By = Annotated[list[str] | None, typer.Option(help="A column of subgroups to score separately.")]
+Id = Annotated[str | None, typer.Option("--id", help="The column that identifies the rows.")]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits.")]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Divide every row by its sum.")]
 Rules = Annotated[
@@ -50,95 +54,114 @@ Rules = Annotated[
     typer.Option("--rule", help="A rule, such as rps or 'penalized(brier)'. May be repeated."),
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")]
-Delimiter = Annotated[str | None, typer.Option(help="What separates the columns of a CSV file.")]
+Delimiter = Annotated[str | None, typer.Option(help="The character between the columns of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="The decimal mark of a CSV file.")]
-Seed = Annotated[int, typer.Option(help="Of everything that is drawn at random.")]
-Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Confidence = Annotated[
+    float, typer.Option(callback=lambda value: _level(value), help="Confidence level of the intervals.")
+]
+
+
+def _level(confidence: float) -> float:
+    """Refuse a level that is no probability, or so near 1 that its quantile is infinite."""
+    if not (confidence > 0 and (1 + confidence) / 2 < 1):
+        raise InputError(
+            f"must lie between 0 and 1, not {show(confidence)}", argument="confidence", values=[confidence]
+        )
+    return confidence
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file of predictions is read: the options that `reads_files` adds to a command."""
+
+    target: Target = None
+    probs: Probs = None
+    classes: Classes = None
+    ordered: Ordered = False
+    positive: Positive = None
+    weights: Weights = None
+    groups: Groups = None
+    by: By = None
+    row_id: Id = None
+    logits: Logits = False
+    normalize: Normalize = False
+    delimiter: Delimiter = None
+    decimal: Decimal = "."
+
+    def open(self, path: Path, *, ordered: bool) -> Source:
+        """The file as a source of rows; `ordered` says whether the order of the classes matters."""
+        from verax import files
+
+        return files.open(path, **self._request(ordered))
+
+    def read_together(self, paths: dict[str, Path], *, ordered: bool) -> Joined:
+        """The files of several models with their rows matched."""
+        from verax import files
+
+        return files.read_together(paths, **self._request(ordered))
+
+    @property
+    def scale(self) -> dict[str, bool]:
+        """What the numbers are, as keywords of the functions that score them."""
+        return {"normalize": self.normalize, "logits": self.logits}
+
+    def _request(self, ordered: bool) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "probs": split(self.probs) or None,
+            "classes": None if self.classes is None else split(self.classes),
+            "weights": self.weights,
+            "groups": self.groups,
+            "by": split(self.by),
+            "id": self.row_id,
+            "positive": self.positive,
+            "ordered": ordered,
+            "logits": self.logits,
+            "delimiter": None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
+            "decimal": self.decimal,
+        }
+
+
+def reads_files(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `Reading`, which it receives as its parameter `reading`.
+
+    Parameters
+    ----------
+    without : Collection[str]
+        Fields of `Reading` that the command has no use for.
+    """
+    shared = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Reading, name), annotation=hint
+        )
+        for name, hint in get_type_hints(Reading, include_extras=True).items()
+        if name not in without
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            reading = Reading(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+            command(reading=reading, **given)
+
+        own = [
+            p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "reading"
+        ]
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+        signature = inspect.Signature(parameters)
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        return run
+
+    return decorate
 
 
 def split(texts: str | list[str] | None) -> list[str]:
-    """Names with commas between, given once or several times, as one list.
+    """Names separated by commas, given once or several times, as one list.
 
     >>> split(["a, b", "c"])
     ['a', 'b', 'c']
     """
     given = [texts] if isinstance(texts, str) else texts or []
     return [part.strip() for text in given for part in text.split(",") if part.strip()]
-
-
-def reading(
-    *,
-    target: str | None = None,
-    probs: list[str] | None = None,
-    classes: str | None = None,
-    delimiter: str | None = None,
-    **others: Any,
-) -> dict[str, Any]:
-    """The options as keywords for `files.read` and `files.open`."""
-    if delimiter is not None:
-        others["delimiter"] = delimiter.replace("\\t", "\t")
-        if len(others["delimiter"]) != 1:
-            raise InputError(f"--delimiter must be one character, not {delimiter!r}.", argument="option")
-    return {
-        "target": target,
-        "probs": split(probs) or None,
-        "classes": None if classes is None else split(classes),
-        **others,
-    }
-
-
-# What the library calls its keywords, in the words of the command line.
-_SPOKEN = {
-    "normalize=True": "--normalize",
-    "logits=True": "--logits",
-    "classes=[...], lowest first, in the order of the columns of `p`": "--classes a,b,c, lowest first",
-    "pass y - 1, or classes=range(1, K + 1)": "pass --classes 1,2,... with all of them",
-    "History.from_csv and from_jsonl read files of any name.": "",
-    "`directions`": "--direction",
-    "`weights`": "the weights",
-    "`groups`": "the groups",
-    "`n`": "--number",
-    "`p` rows": "rows of probabilities",
-    "`p`": "the probabilities",
-    "`y`": "the outcomes",
-}
-_OPTIONS = "target|probs|classes|positive|delimiter|decimal|weights|groups|id|by"
-_NAMED = "classes|by|least|confidence|bootstrap|seed|method|reference|removed"
-# What errors about the file complain of; the others are about options, and the file has no part in them.
-_OF_THE_FILE = {"p", "y", "ids", *_OPTIONS.split("|"), "logits", "normalize", "history"}
-
-
-def translate(text: str) -> str:
-    """What the library says, in the words of the command line.
-
-    >>> translate("Pass classes=[1, 2], or target=... to choose. Use numpy.savez(file, probs=p).")
-    'Pass --classes 1,2, or --target ... to choose. Use numpy.savez(file, probs=p).'
-    """
-    for name, words in _SPOKEN.items():
-        text = text.replace(name, words)
-    text = re.sub(rf"`({_NAMED})`", r"--\1", text)
-    text = re.sub(r"directions=\{'([^']*)': 'min'\} or 'max'", r"--direction \1=min or \1=max", text)
-    text = re.sub(r"\bclasses=\[(.*?)\](?!\])", _listed, text)
-    return re.sub(rf"\b({_OPTIONS})=(?=\.\.\.|')", r"--\1 ", text).rstrip()
-
-
-def _listed(found: re.Match[str]) -> str:
-    names = "a,b,c" if found[1] == "..." else re.sub(r",\s+", ",", found[1]).replace("'", "")
-    return f"--classes {names}"
-
-
-@contextmanager
-def spoken(path: Path | None) -> Iterator[None]:
-    """Say what the library complains about in the words of the command line, and name the file."""
-    try:
-        yield
-    except InputError as error:
-        text = translate(str(error))
-        if path is not None and error.argument in _OF_THE_FILE and str(path) not in text:
-            text = f"{path}: {text}"
-        raise InputError(text, argument=error.argument, rows=error.rows) from error
-    except VeraxError as error:
-        text = translate(str(error))
-        if text == str(error):
-            raise
-        raise type(error)(text) from error

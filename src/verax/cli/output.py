@@ -1,21 +1,26 @@
-"""How results leave the command line: as tables or as JSON; and how long work is seen to go on."""
+"""How results leave the command line: as text or as JSON, with a progress bar for long work.
+
+All text for a terminal passes through `echo` and `make_table`, which escape what would control it.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from verax import __version__, strictjson
-from verax.errors import InputError, VeraxError
+from verax.cli.words import visible, visible_json
+from verax.errors import InputError
 from verax.writing import written
 
 if TYPE_CHECKING:
@@ -23,21 +28,53 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
-# Nobody needs to be told that something goes on before this many seconds.
+# A progress bar appears after this many seconds.
 PATIENCE = 2.0
 
 
 def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool) -> None:
     """Print a result as JSON or as tables, whichever was asked for."""
     if as_json:
-        typer.echo(to_json(result))
+        echo(visible_json(to_json(result)))
         return
-    console = Console()
     for table in tables:
-        if isinstance(table, str):
-            typer.echo(table)
-        else:
-            console.print(table)
+        echo(visible(table) if isinstance(table, str) else table)
+
+
+def echo(what: Table | str) -> None:
+    """Print at once, so that a full disk or a closed pipe is noticed here."""
+    if isinstance(what, str):
+        typer.echo(what)
+    else:
+        Console().print(what)
+    sys.stdout.flush()
+
+
+def make_table(
+    title: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    caption: str = "",
+) -> Table:
+    """A table for `show`; the texts are data, never markup.
+
+    Parameters
+    ----------
+    right : Collection[str]
+        The columns that are aligned at the right.
+    """
+    table = Table(title=_text(title), title_justify="left", caption=_text(caption), caption_justify="left")
+    for name in header:
+        table.add_column(_text(name), justify="right" if name in right else "left")
+    for row in rows:
+        table.add_row(*map(_text, row))
+    return table
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
 
 
 def to_json(result: Mapping[str, Any]) -> str:
@@ -46,14 +83,18 @@ def to_json(result: Mapping[str, Any]) -> str:
 
 
 def draw_to(path: Path, figure: Any) -> None:
-    """Save a figure to a file; the ending says as what."""
-    try:
-        with written(path) as new:
-            figure.savefig(new, dpi=150)
-    except (OSError, ValueError) as error:
-        if isinstance(error, VeraxError):
-            raise
-        raise InputError(f"The figure cannot be saved as {path}: {error}", argument="plot") from None
+    """Save a figure to a file; the ending says in which format (PNG where there is none)."""
+    kind = path.suffix.removeprefix(".").lower() or "png"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise InputError(
+            f"must end in one of {', '.join(f'.{name}' for name in sorted(known))}",
+            argument="plot",
+            found=f"it ends in .{kind}",
+            values=[str(path)],
+        )
+    with written(path) as new:
+        figure.savefig(new, format=kind, dpi=150)
 
 
 def save_report(path: Path, rows: Predictions, models: Mapping[str, Any], **settings: Any) -> None:
@@ -65,7 +106,7 @@ def save_report(path: Path, rows: Predictions, models: Mapping[str, Any], **sett
 
 
 class Advance(Protocol):
-    """Says that so many more are done."""
+    """Report that `n` more rows are done."""
 
     def __call__(self, n: int = 1, /) -> None: ...
 
@@ -74,14 +115,14 @@ class Advance(Protocol):
 def progress(what: str, total: int | None = None) -> Iterator[Advance]:
     """A progress bar on stderr, once the work has gone on for a while, and only on a terminal."""
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task(what, total=total)
+    task = bar.add_task(visible(what), total=total)
     began, shown = time.monotonic(), sys.stderr.isatty()
 
     def advance(n: int = 1, /) -> None:

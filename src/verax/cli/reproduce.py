@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from verax.cli.frame import app
-from verax.cli.output import Json, show
+from verax.cli.output import Json, make_table, show
 from verax.curves import SEES_THE_OUTCOME, RetentionCurves
 from verax.errors import VeraxError
 from verax.reproduce import PAPERS, Finding, findings
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @app.command(epilog="Examples: `verax reproduce galdran`, `verax reproduce galdran predictions.npz --json`")
@@ -20,7 +22,7 @@ def reproduce(
     paper: Annotated[str, typer.Argument(help=f"One of: {', '.join(PAPERS)}.")],
     predictions: Annotated[
         Path | None,
-        typer.Argument(help="An .npz file (probs, labels) to lay the paper's table out for."),
+        typer.Argument(help="Predictions to compute the paper's table for."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -30,39 +32,38 @@ def reproduce(
     tables = [_findings_table(paper, found)]
     if predictions is not None:
         if paper != "galdran":
-            raise VeraxError(f"{PAPERS[paper]} has no table that other predictions could fill.")
+            raise VeraxError(f"{PAPERS[paper]} has no table that can be computed for other predictions.")
         from verax.reproduce import galdran
 
-        curves = galdran.retained_areas(*galdran.read_predictions(predictions))
+        rows = galdran.read_predictions(predictions)
+        curves = galdran.retained_areas(rows.y, rows.p, classes=rows.classes)
         result["aursc"] = curves.to_dict()
         tables.append(_areas_table(predictions, curves))
     show(result, tables, as_json=as_json)
 
 
 def _findings_table(paper: str, found: list[Finding]) -> Table:
-    table = Table(title=PAPERS[paper], title_justify="left")
-    for name in ("where", "what", "printed", "computed", "note"):
-        table.add_column(name, justify="right" if name in ("printed", "computed") else "left")
+    rows = []
     for f in found:
-        printed = (
-            "" if f.printed is None else f"{f.printed:.6g}" if isinstance(f.printed, float) else f.printed
-        )
+        printed = f"{f.printed:.6g}" if isinstance(f.printed, float) else f.printed or ""
         note = f.erratum or ("" if f.agrees is not False else "differs")
-        table.add_row(f.where, f.what, printed, f"{f.computed:.6g}", note)
-    return table
+        rows.append((f.where, f.what, printed, f"{f.computed:.6g}", note))
+    header = ("where", "what", "printed", "computed", "note")
+    return make_table(PAPERS[paper], header, rows, right=("printed", "computed"))
 
 
 def _areas_table(predictions: Path, curves: RetentionCurves) -> Table:
     from verax.reproduce.galdran import REPLICATES, RULES
 
-    title = (
-        f"Area under the retained-samples curve, {predictions.name}: mean and sd of {REPLICATES} replicates"
-    )
-    table = Table(title=title, title_justify="left", caption=SEES_THE_OUTCOME, caption_justify="left")
-    table.add_column("rule")
-    for name in ("AURSC-QWK (higher is better)", "AURSC-EC (lower is better)"):
-        table.add_column(name, justify="right")
+    rows = []
     for printed, rule in RULES.items():
         areas = [curves[rule, metric].areas for metric in ("qwk", "ec")]
-        table.add_row(printed, *(f"{a.mean():.2f} ± {a.std(ddof=1):.2f}" for a in areas))
-    return table
+        rows.append((printed, *(f"{a.mean():.2f} ± {a.std(ddof=1):.2f}" for a in areas)))
+    metrics = ("AURSC-QWK (higher is better)", "AURSC-EC (lower is better)")
+    return make_table(
+        f"Area under the retained-samples curve, {predictions.name}: mean and sd of {REPLICATES} replicates",
+        ("rule", *metrics),
+        rows,
+        right=metrics,
+        caption=SEES_THE_OUTCOME,
+    )

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from verax.errors import ParseError, VeraxError
+from verax.errors import InputError, Remedy, VeraxError, passing
+from verax.errors import show as quote
 from verax.metrics import fitting_metrics
 from verax.registry import name_of, parse
 from verax.rule import Rule
@@ -99,27 +100,25 @@ def read_bounds(texts: Sequence[str] | None, *, strictly: bool, ordered: bool) -
 def _read(text: str, strictly: bool, ordered: bool) -> Bound:
     found = _FORM.fullmatch(text)
     if found is None:
-        raise ParseError(f"--require {text!r} is no bound, such as 'rps<0.06' or 'accuracy>=0.8'.")
+        raise _refusal(text, "it is no bound, such as 'rps<0.06' or 'accuracy>=0.8'")
     try:
         bound = float(found["bound"])
     except ValueError:
-        raise ParseError(f"--require {text!r}: {found['bound']!r} is not a number.") from None
+        bound = math.nan
     if math.isnan(bound):
-        raise ParseError(f"--require {text!r}: a bound must be a number.")
+        raise _refusal(text, f"{quote(found['bound'])} is not a number")
     name, rule = _named(found["name"], text)
     if not ordered and (METRICS[name] if rule is None else rule).ordinal:
-        raise VeraxError(f"--require {text!r}: {name} is for ordered classes. Pass --ordered.")
+        raise _refusal(text, f"{name} is for ordered classes", passing(ordered=True))
     lower = rule is not None or not METRICS[name].higher_is_better
     sign = found["sign"]
     if lower != sign.startswith("<"):
         better = "lower" if lower else "higher"
         right = f"{found['name']}{'<' if lower else '>'}{found['bound']}"
-        raise VeraxError(f"--require {text!r}: {better} is better for {name}, so a bound reads {right!r}.")
+        raise _refusal(text, f"{better} is better for {name}, so a bound reads {quote(right)}")
     worse = "high" if lower else "low"
     if found["end"] not in (None, worse):
-        raise VeraxError(
-            f"--require {text!r}: the {worse} end of the interval is the one to bound, {name}.{worse}."
-        )
+        raise _refusal(text, f"the {worse} end of the interval is the one to bound, {name}.{worse}")
     end = worse if strictly or found["end"] else "mean"
     return Bound(text, name, end, sign, bound, rule)
 
@@ -129,8 +128,16 @@ def _named(text: str, whole: str) -> tuple[str, Rule | None]:
         return text, None
     try:
         rule = parse(text)
-    except ParseError as error:
+    except VeraxError as error:
         near = difflib.get_close_matches(text, METRICS, n=1)
-        hint = f"There is no score called {text!r}. Did you mean {near[0]!r}?" if near else str(error)
-        raise ParseError(f"--require {whole!r}: {hint}") from None
+        if not near:
+            raise _refusal(whole, str(error)) from None
+        hint = f"there is no score called {quote(text)}"
+        raise _refusal(whole, hint, Remedy(f"Did you mean {near[0]!r}?")) from None
     return name_of(rule), rule
+
+
+def _refusal(text: str, reason: str, *remedies: Remedy) -> InputError:
+    return InputError(
+        f"--require {quote(text)}: {reason}", argument="require", values=[text], remedies=remedies
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,11 +10,12 @@ import typer
 
 from verax.cli import options
 from verax.cli.frame import app
-from verax.cli.options import reading, split, spoken
+from verax.cli.options import Reading, reads_files, split
 from verax.cli.output import Json, draw_to, progress, show
 from verax.curves import SEES_THE_OUTCOME, Doubt, RetentionCurves, as_metrics, doubt, draw
 from verax.cuts import Options
-from verax.errors import InputError
+from verax.errors import InputError, VeraxError
+from verax.errors import show as quote
 from verax.metrics import METRICS, needs_order
 from verax.registry import as_rules
 from verax.rule import Rule
@@ -25,15 +27,17 @@ _EXAMPLES = """Examples:
 
 
 @app.command(epilog=_EXAMPLES)
+@reads_files(without=("by", "row_id"))
 def retain(
     file: options.File,
+    reading: Reading,
     rule: options.Rules = None,
     doubt_by: Annotated[
         list[str] | None,
         typer.Option(
             "--doubt",
-            help="Rank rows without their outcome instead: by max_probability, entropy, or the loss that "
-            "a rule expects. May be repeated.",
+            help="Rank rows without their outcome instead: by max_probability, entropy, or the expected loss "
+            "of a rule. May be repeated.",
         ),
     ] = None,
     metric: Annotated[
@@ -49,50 +53,27 @@ def retain(
     area: Annotated[str, typer.Option(help="mean (the mean height) or steps (unit spacing).")] = "mean",
     bootstrap: Annotated[int, typer.Option(help="Replicates for intervals; 0 for none.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves to this file.")] = None,
-    target: options.Target = None,
-    probs: options.Probs = None,
-    classes: options.Classes = None,
-    ordered: options.Ordered = False,
-    positive: options.Positive = None,
-    weights: options.Weights = None,
-    groups: options.Groups = None,
-    logits: options.Logits = False,
-    normalize: options.Normalize = False,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
     as_json: Json = False,
 ) -> None:
-    """Remove the worst rows little by little and see what becomes of a metric, and of the area under it.
+    """Remove the worst rows step by step and see what becomes of a metric, and of the area under it.
 
     The order needs all rows: of each, its loss by every rule (8 bytes), its outcome and its decision are
     kept, not its probabilities.
     """
     from verax import files
 
-    with spoken(file):
-        keys = _keys(rule, doubt_by, ordered)
-        metrics = as_metrics(metric or ["qwk" if ordered else "accuracy"])
-        cuts = Options(
-            _shares(removed), _area(area), "nan", bootstrap, seed, confidence, sees_outcome=not doubt_by
-        )
-        order_matters = needs_order(keys, metrics, ordered=ordered)
-        source = files.open(
-            file,
-            **reading(target=target, probs=probs, classes=classes, delimiter=delimiter),
-            weights=weights,
-            groups=groups,
-            positive=positive,
-            ordered=order_matters,
-            logits=logits,
-            decimal=decimal,
-        )
-        with progress(f"Reading {file.name}", source.n_rows) as advance:
-            batches = files.forecasts_in(
-                source, advance, normalize=normalize, logits=logits, ordered=order_matters
-            )
-            curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
+    keys = _keys(rule, doubt_by, reading.ordered)
+    metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
+    cuts = Options(
+        _shares(removed), _area(area), "nan", bootstrap, seed, confidence, sees_outcome=not doubt_by
+    )
+    order_matters = needs_order(keys, metrics, ordered=reading.ordered)
+    source = reading.open(file, ordered=order_matters)
+    with progress(f"Reading {file.name}", source.n_rows) as advance:
+        batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
+        curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
     if plot is not None:
         axes = curves.plot()
         draw_to(plot, (axes[0] if isinstance(axes, list) else axes).figure)
@@ -108,7 +89,7 @@ def retain(
 
 def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Rule | Doubt]:
     if doubts and rules:
-        raise InputError("Pass either --rule, which sees the outcome, or --doubt, not both.", argument="rule")
+        raise VeraxError("Pass either --rule, which uses the outcome, or --doubt, not both.")
     if doubts:
         return [doubt(by) for by in doubts]
     return [*as_rules(rules or ["rps" if ordered else "brier"])]
@@ -118,21 +99,27 @@ def _shares(removed: str | None) -> list[float] | None:
     if removed is None:
         return None
     try:
-        return [float(text) / 100 for text in split(removed)]
+        shares = [float(text) / 100 for text in split(removed)]
     except ValueError:
+        shares = [math.nan]
+    if not shares or not all(0 <= share < 1 for share in shares):
         raise InputError(
-            f"--removed takes percentages such as 0,5,10; not {removed!r}.", argument="removed"
-        ) from None
+            "must be percentages from 0 to below 100, such as 0,5,10",
+            argument="removed",
+            found=f"it is {quote(removed)}",
+            values=[removed],
+        )
+    return shares
 
 
 def _area(area: str) -> Literal["mean", "steps"]:
     if area not in ("mean", "steps"):
-        raise InputError(f"--area is mean or steps, not {area!r}.", argument="area")
+        raise InputError(f"must be mean or steps, not {quote(area)}", argument="area", values=[area])
     return "mean" if area == "mean" else "steps"
 
 
 def _table(curves: RetentionCurves) -> str:
-    """A line a curve: its area, and its value at up to six cuts."""
+    """A line per curve: its area, and its value at up to six cuts."""
     drawn = list(curves.values())
     shares = drawn[0].removed
     shown = sorted({round(i * (len(shares) - 1) / 5) for i in range(6)})

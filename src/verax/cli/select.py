@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from verax.cli.frame import app
-from verax.cli.options import spoken
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
+from verax.errors import show as quote
 
 
 @app.command(
@@ -32,17 +32,18 @@ def select(
     ] = None,
     direction: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=min|max", help="Which way a metric is better that verax does not know."),
+        typer.Option(
+            metavar="NAME=min|max", help="Which direction is better, for a metric that verax does not know."
+        ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the rules and their optima into this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the rules and their optima to this file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the best epoch under each rule, what it brought, and how the rules move with F1 and accuracy."""
+    """Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy."""
     from verax.selection import History
 
-    with spoken(None):
-        read = History.read(history, directions=_directions(direction or []))
-        selection = read.select(rule or None, against or None)
+    read = History.read(history, directions=_directions(direction or []))
+    selection = read.select(rule or None, against or None)
     if plot is not None:
         draw_to(plot, selection.plot())
     result = {"command": "select", "file": str(history), **selection.to_dict()}
@@ -54,7 +55,8 @@ def _directions(given: list[str]) -> dict[str, Any]:
     for text, (name, _, _) in zip(given, pairs, strict=True):
         if not name:
             raise InputError(
-                f"`--direction` must be a name and min or max, such as my_metric=max, not {text!r}.",
-                argument="direction",
+                f"must be a name and min or max, such as my_metric=max, not {quote(text)}",
+                argument="directions",
+                values=[text],
             )
     return {name: value for name, _, value in pairs}

@@ -14,17 +14,17 @@ from verax.cli.output import Json, show
 @app.command(epilog="Examples: `verax toplist completions.jsonl --classes 50000 --json`")
 def toplist(
     file: Annotated[
-        Path, typer.Argument(help="JSON Lines, a record a line, with log-probabilities of tokens.")
+        Path, typer.Argument(help="JSON Lines, one record per line, with log-probabilities of tokens.")
     ],
     classes: Annotated[int, typer.Option(help="The number of classes: the size of the vocabulary.")],
     outcome: Annotated[
-        str, typer.Option(help="The field that holds what happened; dots lead into nested fields.")
+        str, typer.Option(help="The field that holds the outcome; dots lead into nested fields.")
     ] = "outcome",
     position: Annotated[int, typer.Option(help="Which generated token to score, counted from 0.")] = 0,
     length: Annotated[
-        int | None, typer.Option("-k", "--length", help="Score only the first so many.")
+        int | None, typer.Option("-k", "--length", help="Score only the first entries of each list.")
     ] = None,
-    invalid_penalty: Annotated[float, typer.Option(help="What an invalid list costs.")] = 1.0,
+    invalid_penalty: Annotated[float, typer.Option(help="The loss of an invalid list.")] = 1.0,
     as_json: Json = False,
 ) -> None:
     """Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`)."""

@@ -8,7 +8,7 @@ import typer
 
 from verax.cli import options
 from verax.cli.frame import app
-from verax.cli.options import reading, spoken
+from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, show
 from verax.inspection import find, ranking
 
@@ -17,47 +17,28 @@ _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 
 
 @app.command(epilog=_EXAMPLES)
+@reads_files(without=("weights", "groups", "by"))
 def worst(
     file: options.File,
+    reading: Reading,
     n: Annotated[int, typer.Option("-n", "--number", help="How many rows.")] = 10,
     rule: Annotated[
         str | None,
-        typer.Option(help="What ranks the rows; by default brier, or rps for ordered classes."),
+        typer.Option(help="The rule that ranks the rows; by default brier, or rps for ordered classes."),
     ] = None,
-    row_id: options.Id = None,
-    target: options.Target = None,
-    probs: options.Probs = None,
-    classes: options.Classes = None,
-    ordered: options.Ordered = False,
-    positive: options.Positive = None,
-    logits: options.Logits = False,
-    normalize: options.Normalize = False,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
     as_json: Json = False,
 ) -> None:
     """Show the rows with the largest loss, how other rules rank them, and where the loss comes from.
 
-    Ranks need the losses of all rows: 8 bytes a row and rule are kept, and no row but the worst.
+    Ranks need the losses of all rows: 8 bytes per row and rule are kept, and of the rows only the worst.
     """
     from verax import files
 
-    with spoken(file):
-        rules = ranking(rule or ("rps" if ordered else "brier"))
-        needs_order = any(r.ordinal for r in rules)
-        source = files.open(
-            file,
-            **reading(target=target, probs=probs, classes=classes, delimiter=delimiter),
-            id=row_id,
-            positive=positive,
-            ordered=needs_order,
-            logits=logits,
-            decimal=decimal,
-        )
-        with progress(f"Reading {file.name}", source.n_rows) as advance:
-            batches = files.forecasts_in(
-                source, advance, normalize=normalize, logits=logits, ordered=needs_order
-            )
-            found = find(((forecasts, part.ids) for forecasts, part in batches), rules, n)
+    rules = ranking(rule or ("rps" if reading.ordered else "brier"))
+    needs_order = any(r.ordinal for r in rules)
+    source = reading.open(file, ordered=needs_order)
+    with progress(f"Reading {file.name}", source.n_rows) as advance:
+        batches = files.forecasts_in(source, advance, ordered=needs_order, **reading.scale)
+        found = find(((forecasts, part.ids) for forecasts, part in batches), rules, n)
     result = {"command": "worst", "file": str(file), "taken": source.roles.to_dict(), **found.to_dict()}
     show(result, [f"{file}: {'; '.join(source.taken)}", repr(found)], as_json=as_json)

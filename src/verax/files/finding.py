@@ -1,4 +1,4 @@
-"""Which column of a file is what: by what the caller says, and by name where that is beyond doubt."""
+"""Which column of a file is what: as the caller says, or by name where only one reading is possible."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import fnmatch
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from verax.errors import InputError, join
+from verax.errors import InputError, Kind, Remedy, join, passing, show
 from verax.files.predictions import Request, Roles
 
 TARGETS = (
     *("label", "labels", "target", "targets", "y", "y_true", "outcome", "outcomes", "truth", "true_label"),
     *("class", "actual", "ground_truth"),
 )
-# Names that may well be something else, taken for the outcomes where nothing else is called like them.
+# Names that may mean something else, taken for the outcomes where no column has one of those above.
 MAYBE_TARGETS = ("obs", "observed", "obs.cat", "obs_cat", "category")
 PROBS = (
     *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
@@ -22,11 +22,11 @@ PROBS = (
 )
 LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
 
-# What column types amount to here: numbers, whole numbers, lists of numbers, texts some of which are
-# numbers (something went wrong there, which reading them will tell), objects, anything else.
+# What columns hold: numbers, whole numbers, lists of numbers, texts of which some are numbers (reading
+# them will name those that are not), objects, anything else.
 REAL, INTEGER, LIST, DOUBTFUL, OBJECT, OTHER = "real", "integer", "list", "doubtful", "object", "other"
 _SEPARATORS = "_.-: "
-# A shorter beginning, such as the p of price, says nothing.
+# A shorter prefix, such as the p of price, proves nothing.
 _LONG = 4
 
 
@@ -37,9 +37,13 @@ def find_roles(
 
     Parameters
     ----------
-    kinds : what each column holds: REAL, INTEGER, LIST, DOUBTFUL or OTHER.
-    where : what to call the file in messages.
-    labels : some of the texts that the target holds, for columns that are named like classes.
+    kinds : Mapping[str, str]
+        What each column holds: REAL, INTEGER, LIST, DOUBTFUL, OBJECT or OTHER.
+    request : Request
+    where : str
+        The file, for messages.
+    labels : Collection[str]
+        Some of the texts that the target holds, for columns that are named like classes.
     """
     columns = list(kinds)
     target = find_target(columns, request, where)
@@ -76,29 +80,47 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InputError(
-            f"{where} has several columns that may hold the outcomes: {join(found)}. "
-            "Pass target=... to choose.",
-            argument="target",
+        raise _refusal(
+            "Several columns may hold the outcomes",
+            "target",
+            where,
+            join(found),
+            passing("to choose", target=...),
         )
-    raise InputError(
-        f"{where} has no column that is called like outcomes (label, target, y, ...); it has "
-        f"{_listing([c for c in columns if not _prefix(c, PROBS)] or columns)}. Pass target=...",
-        argument="target",
+    others = [c for c in columns if not _prefix(c, PROBS)] or columns
+    raise _refusal(
+        "No column is called like outcomes (label, target, y, ...)",
+        "target",
+        where,
+        f"the file has {_listing(others)}",
+        passing(target=...),
+        kind="missing",
     )
+
+
+def _refusal(
+    requirement: str, argument: str, where: str, found: str = "", *remedies: Remedy, kind: Kind = "value"
+) -> InputError:
+    return InputError(requirement, argument=argument, kind=kind, found=found, remedies=remedies, source=where)
 
 
 def _require(name: str, columns: Sequence[str], option: str, where: str) -> str:
     if name in columns:
         return name
     near = difflib.get_close_matches(name, columns, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"It has {_listing(columns)}."
-    raise InputError(f"{where} has no column {name!r} ({option}). {hint}", argument=option)
+    raise _missing(name, option, where, near, f"the file has {_listing(columns)}")
+
+
+def _missing(name: str, option: str, where: str, near: Sequence[str], found: str) -> InputError:
+    """The error about a column that is not there, with one that is much like it or with all that are."""
+    hints = [Remedy(f"Did you mean {show(other)}?") for other in near]
+    requirement = f"There is no column {show(name)} ({option})"
+    return _refusal(requirement, option, where, "" if hints else found, *hints, kind="missing")
 
 
 def _listing(columns: Sequence[str], limit: int = 8) -> str:
     if len(columns) <= limit:
-        return ", ".join(columns)
+        return ", ".join(columns) or "no columns"
     first, last = columns[: limit - limit // 3], columns[-(limit // 3) :]
     return f"{', '.join(first)}, ..., {', '.join(last)} ({len(columns):,} columns)"
 
@@ -117,15 +139,15 @@ def _asked(
             near = (
                 [] if _literal(pattern) != pattern else difflib.get_close_matches(pattern, list(kinds), n=1)
             )
-            hint = f"Did you mean {near[0]!r}?" if near else f"Its other columns are {_listing(list(kinds))}."
-            raise InputError(f"{where} has no column {pattern!r} (probs). {hint}", argument="probs")
+            raise _missing(pattern, "probs", where, near, f"the other columns are {_listing(list(kinds))}")
         found |= dict.fromkeys(matches)
     probs = tuple(found)
     lists = [name for name in probs if kinds[name] == LIST]
     if lists and len(probs) > 1:
-        raise InputError(
-            f"{where}: column {lists[0]!r} holds lists of probabilities, so it must stand alone.",
-            argument="probs",
+        raise _refusal(
+            f"Column {show(lists[0])} holds lists of probabilities, so it must be the only one",
+            "probs",
+            where,
         )
     if lists:
         return probs, None
@@ -148,39 +170,46 @@ def _guessed(
     found = _candidates(kinds, words, labels)
     if len(found) == 1:
         return found[0]
+    choose = passing("(names, or a pattern)", probs=...)
     if found:
         sets = " or ".join(f"({_listing(probs, 4)})" for probs, _ in found)
-        raise InputError(
-            f"{where} has several sets of columns that may hold the {_what(request)}: {sets}. "
-            "Pass probs=... (names, or a pattern such as 'p_*') to choose.",
-            argument="probs",
-        )
+        raise _refusal(f"Several sets of columns may hold the {_what(request)}", "probs", where, sets, choose)
     # A single column called z is as likely a feature.
     logits = [] if request.logits else _candidates(kinds, [word for word in LOGITS if word != "z"], ())
     if not any(kind in (REAL, INTEGER, LIST, DOUBTFUL) for kind in kinds.values()):
-        raise InputError(
-            f"{where} has no column of numbers besides the outcomes, so it holds no {_what(request)}; "
-            f"it has {_listing(list(kinds)) or 'nothing else'}.{_objects(kinds)}",
-            argument="probs",
+        raise _refusal(
+            f"No column besides the outcomes holds numbers, so there are no {_what(request)}",
+            "probs",
+            where,
+            f"the others are {_listing(list(kinds))}",
+            *_objects(kinds),
+            kind="missing",
         )
     if logits:
-        raise InputError(
-            f"{where} has columns that are called like logits ({_listing(logits[0][0])}). "
-            "Pass logits=True if they are.",
-            argument="logits",
+        raise _refusal(
+            "There are columns that are called like logits and none like probabilities",
+            "logits",
+            where,
+            _listing(logits[0][0]),
+            passing("if they hold logits", logits=True),
+            kind="missing",
         )
     pattern = "logit_*" if request.logits else "p_*, prob_*, ..."
-    raise InputError(
-        f"{where} has no columns that are called like {_what(request)} ({pattern}), nor like the classes; "
-        f"it has {_listing(list(kinds))}. Pass probs=... (names, or a pattern such as 'p_*')."
-        f"{_objects(kinds)}",
-        argument="probs",
+    raise _refusal(
+        f"No columns are called like {_what(request)} ({pattern}), nor like the classes",
+        "probs",
+        where,
+        f"the file has {_listing(list(kinds))}",
+        choose,
+        *_objects(kinds),
+        kind="missing",
     )
 
 
-def _objects(kinds: Mapping[str, str]) -> str:
+def _objects(kinds: Mapping[str, str]) -> list[Remedy]:
     named = [name for name, kind in kinds.items() if kind == OBJECT]
-    return f" Objects ({_listing(named)}) are not read; write a column a class, or lists." if named else ""
+    text = f"Objects ({_listing(named)}) are not read; write a column per class, or lists."
+    return [Remedy(text)] if named else []
 
 
 def _what(request: Request) -> str:

@@ -1,7 +1,8 @@
-"""Several files about the same rows, brought together: by an id, or by the order of their rows."""
+"""Several files about the same rows, matched by an id or by the order of their rows."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,21 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, show
+from verax.errors import InputError, Remedy, passing, show
 from verax.files.predictions import Array, Predictions
 from verax.files.sources import read
 
 
 @dataclass(frozen=True)
 class Joined:
-    """What several models say of the same rows.
+    """The probabilities of several models for the same rows.
 
     Attributes
     ----------
-    y, classes, weights, groups, by, ids : of the rows, as the first file has them.
-    models : the probabilities of each model, by name.
-    files : what each file was taken to hold.
-    how : how the rows were matched, in words.
+    y : numpy.ndarray
+        The outcomes, as the first file has them.
+    classes : tuple[Hashable, ...] | None
+        The classes of the first file, which are those of all.
+    models : dict[str, numpy.ndarray]
+        The probabilities of each model, by name.
+    files : dict[str, Predictions]
+        The rows of each file.
+    how : str
+        How the rows were matched.
     """
 
     y: Array
@@ -48,21 +55,25 @@ def name_files(given: Sequence[str]) -> dict[str, Path]:
     paths = [_named(text) for text in given]
     names: list[str] = []
     for depth in range(1, 1 + max(len(path.parts) for _, path in paths)):
-        tails = ["/".join(path.with_suffix("").parts[-depth:]) for _, path in paths]
+        tails = ["/".join([*path.parts[:-1], path.stem or str(path)][-depth:]) for _, path in paths]
         names = [name or tail for (name, _), tail in zip(paths, tails, strict=True)]
         if len(set(names)) == len(names):
             break
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(
-            f"Two models are called {twice[0]!r}. Name them: a=first.csv b=second.csv.", argument="path"
+            "Models must have different names",
+            argument="path",
+            found=f"two are called {show(twice[0])}",
+            remedies=[Remedy("Name them: a=first.csv b=second.csv.")],
         )
     return dict(zip(names, (path for _, path in paths), strict=True))
 
 
 def _named(text: str) -> tuple[str | None, Path]:
     name, equals, path = text.partition("=")
-    return (name, Path(path)) if equals and name and path and not Path(text).exists() else (None, Path(text))
+    named = equals and name and path and not os.path.exists(text)
+    return (name, Path(path)) if named else (None, Path(text))
 
 
 def read_together(paths: Mapping[str, Path], **request: Any) -> Joined:
@@ -73,8 +84,10 @@ def read_together(paths: Mapping[str, Path], **request: Any) -> Joined:
 
     Parameters
     ----------
-    paths : the file of each model, by name.
-    request : as for `read`; weights, groups and subgroups are taken from the first file.
+    paths : Mapping[str, Path]
+        The file of each model, by name.
+    request : Any
+        As for `read`; weights, groups and subgroups are taken from the first file.
     """
     name, path = next(iter(paths.items()))
     first = read(path, **request)
@@ -99,9 +112,12 @@ def _order(first: Predictions, other: Predictions) -> Array | None:
     if first.ids is None or other.ids is None:
         if len(first) != len(other):
             raise InputError(
-                f"{first.path} has {len(first):,} rows and {other.path} {len(other):,}. "
-                "Pass id=..., a column that says which rows belong together.",
+                "The files must have the same rows",
                 argument="id",
+                kind="length",
+                found=f"{first.path} has {len(first):,} rows and {other.path} {len(other):,}",
+                values=[len(first), len(other)],
+                remedies=[passing("(the column that says which rows belong together)", id=...)],
             )
         return None
     wanted, found = _texts(first), _texts(other)
@@ -119,10 +135,13 @@ def _texts(rows: Predictions) -> Array:
     texts = np.asarray(rows.ids).astype(str)
     values, counts = np.unique(texts, return_counts=True)
     if len(values) < len(texts):
+        value = str(values[counts.argmax()])
         raise InputError(
-            f"{rows.path}: the ids in {rows.roles.id!r} must differ; "
-            f"{show(str(values[counts.argmax()]))} comes {counts.max()} times.",
+            f"The ids in {show(rows.roles.id)} must be different from each other",
             argument="id",
+            source=rows.path,
+            found=f"{show(value)} occurs {counts.max()} times",
+            values=[value],
         )
     return texts
 
@@ -131,33 +150,49 @@ def _lacking(has: Predictions, lacks: Predictions, ids: Array) -> InputError:
     some = ", ".join(show(str(i)) for i in ids[:3]) + (", ..." if len(ids) > 3 else "")
     rows = "1 row" if len(ids) == 1 else f"{len(ids):,} rows"
     return InputError(
-        f"{lacks.path} lacks {rows} that {has.path} has: {has.roles.id} {some}. "
-        "All models must speak of the same rows.",
+        "The files must have the same rows",
         argument="id",
+        kind="missing",
+        found=f"{lacks.path} lacks {rows} of {has.path}: {has.roles.id} {some}",
+        values=[str(i) for i in ids[:3]],
     )
 
 
 def _check_classes(first: Predictions, other: Predictions) -> None:
-    if first.p.shape[1] != other.p.shape[1]:
+    n, m = first.p.shape[1], other.p.shape[1]
+    if n != m:
         raise InputError(
-            f"{first.path} has {first.p.shape[1]} classes and {other.path} {other.p.shape[1]}.",
+            "The files must have the same classes",
             argument="classes",
+            kind="length",
+            found=f"{first.path} has {n} and {other.path} {m}",
+            values=[n, m],
         )
 
 
 def _check_outcomes(first: Predictions, other: Predictions, order: Array | None) -> None:
     outcomes = other.y if order is None else other.y[order]
+    if first.y.shape != outcomes.shape:
+        raise InputError(
+            "The files must have outcomes of one kind",
+            argument="target",
+            kind="type",
+            found=f"{first.path} has {first.roles.outcomes_are} and {other.path} {other.roles.outcomes_are}",
+        )
     differ = (first.y != outcomes).reshape(len(first), -1).any(axis=1)
     if differ.any():
         row = int(np.argmax(differ))
         here, there = _label(first, first.y[row]), _label(first, outcomes[row])
         which = f"row {row}" if first.ids is None else f"{first.roles.id} {show(str(first.ids[row]))}"
-        remedy = "If the rows stand in different orders, pass id=..." if first.ids is None else ""
         raise InputError(
-            f"{first.path} and {other.path} have different outcomes in {int(differ.sum()):,} "
-            f"of {len(first):,} rows: for {which} {here} and {there}. {remedy}".rstrip(),
+            "The files must have the same outcomes",
             argument="target",
+            kind="label",
+            found=f"{first.path} and {other.path} differ in {int(differ.sum()):,} of {len(first):,} rows: "
+            f"{which} is {here} and {there}",
             rows=(row,),
+            count=int(differ.sum()),
+            remedies=[passing("if the rows are in different orders", id=...)] if first.ids is None else [],
         )
 
 

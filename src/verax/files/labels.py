@@ -7,17 +7,20 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, join, show
+from verax.errors import InputError, Kind, Remedy, join, passing, show
+from verax.files.extract import Place
 from verax.files.predictions import Request
 
 Array = np.ndarray[Any, Any]
 
 INTEGER, TEXT = "integer", "text"
+_TRUTH = {"true": 1, "false": 0}
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,18 @@ class Target:
 
     Attributes
     ----------
-    kind : INTEGER or TEXT.
-    seen : some of the texts it holds, in the order of their first appearance or of its dictionary.
-    ordered : its dictionary says that its categories have an order, that of `seen`.
-    boolean : it holds true and false, which are 1 and 0.
+    name : str
+        The column.
+    kind : str
+        INTEGER or TEXT.
+    seen : tuple[str, ...]
+        Some of the texts it holds, in the order of their first appearance or of its dictionary.
+    ordered : bool
+        Its dictionary says that its categories have an order, that of `seen`.
+    boolean : bool
+        It holds true and false, which are 1 and 0.
+    cells : bool
+        It is a column of a CSV file, where `01` is not 1.
     """
 
     name: str
@@ -37,6 +48,19 @@ class Target:
     seen: tuple[str, ...] = ()
     ordered: bool = False
     boolean: bool = False
+    cells: bool = False
+
+    @classmethod
+    def of_cells(cls, name: str, seen: Sequence[str]) -> Target:
+        """The target of a CSV file, whose cells do not say whether they are numbers.
+
+        >>> Target.of_cells("y", ["0", "2.0"]).kind, Target.of_cells("y", ["01", "1"]).kind
+        ('integer', 'text')
+        """
+        if seen and all(text.lower() in _TRUTH for text in seen):
+            return cls(name, INTEGER, tuple(seen), boolean=True, cells=True)
+        whole = bool(seen) and all(_whole(text) is not None for text in seen)
+        return cls(name, INTEGER if whole else TEXT, tuple(seen), cells=True)
 
     def integers(self, names: Sequence[str] | None) -> tuple[int | None, ...] | None:
         """What it holds for classes of these names, if any of them is a number; None for positions.
@@ -46,10 +70,11 @@ class Target:
         if names is None:
             return None
         if self.boolean and sorted(n.lower() for n in names) == ["false", "true"]:
-            return tuple(int(name.lower() == "true") for name in names)
+            return tuple(_TRUTH[name.lower()] for name in names)
         if not any(_number(name) is not None for name in names):
             return None
-        return _integers(names) or tuple(_integer(name) for name in names)
+        numbers = None if self.cells else _numbers(names)
+        return numbers or tuple(_integer(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -58,136 +83,185 @@ class Labels:
 
     Attributes
     ----------
-    classes : what they are called, in the order of the columns; None where they are numbered only.
-    keys : what the target holds for each of them; None where it holds positions. A key of None is
-        that of a class which whole numbers cannot name.
-    columns : the order in which the columns of the file are taken; None as they stand.
-    renamed : what columns were called that the caller calls otherwise; empty where nothing was renamed.
+    target : Target
+    classes : tuple[Hashable, ...] | None
+        What they are called, in the order of the columns; None where they are numbered only.
+    names : tuple[str, ...] | None
+        What texts in the target call each of them; None where the target holds positions.
+    keys : tuple[int | None, ...] | None
+        What whole numbers in the target call each of them, None for a class that they cannot name; None
+        where the target holds texts or positions.
+    columns : tuple[int, ...] | None
+        The order in which the columns of the file are taken; None as they stand.
+    renamed : tuple[str, ...]
+        What columns were called that the caller calls otherwise; empty where nothing was renamed.
     """
 
+    target: Target
     classes: tuple[Hashable, ...] | None
-    keys: tuple[Hashable, ...] | None
+    names: tuple[str, ...] | None
+    keys: tuple[int | None, ...] | None = None
     columns: tuple[int, ...] | None = None
     renamed: tuple[str, ...] = ()
 
     @property
     def outcomes_are(self) -> str:
         """What the target holds: "names" or "positions"."""
-        return "positions" if self.keys is None else "names"
+        return "positions" if self.names is None else "names"
 
-    def encode_texts(self, codes: Array, texts: Sequence[str], where: str, start: int) -> Array:
+    @cached_property
+    def _by_text(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names or ())}
+
+    @cached_property
+    def _by_number(self) -> dict[int, int]:
+        if self.names is None:
+            return {i: i for i in range(len(self.classes or ()))}
+        return {key: i for i, key in enumerate(self.keys or ()) if key is not None}
+
+    def encode_texts(self, codes: Array, texts: Sequence[str], place: Place) -> Array:
         """Outcomes from codes into `texts`, which may have more than the classes."""
-        assert self.keys is not None
-        position = {str(key): i for i, key in enumerate(self.keys)}
-        table = np.array([position.get(text, -1) for text in texts], dtype=np.int64)
+        table = np.array([self._find(text) for text in texts], dtype=np.int64)
         y = table[codes] if len(table) else np.zeros(0, np.int64)
         if len(y) and y.min() < 0:
-            row = int(np.argmin(y))
-            raise self._unknown(texts[codes[row]], row + start, where)
+            at = int(np.argmin(y))
+            raise self._unknown(texts[codes[at]], at, place)
         return self._named(y)
 
-    def encode_integers(self, values: Array, where: str, start: int) -> Array:
+    def _find(self, text: str) -> int:
+        """The position of the class that a text names; -1 if it names none."""
+        if text in self._by_text:
+            return self._by_text[text]
+        if self.target.kind == TEXT:
+            return -1
+        number = _TRUTH.get(text.lower()) if self.target.boolean else _whole(text)
+        return -1 if number is None else self._by_number.get(number, -1)
+
+    def encode_integers(self, values: Array, place: Place) -> Array:
         """Outcomes from whole numbers: positions as they are, labels by looking them up."""
-        if self.keys is None:
-            self._check_positions(values, where, start)
+        if self.classes is None:
             return values
-        places = np.array([i for i, key in enumerate(self.keys) if key is not None], dtype=np.int64)
-        keys = np.array([key for key in self.keys if key is not None], dtype=np.int64)
-        order = np.argsort(keys)
-        nearest = np.minimum(np.searchsorted(keys, values, sorter=order), max(0, len(keys) - 1))
-        y = order[nearest] if len(keys) else np.zeros(len(values), np.int64)
-        unknown = keys[y] != values if len(keys) else np.ones(len(values), np.bool_)
+        known = self._by_number
+        keys = np.array(sorted(known), dtype=np.int64)
+        places = np.array([known[key] for key in sorted(known)], dtype=np.int64)
+        at = np.minimum(np.searchsorted(keys, values), max(0, len(keys) - 1))
+        unknown = keys[at] != values if len(keys) else np.ones(len(values), np.bool_)
         if unknown.any():
-            row = int(np.argmax(unknown))
-            raise self._unknown(int(values[row]), row + start, where)
-        return self._named(places[y])
+            first = int(np.argmax(unknown))
+            raise self._unknown(int(values[first]), first, place)
+        return self._named(places[at])
 
     def _named(self, y: Array) -> Array:
         """Positions, or the labels themselves where any class is a number, which could be a position."""
-        if self.classes is None or not any(_number(str(c)) is not None for c in self.classes):
+        if self.names is None or not any(_number(str(c)) is not None for c in self.classes or ()):
             return y
-        whole = all(isinstance(c, int) for c in self.classes)
-        return np.array(self.classes if whole else [str(c) for c in self.classes])[y]
+        classes = self.classes or ()
+        whole = all(isinstance(c, int) for c in classes)
+        return np.array(classes if whole else [str(c) for c in classes])[y]
 
-    def _check_positions(self, values: Array, where: str, start: int) -> None:
-        if self.classes is None:
-            return
-        n = len(self.classes)
-        wrong = (values < 0) | (values >= n)
-        if not wrong.any():
-            return
-        row, names = int(np.argmax(wrong)), [str(c) for c in self.classes]
-        numbers = ", ".join(map(str, range(1, n + 1))) if n <= 12 else f"1, 2, ..., {n}"
-        remedy = (
-            f"If the labels count from 1, pass classes=[{numbers}]."
-            if values[row] == n
-            else "Pass classes=[...], the labels in the order of the columns."
-        )
-        raise InputError(
-            f"{where} holds whole numbers, which must be the positions 0 to {n - 1} of the classes "
-            f"({_some(names)}); row {row + start} holds {values[row]}. {remedy}",
-            argument="target",
-            rows=(row + start,),
-        )
-
-    def _unknown(self, label: Hashable, row: int, where: str) -> InputError:
-        assert self.keys is not None
-        keys = [str(key) for key in self.keys if key is not None]
-        if None in self.keys:
-            hint = (
-                " List the columns and what the labels call them, in one order: probs=... and classes=[...]."
-            )
-            keys = [str(c) for c in self.classes or ()]
-        elif isinstance(label, str) and label.strip() in keys:
-            hint = " Remove the blanks around it."
+    def _unknown(self, label: int | str, at: int, place: Place) -> InputError:
+        """The error about a label that is none of the classes."""
+        if self.names is None:
+            return self._no_position(label, at, place)
+        names, remedies = list(self.names), []
+        if self.keys is not None and None in self.keys:
+            names = [str(c) for c in self.classes or ()]
+            remedies = [
+                passing("that list the columns and their labels in the same order", probs=..., classes=...)
+            ]
+        elif isinstance(label, str) and label.strip() in names:
+            remedies = [Remedy("Remove the blanks around it.")]
         else:
-            near = difflib.get_close_matches(str(label), keys, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-        return InputError(
-            f"{where} must hold classes ({_some(keys)}); row {row} holds {show(label)}.{hint}",
-            argument="target",
-            rows=(row,),
+            near = difflib.get_close_matches(str(label), names, n=1)
+            remedies = [Remedy(f"Did you mean {show(name)}?") for name in near]
+        return place.refusal(
+            f"must hold classes ({_some(names)})",
+            f"holds {show(label)}",
+            at=at,
+            value=label,
+            kind="label",
+            remedies=remedies,
+        )
+
+    def _no_position(self, label: int | str, at: int, place: Place) -> InputError:
+        """The error about a label that is no position of a class."""
+        if self.classes is None:
+            return place.refusal(
+                "must hold positions of classes", f"holds {show(label)}", at=at, kind="label"
+            )
+        names = [str(c) for c in self.classes or ()]
+        n = len(names)
+        number = _whole(label) if isinstance(label, str) else label
+        remedy = passing("(the labels in the order of the columns)", classes=...)
+        if number == n:
+            counted = [*range(1, n + 1)] if n <= 12 else [1, 2, ..., n]
+            remedy = passing("if the labels count from 1", classes=counted)
+        return place.refusal(
+            f"holds whole numbers, which must be the positions 0 to {n - 1} of the classes ({_some(names)})",
+            f"holds {show(label)}",
+            at=at,
+            value=label,
+            kind="label",
+            remedies=[remedy],
         )
 
 
 def find_labels(
-    target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request
+    target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request, where: str
 ) -> Labels:
     """The classes of a file, from the names of its columns, its target, and what the caller says.
 
     Parameters
     ----------
-    names : of the columns of probabilities; None where they have none.
-    n_columns : how many columns there are; 1 for the probability of one of two classes; None where
-        only reading will tell.
+    target : Target
+    names : tuple[str, ...] | None
+        Those of the columns of probabilities; None where they have none.
+    n_columns : int | None
+        How many columns there are; 1 for the probability of one of two classes; None where only reading
+        will tell.
+    request : Request
+    where : str
+        The file, for messages.
     """
     if target.kind == INTEGER:
         names = None if names is None else _plain(names)
         if request.classes is not None:
             request = replace(request, classes=_plain([str(c) for c in request.classes]))
-    if n_columns == 1:
-        labels = _binary(target, names, request)
-    elif request.classes is not None:
-        labels = _given(target, names, n_columns, request)
-    else:
-        labels = _named(target, names)
-    if request.ordered:
-        labels = _in_order(target, labels, request)
-    return labels
+    try:
+        if n_columns == 1:
+            labels = _binary(target, names, request)
+        elif request.classes is not None:
+            labels = _given(target, names, n_columns, request)
+        else:
+            labels = _by_columns(target, names)
+        return _in_order(target, labels, request) if request.ordered else labels
+    except InputError as error:
+        raise error.replace(source=where) from None
+
+
+def _refusal(
+    requirement: str, argument: str, found: str, *remedies: Remedy, kind: Kind = "value"
+) -> InputError:
+    return InputError(requirement, argument=argument, kind=kind, found=found, remedies=remedies)
+
+
+_STATE_ORDER = passing("(lowest first)", classes=...)
 
 
 def _given(target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request) -> Labels:
     """Classes that the caller names: they pick the columns of that name, or name columns that have none."""
     wanted = [str(c) for c in request.classes or ()]
-    twice = [c for c in wanted if wanted.count(c) > 1]
-    if twice:
-        raise InputError(f"`classes` names {twice[0]!r} twice.", argument="classes")
+    twice = next((c for i, c in enumerate(wanted) if c in wanted[:i]), None)
+    if twice is not None:
+        raise _refusal("must be different from each other", "classes", f"{show(twice)} is named twice")
     shared = set(wanted) & set(names or ())
     if n_columns is not None and n_columns != len(wanted):
         called = "" if names is None else f" ({_some(names)})"
-        raise InputError(
-            f"`classes` must name all {n_columns} columns of probabilities{called}; it names {len(wanted)}.",
-            argument="classes",
+        raise _refusal(
+            f"must name all {n_columns} columns of probabilities{called}",
+            "classes",
+            f"{len(wanted)} classes are named",
+            kind="length",
         )
     if names is not None and shared == set(names):
         return _labels(target, wanted, wanted, tuple(names.index(name) for name in wanted))
@@ -202,20 +276,22 @@ def _given(target: Target, names: tuple[str, ...] | None, n_columns: int | None,
     if set(folded) & set(alike) and not listed:
         unknown = next(name for name in wanted if name not in names)
         near = difflib.get_close_matches(unknown, [n for n in names if n not in wanted], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InputError(
-            f"`classes` names {unknown!r}, and the columns of probabilities are {_some(names)}.{hint} "
-            "To rename columns, list them, too, in the same order: probs=...",
-            argument="classes",
+        raise _refusal(
+            f"must be names of the columns of probabilities ({_some(names)})",
+            "classes",
+            f"{show(unknown)} is none",
+            *(Remedy(f"Did you mean {show(name)}?") for name in near),
+            passing("in the same order to rename columns", probs=...),
+            kind="label",
         )
     # Other names for the columns, in the order in which these stand or were listed.
     return replace(_labels(target, wanted, spoken), renamed=() if listed else names)
 
 
 def _spoken(wanted: Sequence[str], names: Sequence[str] | None, listed: bool) -> Sequence[str] | None:
-    """The names that whole numbers speak of: the classes given if any is a number, else the columns' own.
+    """The names that whole numbers refer to: the classes given if any is a number, else the columns' own.
 
-    Columns that were listed one by one beside their classes are spoken of by these numbers only if all
+    Columns that were listed one by one beside their classes are referred to by their numbers only if all
     of them are numbers.
     """
     if any(_number(name) is not None for name in wanted):
@@ -229,33 +305,38 @@ def _labels(
     spoken: Sequence[str] | None,
     columns: tuple[int, ...] | None = None,
 ) -> Labels:
-    """Classes called `wanted`, of which whole numbers speak by the names `spoken`."""
-    keys = tuple(wanted) if target.kind == TEXT else target.integers(spoken)
-    return Labels(_integers(wanted) or tuple(wanted), keys, columns)
+    """Classes called `wanted`, to which whole numbers refer by the names `spoken`."""
+    classes: tuple[Hashable, ...] = _integers(wanted) or tuple(wanted)
+    if target.kind == TEXT:
+        return Labels(target, classes, tuple(wanted), None, columns)
+    keys = target.integers(spoken)
+    names = None if keys is None or spoken is None else tuple(spoken)
+    return Labels(target, classes, names, keys, columns)
 
 
-def _named(target: Target, names: tuple[str, ...] | None) -> Labels:
+def _by_columns(target: Target, names: tuple[str, ...] | None) -> Labels:
     """Classes that are called like their columns."""
     if names is None:
         if target.kind == TEXT:
-            raise InputError(
-                f"{target.name!r} holds texts ({_some(target.seen)}) and the probabilities have no names. "
-                "Pass classes=[...] in the order of the probabilities.",
-                argument="classes",
+            raise _refusal(
+                f"The outcomes in {show(target.name)} are texts and the probabilities have no names",
+                "classes",
+                f"the outcomes are {_some(target.seen)}",
+                passing("in the order of the probabilities", classes=...),
+                kind="order",
             )
-        return Labels(None, None)
+        return Labels(target, None, None)
     if target.kind == TEXT and target.seen and not set(target.seen) & set(names):
         blanks = any(label.strip() in names for label in target.seen)
-        remedy = (
-            "Remove the blanks around the labels."
-            if blanks
-            else "Pass classes=[...], the labels in the order of the columns."
-        )
         held = [repr(label) if label != label.strip() else label for label in target.seen]
-        raise InputError(
-            f"{target.name!r} holds {_some(held)}, and the columns of probabilities are called "
-            f"{_some(names)}. {remedy}",
-            argument="classes",
+        raise _refusal(
+            f"The outcomes in {show(target.name)} must be called like the columns ({_some(names)})",
+            "classes",
+            f"they are {_some(held)}",
+            Remedy("Remove the blanks around the labels.")
+            if blanks
+            else passing("(the labels in the order of the columns)", classes=...),
+            kind="label",
         )
     return _labels(target, names, names)
 
@@ -264,16 +345,20 @@ def _binary(target: Target, names: tuple[str, ...] | None, request: Request) -> 
     """One column: the probability of the second of two classes."""
     if request.classes is not None:
         classes = tuple(str(c) for c in request.classes)
-        if len(classes) != 2:
-            raise InputError(
-                "There is one column of probabilities, so `classes` must name two classes; "
-                f"it names {len(classes)}.",
-                argument="classes",
+        if len(set(classes)) != 2 or len(classes) != 2:
+            raise _refusal(
+                "must name two different classes, because there is one column of probabilities",
+                "classes",
+                f"it names {_some(classes)}",
+                kind="length",
             )
         positive = request.positive or classes[1]
         if positive not in classes:
-            raise InputError(
-                f"positive={positive!r} is none of the classes {join(classes)}.", argument="positive"
+            raise _refusal(
+                f"must be one of the classes {join(classes)}",
+                "positive",
+                f"it is {show(positive)}",
+                kind="label",
             )
         pair = (next(c for c in classes if c != positive), positive)
     else:
@@ -286,27 +371,35 @@ def _pair(target: Target, names: tuple[str, ...] | None, request: Request) -> tu
     if positive is None and names is not None and (target.kind == INTEGER or names[0] in target.seen):
         positive = names[0]
     if target.kind == INTEGER:
-        if positive is None or not re.fullmatch(r"-?\d+", positive) or positive == "1":
+        if positive is None or _integer(positive) is None or positive == "1":
             return "0", "1"
         if positive == "0":
             return "1", "0"
-        raise InputError(
-            f"There is one column of probabilities, of {positive!r}: what is the other class called? "
-            f"Pass classes=[..., {positive}].",
-            argument="classes",
+        raise _refusal(
+            f"There is one column of probabilities, of {show(positive)}: what is the other class called?",
+            "classes",
+            "",
+            passing("(both classes)", classes=[..., positive]),
+            kind="missing",
         )
     others = [label for label in target.seen if label != positive]
     if positive is None:
-        raise InputError(
-            f"There is one column of probabilities, and {target.name!r} holds {_some(target.seen)}: "
-            "which of them is it about? Pass positive=...",
-            argument="positive",
+        raise _refusal(
+            f"There is one column of probabilities, and {show(target.name)} holds {_some(target.seen)}: "
+            "which of them is it about?",
+            "positive",
+            "",
+            passing(positive=...),
+            kind="missing",
         )
     if len(others) != 1 or positive not in target.seen:
-        raise InputError(
-            f"There is one column of probabilities, of {positive!r}, so {target.name!r} must hold "
-            f"two classes; it holds {_some(target.seen)}. Pass classes=[..., {positive!r}].",
-            argument="classes",
+        raise _refusal(
+            f"There is one column of probabilities, of {show(positive)}, so {show(target.name)} must hold "
+            "two classes",
+            "classes",
+            f"it holds {_some(target.seen)}",
+            passing("(both classes)", classes=[..., positive]),
+            kind="label",
         )
     return others[0], positive
 
@@ -321,29 +414,57 @@ def _in_order(target: Target, labels: Labels, request: Request) -> Labels:
     if None not in numbers:
         if all(a < b for a, b in pairwise(numbers)):  # type: ignore[operator]
             return labels
-        raise InputError(
-            f"The classes are called {_some(texts)}, which is no order. Pass classes=[...], lowest first.",
-            argument="classes",
+        raise _refusal(
+            "The classes must be in order", "classes", f"they are {_some(texts)}", _STATE_ORDER, kind="order"
         )
     if target.ordered and set(target.seen) == set(texts):
         columns = tuple(texts.index(name) for name in target.seen)
-        return Labels(target.seen, target.seen, columns)
-    raise InputError(
-        f"An ordinal score needs the order of the classes ({_some(texts)}), which is never guessed. "
-        "Pass classes=[...], lowest first.",
-        argument="classes",
+        return Labels(target, target.seen, target.seen, None, columns)
+    raise _refusal(
+        "An ordinal score needs the order of the classes, which is never guessed",
+        "classes",
+        f"they are {_some(texts)}",
+        _STATE_ORDER,
+        kind="order",
     )
 
 
 def _integers(names: Sequence[str]) -> tuple[int, ...] | None:
-    """Names that are all whole numbers, as numbers."""
+    """Names that are all whole numbers, as numbers; `01` is none, because it would not be called so again.
+
+    >>> _integers(["2", "-1"]), _integers(["01", "02"])
+    ((2, -1), None)
+    """
     numbers = tuple(_integer(name) for name in names)
     whole = tuple(number for number in numbers if number is not None)
     return whole if len(set(whole)) == len(numbers) else None
 
 
 def _integer(name: str) -> int | None:
-    return int(name) if re.fullmatch(r"-?\d{1,18}", name) else None
+    return int(name) if re.fullmatch(r"0|-?[1-9]\d{0,17}", name) else None
+
+
+def _numbers(names: Sequence[str]) -> tuple[int, ...] | None:
+    """Names that are all different whole numbers, also with leading zeros, as numbers."""
+    if not all(re.fullmatch(r"-?\d{1,18}", name) for name in names):
+        return None
+    numbers = tuple(int(name) for name in names)
+    return numbers if len(set(numbers)) == len(numbers) else None
+
+
+def _whole(text: str) -> int | None:
+    """The whole number that a cell holds, also written as 1.0 or 1e0; None for `01`, which is a text.
+
+    >>> [_whole(text) for text in ("1", " 1", "1.0", "1.000e+00", "-0", "01", "1.5", "x")]
+    [1, 1, 1, 1, 0, None, None, None]
+    """
+    text = text.strip()
+    if not re.fullmatch(r"-?(0|[1-9]\d{0,17})(\.\d{0,30})?(e[+-]?\d{1,2})?", text, re.IGNORECASE):
+        return None
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) <= 2**53 else None
 
 
 def _plain(names: Sequence[str]) -> tuple[str, ...]:

@@ -1,14 +1,15 @@
-"""What a file of predictions holds, once it is known which column is what."""
+"""What callers say about a file of predictions, which column is what, and the rows that are read."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from verax.clusters import Groups
+from verax.errors import InputError, show
 
 Array = np.ndarray[Any, Any]
 
@@ -42,6 +43,47 @@ class Request:
     logits: bool = False
     delimiter: str | None = None
     decimal: str = "."
+
+    @classmethod
+    def of(cls, **given: Any) -> Request:
+        """A request from what a caller passes, with the types checked."""
+        for name in ("target", "weights", "groups", "id", "positive", "delimiter"):
+            if given[name] is not None and not isinstance(given[name], str):
+                raise InputError("must be a text", argument=name, kind="type", found=_it_is(given[name]))
+        for name in ("probs", "by"):
+            given[name] = _texts(name, given[name])
+        if given["classes"] is not None:
+            given["classes"] = _names(given["classes"])
+        if given["delimiter"] is not None:
+            _check_mark("delimiter", given["delimiter"])
+        _check_mark("decimal", given["decimal"])
+        return cls(**given)
+
+
+def _texts(argument: str, value: Any) -> tuple[str, ...]:
+    """One text or several, as a tuple."""
+    texts = (value,) if isinstance(value, str) else value or ()
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise InputError(
+            "must be a name or a list of names", argument=argument, kind="type", found=_it_is(value)
+        )
+    return tuple(texts)
+
+
+def _names(value: Any) -> tuple[Hashable, ...]:
+    """The names of classes as a tuple; of a text, its characters."""
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InputError("must be a list of names", argument="classes", kind="type", found=_it_is(value))
+    return tuple(value)
+
+
+def _check_mark(argument: str, mark: object) -> None:
+    if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
+        raise InputError("must be one character", argument=argument, found=_it_is(mark), values=[mark])
+
+
+def _it_is(value: object) -> str:
+    return f"it is {show(value)}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +172,7 @@ class Predictions:
     path : the file.
     y : (N,) positions of the outcomes; the labels themselves where any class is called by a number,
         which could be mistaken for a position.
-    p : (N, K) probabilities (or logits), float32 or float64 as in the file.
+    p : (N, K) probabilities (or logits), in the floating-point type of the file.
     classes : K names in the order of the columns of `p`; None where the file has none.
     weights, groups, ids : (N,) each, or None.
     by : (N,) labels of subgroups by column.

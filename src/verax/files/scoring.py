@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from verax.errors import InputError
+from verax.errors import InputError, Remedy, passing
 from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
 from verax.forecasts import Forecasts
@@ -18,7 +18,7 @@ from verax.rule import Rule
 from verax.scorecard import Resampling, Scorecard, fitting_rules
 from verax.tally import Tally
 
-# Sums that are further from 1 are no matter of rounding.
+# Sums that are further from 1 are not explained by rounding.
 _NEARLY = 0.02
 
 A = TypeVar("A")
@@ -43,12 +43,16 @@ def evaluate_source(
 
     Parameters
     ----------
-    source : a file, as `files.open` gives it.
-    rows : how many rows are read at a time.
-    progress : called with the number of rows of every batch that has been scored.
-    others : as for `evaluate`.
+    source : Source
+        A file, as `files.open` returns it.
+    rows : int | None
+        How many rows are read at a time.
+    progress : Callable[[int], None] | None
+        Called with the number of rows of every batch that has been scored.
 
-    Groups keep a few numbers each; nothing else grows.
+    Notes
+    -----
+    The other parameters are those of `evaluate`. Memory grows with the number of groups only.
     """
     check_confidence(confidence)
     check_replicates(bootstrap, least=2)
@@ -69,9 +73,14 @@ def evaluate_source(
             progress(part.n_rows)
     assert card is not None
     if card.weight == 0:
-        raise InputError("`weights` must not all be zero.", argument="weights")
+        raise InputError("must not all be zero", argument="weights", source=source.path)
     if card.n_groups is not None and card.n_groups < 2:
-        raise InputError("`groups` must name at least two groups to resample.", argument="groups")
+        raise InputError(
+            "must be two or more, to be resampled",
+            argument="groups",
+            found="there is one",
+            source=source.path,
+        )
     return card
 
 
@@ -99,10 +108,13 @@ def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int) -> Iter
 
 
 class FileForecasts(Forecasts):
-    """Forecasts of a file, which complain in the words of its columns."""
+    """Forecasts of a file, whose errors name the file and its columns."""
 
     def __init__(self, batch: Predictions, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+        try:
+            super().__init__(*given, **options)
+        except InputError as error:
+            raise error.replace(source=batch.path) from None
         self._batch = batch
 
     def check(self) -> None:
@@ -110,38 +122,50 @@ class FileForecasts(Forecasts):
         try:
             super().check()
         except InputError as error:
-            text = str(error)
-            if "must sum to 1" in text:
-                text = _about_sums(text, self._batch, error.rows[0])
-            text = f"{self._batch.path}: {text}"
-            raise InputError(text, argument=error.argument, rows=error.rows) from None
+            if error.kind == "sum":
+                error = self._about_sums(error)
+            raise error.replace(source=self._batch.path) from None
+
+    def _about_sums(self, error: InputError) -> InputError:
+        """The error about sums of rows, with their columns and the remedies that fit."""
+        if self._normalize:
+            return error.replace(requirement="The probabilities of a row must have a positive sum")
+        total, probs = float(error.values[0]), self._batch.roles.probs
+        logits = passing("if these are logits", logits=True)
+        if abs(total - 1) <= _NEARLY:
+            remedies = error.remedies
+        elif abs(total - 100) <= 100 * _NEARLY:
+            remedies = (passing("to divide these percentages by their sum", normalize=True),)
+        elif len(probs) == 1:
+            remedies = (passing("if these are counts or weights", normalize=True), logits)
+        else:
+            ask = Remedy("Is a column missing, or one too many?")
+            remedies = (ask, passing("to choose the columns", probs=...), logits)
+        return error.replace(
+            requirement=f"The probabilities of a row must sum to 1 within {self.unity.tolerance:g}",
+            found=f"{error.found}; the columns taken are {short(probs)}",
+            remedies=remedies,
+        )
 
 
-def _about_sums(text: str, batch: Predictions, row: int) -> str:
-    """The complaint about rows that do not sum to 1, with their columns and the remedy that fits."""
-    total = float(batch.p[row - batch.start].sum())
-    columns = f"The columns taken are {short(batch.roles.probs)}."
-    if abs(total - 1) <= _NEARLY:
-        return f"{text} {columns}"
-    found = text.split(". Pass ")[0]
-    if abs(total - 100) <= 100 * _NEARLY:
-        return f"{found}. {columns} These seem to be percentages: normalize=True divides them by their sum."
-    remedy = "Is a column missing, or one too many? Pass probs=... to choose"
-    if len(batch.roles.probs) == 1:
-        remedy = "Pass normalize=True if these are counts or weights"
-    return f"{found}. {columns} {remedy}; for logits pass logits=True."
+def doubts_about(source: Source | Predictions, counts: Sequence[float]) -> tuple[InputError, ...]:
+    """What the numbers of outcomes in all rows say against how the outcomes were read.
 
-
-def doubts_about(source: Source | Predictions, counts: Sequence[float]) -> tuple[str, ...]:
-    """What the numbers of outcomes in all rows say against how the outcomes were read."""
+    The doubts are errors that are not raised, so that every caller can put them into words.
+    """
     numbered = source.classes == tuple(range(len(counts)))
     by_number = source.roles.outcomes_are == "positions" or numbered
     if not by_number or counts[0] > 0 or not all(count > 0 for count in counts[1:]):
         return ()
     first = "" if source.classes is None or numbered else f" ({source.classes[0]})"
     return (
-        f"Class 0{first} never occurs and all others do: if the labels in {source.roles.target!r} count "
-        "from 1, they were read wrongly; say what they are by classes=[1, 2, ...].",
+        InputError(
+            f"Class 0{first} never occurs and all others do",
+            argument="target",
+            kind="label",
+            found=f"if the labels in {source.roles.target!r} count from 1, they were read wrongly",
+            remedies=[passing("if they do", classes=[1, 2, ...])],
+        ),
     )
 
 
@@ -162,7 +186,7 @@ def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
 def forecasts_in(
     source: Source, progress: Callable[[int], None] | None = None, **options: Any
 ) -> Iterator[tuple[Forecasts, Predictions]]:
-    """A file's rows as forecasts, a batch at a time, for whoever keeps what it needs of them."""
+    """The rows of a file as forecasts, a batch at a time."""
     for batch in source.batches():
         yield forecasts_of(batch, **options), batch
         if progress is not None:

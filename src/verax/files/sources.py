@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
@@ -13,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from verax.clusters import Groups
-from verax.errors import InputError
+from verax.errors import InputError, Remedy, passing, show
 from verax.files import extract, finding
 from verax.files.archives import Stored, find_arrays, stored_arrays, stored_classes
+from verax.files.extract import Place
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Request, Roles, join
-from verax.files.tables import Table, check_there, format_of
+from verax.files.tables import TEXTS, Table, format_of
+from verax.paths import check_exists
 
-# How much a batch holds unless told otherwise: what one thread scores at a time.
+# The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
 _ROWS, _PROBABILITIES = 2**17, 2**21
 
 
@@ -29,30 +30,37 @@ class Source(ABC):
 
     Attributes
     ----------
-    roles : which column is what.
-    classes : the names of the classes; None where the file has none.
-    n_rows : the number of rows; None where only reading tells.
+    path : str
+    roles : Roles
+        Which column is what.
+    classes : tuple[Hashable, ...] | None
+        The names of the classes; None where the file has none.
+    n_rows : int | None
+        The number of rows; None where only reading tells.
+    width : int
+        How many probabilities a row has.
     """
 
     path: str
     roles: Roles
     classes: tuple[Hashable, ...] | None
     n_rows: int | None
+    width: int
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """What was taken for what, in words: a line each."""
+        """What was taken for what: a line each."""
         return self.roles.in_words(self.classes)
-
-    @property
-    def width(self) -> int:
-        """About how many numbers a row has."""
-        return max(2, len(self.classes or self.roles.probs))
 
     def batches(self, rows: int | None = None, *, coded: bool = False) -> Iterator[Predictions]:
         """All rows in order, about `rows` at a time, each batch with the number of its first row.
 
-        With `coded`, groups come as `clusters.Groups`, which spares sorting them again.
+        Parameters
+        ----------
+        rows : int | None
+            By default as many as keep a batch to some megabytes.
+        coded : bool
+            Return groups as `clusters.Groups`, which saves sorting them again.
         """
         start = 0
         rows = max(1, min(_ROWS, _PROBABILITIES // self.width)) if rows is None else rows
@@ -61,7 +69,7 @@ class Source(ABC):
                 yield replace(batch, start=start)
                 start += len(batch)
         if not start:
-            raise InputError(f"{self.path} has no rows.", argument="path")
+            raise InputError(f"{self.path} has no rows", argument="path", kind="file")
 
     @abstractmethod
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]: ...
@@ -71,30 +79,9 @@ class Source(ABC):
         return join(list(self.batches()))
 
 
-def read(
-    path: str | Path,
-    *,
-    target: str | None = None,
-    probs: str | Sequence[str] | None = None,
-    classes: Sequence[Hashable] | None = None,
-    weights: str | None = None,
-    groups: str | None = None,
-    by: Sequence[str] = (),
-    id: str | None = None,  # noqa: A002 - the name of the option
-    **options: Any,
-) -> Predictions:
+def read(path: str | Path, **options: Any) -> Predictions:
     """All rows of a file of predictions; the parameters are those of `open`."""
-    return open(
-        path,
-        target=target,
-        probs=probs,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        by=by,
-        id=id,
-        **options,
-    ).read()
+    return open(path, **options).read()
 
 
 def open(  # noqa: A001 - files.open is its name
@@ -105,7 +92,7 @@ def open(  # noqa: A001 - files.open is its name
     classes: Sequence[Hashable] | None = None,
     weights: str | None = None,
     groups: str | None = None,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     id: str | None = None,  # noqa: A002
     positive: str | None = None,
     ordered: bool = False,
@@ -117,35 +104,48 @@ def open(  # noqa: A001 - files.open is its name
 
     Parameters
     ----------
-    path : CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather,
-        JSON Lines, .npz, .npy.
-    target : the column of outcomes: positions or names of classes. For .npy: the file of outcomes.
-    probs : the columns of probabilities, as names or patterns such as "p_*"; or one column of lists;
-        or one column, the probability of the second of two classes. By default found by name.
-    classes : the names of the classes: they pick and order the columns of that name, or name columns
-        that are only numbered.
-    weights, groups, id, by : further columns.
-    positive : the class that a single column of probabilities is about.
-    ordered : the classes must have a known order: given, that of numbers, or of an ordered dictionary.
-    logits : look for logits instead of probabilities.
-    delimiter, decimal : of CSV files.
+    path : str | Path
+        CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather, JSON Lines,
+        .npz, .npy.
+    target : str | None
+        The column of outcomes: positions or names of classes. For .npy: the file of outcomes.
+    probs : str | Sequence[str] | None
+        The columns of probabilities, as names or patterns such as "p_*"; or one column of lists; or one
+        column, the probability of the second of two classes. By default found by name.
+    classes : Sequence[Hashable] | None
+        The names of the classes: they pick and order the columns of that name, or name columns that are
+        only numbered.
+    weights, groups, id : str | None
+        Further columns.
+    by : str | Sequence[str]
+        Columns of subgroups.
+    positive : str | None
+        The class that a single column of probabilities is about.
+    ordered : bool
+        The classes must have a known order: given, that of numbers, or of an ordered dictionary.
+    logits : bool
+        Look for logits instead of probabilities.
+    delimiter, decimal : str
+        Of CSV files.
     """
-    request = Request(
-        target,
-        (probs,) if isinstance(probs, str) else tuple(probs or ()),
-        None if classes is None else tuple(classes),
-        weights,
-        groups,
-        (by,) if isinstance(by, str) else tuple(by),
-        id,
-        positive,
-        ordered,
-        logits,
-        delimiter,
-        decimal,
+    request = Request.of(
+        target=target,
+        probs=probs,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        by=by,
+        id=id,
+        positive=positive,
+        ordered=ordered,
+        logits=logits,
+        delimiter=delimiter,
+        decimal=decimal,
     )
+    if not isinstance(path, (str, Path)):
+        raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
     path = Path(path)
-    check_there(path)
+    check_exists(path)
     if format_of(path) in ("NPZ", "NPY"):
         return _Arrays(path, request)
     return _Columns(path, request)
@@ -159,110 +159,139 @@ class _Columns(Source):
 
     def __init__(self, path: Path, request: Request) -> None:
         self.path = str(path)
+        self._request = request
         self._table = Table(path, request)
         self.n_rows = self._table.n_rows
         kinds = self._table.kinds()
-        name = finding.find_target(list(kinds), request, self.path)
-        self._target = self._look(name)
+        self._target = self._look(finding.find_target(list(kinds), request, self.path))
         self.roles = finding.find_roles(kinds, request, where=self.path, labels=self._target.seen)
         self._lists = kinds[self.roles.probs[0]] == finding.LIST
-        if not self._lists:
-            self._table.as_numbers(self.roles.probs)
         n_columns = None if self._lists else len(self.roles.probs)
-        self._labels = find_labels(self._target, self.roles.names, n_columns, request)
+        self._labels = find_labels(self._target, self.roles.names, n_columns, request, self.path)
         self.classes = self._labels.classes
-        self._single, self._logits = n_columns == 1, request.logits
+        self._single = n_columns == 1
         if self._labels.columns is not None:
             probs = tuple(self.roles.probs[i] for i in self._labels.columns)
             self.roles = replace(self.roles, probs=probs, names=None)
         self.roles = replace(self.roles, outcomes_are=self._labels.outcomes_are, renamed=self._labels.renamed)
+        self._table.as_numbers({*self.roles.probs, self.roles.weights} - {self.roles.target, None})  # type: ignore[arg-type]
+        self.width = self._length_of_lists() if self._lists else max(2, len(self.roles.probs))
 
     def _look(self, name: str) -> Target:
         """What the target holds, from its type and its first rows."""
         kind = self._table.schema.field(name).type
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
             return Target(name, INTEGER, boolean=bool(pa.types.is_boolean(kind)))
-        if _kind_is_odd(kind):
-            raise InputError(
-                f"{self.path}: column {name!r} must hold classes, as names or whole numbers; "
-                f"its type is {kind}.",
-                argument="target",
-            )
+        place = self._place(name, "target")
+        if not extract.is_text(kind):
+            raise place.refusal("must hold classes, as names or whole numbers", f"its type is {kind}")
         head = self._table.head(name)
         if head.null_count == len(head):
-            extract.refuse_missing(head, f"{self.path}: column {name!r}", "target", 0)
+            extract.refuse_missing(head, place)
         if pa.types.is_dictionary(kind):
-            seen = [str(v) for v in head.dictionary.to_pylist()]
+            seen = [str(v) for v in head.chunk(0).dictionary.to_pylist() if v is not None]
             return Target(name, TEXT, tuple(seen), bool(kind.ordered))
         seen = [str(v) for v in head.unique().to_pylist() if v is not None]
+        if self._table.format in TEXTS:
+            return Target.of_cells(name, self._plain_numbers(seen))
         return Target(name, TEXT, tuple(seen))
+
+    def _length_of_lists(self) -> int:
+        """How many numbers the first list has."""
+        place = self._place(self.roles.probs[0], "probs")
+        first = self._table.head(place.column, 1)
+        extract.refuse_missing(first, place)
+        width = len(first[0])
+        if self.classes is not None and width != len(self.classes):
+            raise place.refusal(
+                f"must hold lists of {len(self.classes)} numbers, as many as there are classes",
+                f"holds {width}",
+                at=0,
+                value=width,
+                kind="length",
+                remedies=[passing("that names all of them", classes=...)],
+            )
+        if width < 2:
+            raise place.refusal(
+                "must hold lists of two numbers or more", f"holds {width}", at=0, value=width, kind="length"
+            )
+        return width
+
+    def _place(self, column: str, argument: str, start: int = 0) -> Place:
+        decimal = self._request.decimal if self._table.format in TEXTS else "."
+        return Place(self.path, column, argument, start, decimal=decimal)
+
+    def _plain_numbers(self, cells: list[str]) -> list[str]:
+        """Cells with the decimal mark of Python."""
+        mark = self._request.decimal
+        return cells if mark == "." else [cell.replace(mark, ".") for cell in cells]
 
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]:
         waiting: list[Any] = []
         start = n = 0
         for batch in self._table.batches(self.roles.columns, rows):
-            waiting.append(batch)
-            n += batch.num_rows
-            if n >= rows:
+            # Parts of a folder and blocks of a JSON file may have types of their own.
+            if waiting and (n >= rows or batch.schema != waiting[0].schema):
                 yield self._predictions(waiting, start, coded)
                 start, n, waiting = start + n, 0, []
+            waiting.append(batch)
+            n += batch.num_rows
         if n:
             yield self._predictions(waiting, start, coded)
 
     def _predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
         table = pa.Table.from_batches(batches)
+        roles = self.roles
 
-        def labels(role: str, name: str | None) -> Array | None:
-            return None if name is None else extract.labels(table[name], self._where(name), role, start)
+        def labels(argument: str, name: str | None) -> Array | None:
+            if name is None:
+                return None
+            return extract.labels(table[name], self._checked(table, name, argument, start))
 
-        p, weights = self._probabilities(table, start), None
-        if self.roles.weights is not None:
-            where = self._where(self.roles.weights)
-            column = table[self.roles.weights].combine_chunks()
-            weights = extract.numbers(_one_chunk(column), where, "weights", start)
+        groups: Array | Groups | None = labels("groups", roles.groups) if not coded else None
+        if coded and roles.groups is not None:
+            groups = extract.groups(table[roles.groups], self._checked(table, roles.groups, "groups", start))
         return Predictions(
             self.path,
             self._outcomes(table, start),
-            p,
+            self._probabilities(table, start),
             self.classes,
-            self.roles,
-            weights,
-            self._coded_groups(table, start) if coded else labels("groups", self.roles.groups),
-            {name: extract.labels(table[name], self._where(name), "by", start) for name in self.roles.by},
-            labels("id", self.roles.id),
+            roles,
+            self._weights(table, start),
+            groups,
+            {name: labels("by", name) for name in roles.by},  # type: ignore[misc]
+            labels("id", roles.id),
         )
 
-    def _coded_groups(self, table: Any, start: int) -> Groups | None:
-        name = self.roles.groups
-        return None if name is None else extract.groups(table[name], self._where(name), start)
+    def _checked(self, table: Any, name: str, argument: str, start: int) -> Place:
+        """The place of labels, which must be texts everywhere or numbers everywhere."""
+        place = self._place(name, argument, start)
+        first, here = self._table.schema.field(name).type, table.schema.field(name).type
+        if first != here and extract.is_text(first) != extract.is_text(here):
+            raise place.refusal("must hold values of one type", f"holds {here} after {first}", at=0)
+        return place
 
-    def _where(self, column: str) -> str:
-        return f"{self.path}: column {column!r}"
+    def _weights(self, table: Any, start: int) -> Array | None:
+        name = self.roles.weights
+        if name is None:
+            return None
+        return extract.side_by_side([table[name]], [self._place(name, "weights", start)])[:, 0]
 
     def _outcomes(self, table: Any, start: int) -> Array:
-        column, where = table[self.roles.target], self._where(self.roles.target)
-        if self._target.kind == INTEGER:
-            return self._labels.encode_integers(extract.integers(column, where, start), where, start)
-        codes, texts = extract.coded(column, where, "target", start)
-        return self._labels.encode_texts(codes, texts, where, start)
+        column, place = table[self.roles.target], self._place(self.roles.target, "target", start)
+        if not extract.is_text(column.type):
+            return self._labels.encode_integers(extract.integers(column, place), place)
+        codes, texts = extract.coded(column, place)
+        if self._target.cells and self._target.kind == INTEGER:
+            texts = self._plain_numbers(texts)
+        return self._labels.encode_texts(codes, texts, place)
 
     def _probabilities(self, table: Any, start: int) -> Array:
+        places = [self._place(name, "probs", start) for name in self.roles.probs]
         if self._lists:
-            column = self.roles.probs[0]
-            p = extract.from_lists(table[column], self._where(column), start)
-            if self.classes is not None and p.shape[1] != len(self.classes):
-                raise InputError(
-                    f"{self._where(column)} holds lists of {p.shape[1]} numbers, "
-                    f"and {len(self.classes)} classes are named.",
-                    argument="classes",
-                )
-            return p
-        p = extract.side_by_side(
-            [table[name] for name in self.roles.probs], lambda j: self._where(self.roles.probs[j]), start
-        )
-        if self._single:
-            return both_classes(p[:, 0], self._where(self.roles.probs[0]), self._logits, start)
-        return p
+            return extract.from_lists(table[self.roles.probs[0]], places[0], self.width)
+        p = extract.side_by_side([table[name] for name in self.roles.probs], places)
+        return both_classes(p[:, 0], places[0], self._request.logits) if self._single else p
 
 
 class _Arrays(Source):
@@ -280,75 +309,99 @@ class _Arrays(Source):
         self._check_shapes(p)
         self.n_rows = p.shape[0]
         n_columns = 1 if len(p.shape) == 1 or p.shape[1] == 1 else p.shape[1]
+        self.width = max(2, n_columns)
         self._single, self._logits = n_columns == 1, request.logits
         given = request.classes
         if given is None and path.suffix.lower() == ".npz":
-            given = stored_classes(arrays, max(2, n_columns))
-        textual = y.dtype.kind in "USO"
-        seen = (
-            tuple(dict.fromkeys(str(v) for v in next(y.slices(2**16), np.zeros(0, "U")).ravel()))
-            if textual
-            else ()
-        )
-        target = Target(self.roles.target, TEXT if textual else INTEGER, seen)
-        self._labels = find_labels(target, None, n_columns, replace(request, classes=given))
+            given = stored_classes(arrays, self.width)
+        target = self._look(y)
         self._kind = target.kind
+        self._labels = find_labels(target, None, n_columns, replace(request, classes=given), self.path)
         self.classes = self._labels.classes
         one_hot = len(y.shape) == 2 and y.shape[1] > 1
         self.roles = replace(self.roles, outcomes_are="one-hot" if one_hot else self._labels.outcomes_are)
 
+    def _look(self, y: Stored) -> Target:
+        """What the outcomes are, from their type and the first of them."""
+        if y.dtype.kind in "biuf":
+            return Target(self.roles.target, INTEGER, boolean=y.dtype.kind == "b")
+        if y.dtype.kind not in "US" or len(y.shape) > 2 or (len(y.shape) == 2 and y.shape[1] != 1):
+            raise y.refusal(
+                "must hold positions, names of classes, or one-hot rows; "
+                f"its shape is {y.shape} and its type {y.dtype}",
+                "target",
+            )
+        first: Array = next(y.slices(2**16), np.zeros(0, "U"))
+        seen = dict.fromkeys(_texts(first.ravel(), self._place("target")))
+        return Target(self.roles.target, TEXT, tuple(seen))
+
+    def _place(self, argument: str, start: int = 0) -> Place:
+        name = self.roles.probs[0] if argument == "probs" else self.roles.target
+        return Place(self.path, name, argument, start)
+
     def _check_shapes(self, p: Stored) -> None:
-        if len(p.shape) not in (1, 2) or p.dtype.kind not in "fiu":
-            raise InputError(
-                f"{p.where} must hold probabilities (N, K); its shape is {p.shape} and its type {p.dtype}.",
-                argument="probs",
+        if len(p.shape) not in (1, 2) or 0 in p.shape[1:] or p.dtype.kind not in "fiu":
+            raise p.refusal(
+                f"must hold probabilities of shape (N, K); its shape is {p.shape} and its type {p.dtype}",
+                "probs",
             )
         for name in self.roles.columns:
             stored = self._arrays[name]
             if not stored.shape or stored.shape[0] != p.shape[0]:
-                raise InputError(
-                    f"{stored.where} must have {p.shape[0]} rows, as many as the probabilities; "
-                    f"its shape is {stored.shape}.",
-                    argument="path",
+                raise stored.refusal(
+                    f"must have {p.shape[0]} rows, as many as the probabilities; its shape is {stored.shape}"
                 )
+            single = len(stored.shape) == 1 or stored.shape[1:] == (1,)
+            if name not in (self.roles.probs[0], self.roles.target) and not single:
+                raise stored.refusal(f"must have one value per row; its shape is {stored.shape}")
 
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]:
         streams = {name: self._arrays[name].slices(rows) for name in self.roles.columns}
         start = 0
         for parts in zip(*streams.values(), strict=True):
             found = dict(zip(streams, parts, strict=True))
-            roles = self.roles
+            yield self._predictions(found, start)
+            start += len(found[self.roles.probs[0]])
 
-            def column(name: str | None, found: dict[str, Array] = found) -> Array | None:
-                return None if name is None else found[name].reshape(len(found[name]), -1)[:, 0]
+    def _predictions(self, found: dict[str, Array], start: int) -> Predictions:
+        roles = self.roles
 
-            p = found[roles.probs[0]]
-            yield Predictions(
-                self.path,
-                self._outcomes(found[roles.target], start),
-                both_classes(p.reshape(-1), self._arrays[roles.probs[0]].where, self._logits, start)
-                if self._single
-                else _floating(p),
-                self.classes,
-                roles,
-                column(roles.weights),
-                column(roles.groups),
-                {name: found[name] for name in roles.by},
-                column(roles.id),
-            )
-            start += len(p)
+        def column(name: str | None) -> Array | None:
+            return None if name is None else found[name].reshape(-1)
+
+        p = found[roles.probs[0]]
+        if self._single:
+            p = both_classes(p.reshape(-1), self._place("probs", start), self._logits)
+        return Predictions(
+            self.path,
+            self._outcomes(found[roles.target], start),
+            _floating(p),
+            self.classes,
+            roles,
+            column(roles.weights),
+            column(roles.groups),
+            {name: found[name].reshape(-1) for name in roles.by},
+            column(roles.id),
+        )
 
     def _outcomes(self, y: Array, start: int) -> Array:
-        where = self._arrays[self.roles.target].where
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = y[:, 0]
+        place = self._place("target", start)
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if self._kind == TEXT:
             texts, codes = np.unique(y, return_inverse=True)
-            return self._labels.encode_texts(codes, [str(t) for t in texts], where, start)
+            return self._labels.encode_texts(codes, _texts(texts, place), place)
         if y.ndim > 1 or self.classes is None:
             return y
-        whole = extract.integers(pa.chunked_array([pa.array(np.ascontiguousarray(y))]), where, start)
-        return self._labels.encode_integers(whole, where, start)
+        whole = extract.integers(pa.chunked_array([pa.array(np.ascontiguousarray(y))]), place)
+        return self._labels.encode_integers(whole, place)
+
+
+def _texts(values: Array, place: Place) -> list[str]:
+    """Texts of an array; bytes must be UTF-8."""
+    try:
+        return [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
+    except UnicodeDecodeError:
+        raise place.refusal("must hold texts", "it holds bytes that are not UTF-8") from None
 
 
 def _pair_of_files(
@@ -356,51 +409,48 @@ def _pair_of_files(
 ) -> tuple[dict[str, Stored], Roles]:
     if request.target is None:
         raise InputError(
-            f"{path} holds one array, the probabilities. Pass target=..., the .npy file of the outcomes.",
+            f"{path} holds one array, the probabilities; the outcomes are in another .npy file",
             argument="target",
+            kind="missing",
+            remedies=[passing("(that file)", target=...)],
         )
     other = Path(request.target)
-    other = other if other.exists() else path.parent / other
-    check_there(other)
+    beside = path.parent / other
+    other = beside if beside.exists() and not other.exists() else other
+    check_exists(other)
     if other.suffix.lower() != ".npy":
-        raise InputError(f"{other} must be a .npy file, like {path.name}.", argument="target")
+        raise InputError(f"{other} must be a .npy file, like {path.name}", argument="target", kind="file")
     if request.weights or request.groups or request.by or request.id:
         raise InputError(
-            f"{path} has no columns for weights, groups, by or id. Put everything into one .npz file.",
+            f"{path} has no columns for weights, groups, subgroups or ids",
             argument="path",
+            kind="missing",
+            remedies=[Remedy("Put everything into one .npz file.")],
         )
-    return {**arrays, **stored_arrays(other)}, Roles(other.name, (path.name,), logits=request.logits)
+    name = other.name if other.name != path.name else str(other)
+    (stored,) = stored_arrays(other).values()
+    return {**arrays, name: stored}, Roles(name, (path.name,), logits=request.logits)
 
 
-def both_classes(p: Array, where: str, logits: bool, start: int) -> Array:
+def both_classes(p: Array, place: Place, logits: bool) -> Array:
     """The probability of the second of two classes as a row of two (or its logit)."""
     p = p.astype(np.float64, copy=False)
     if logits:
         return np.stack([np.zeros_like(p), p], axis=1)
     bad = ~((p >= 0) & (p <= 1))
     if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{where} must hold probabilities between 0 and 1; row {start + row} holds {float(p[row]):.9g}. "
-            "Divide percentages by 100; for logits pass logits=True.",
-            argument="probs",
-            rows=(start + row,),
+        at = int(np.argmax(bad))
+        value = float(p[at])
+        raise place.refusal(
+            "must hold probabilities between 0 and 1",
+            f"holds {show(value)}",
+            at=at,
+            value=value,
+            kind="value",
+            remedies=[Remedy("Divide percentages by 100."), passing("if these are logits", logits=True)],
         )
     return np.stack([1 - p, p], axis=1)
 
 
 def _floating(p: Array) -> Array:
-    return (
-        p
-        if p.dtype in (np.float32, np.float64)
-        else p.astype(np.float32 if p.dtype.itemsize <= 2 and p.dtype.kind == "f" else np.float64)
-    )
-
-
-def _one_chunk(column: Any) -> Any:
-    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-
-
-def _kind_is_odd(kind: Any) -> bool:
-    textual = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
-    return not (textual or pa.types.is_null(kind) or re.match(r"string_view", str(kind)))
+    return p if p.dtype in (np.float16, np.float32, np.float64) else p.astype(np.float64)

@@ -1,24 +1,22 @@
-"""Files of columns, scanned by pyarrow: what they hold, how many rows, and these in pieces."""
+"""Files of columns: which format, what their columns hold, and their rows in pieces."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.dataset as pads
-import pyarrow.ipc as paipc
-import pyarrow.parquet as papq
 
-from verax.errors import InputError, show
+from verax.errors import InputError, Remedy, show
 from verax.files import finding
+from verax.files.columnar import Arrow, Parquet
 from verax.files.predictions import Request
+from verax.files.texts import COMPRESSED, Csv, JsonLines
+from verax.paths import Unchanged, refusing_wrong_names
 
-COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 FORMATS = {
     ".csv": "CSV",
     ".tsv": "TSV",
@@ -34,46 +32,30 @@ FORMATS = {
     ".npz": "NPZ",
     ".npy": "NPY",
 }
-# The scanner may run ahead by so many batches: enough to keep two threads busy, little to hold.
-_AHEAD = 4
-_BLOCK = 2**22
-_BUFFER = 2**16
-# How many rows tell whether a column of texts was meant to hold numbers.
-_LOOK = 100
+TEXTS = ("CSV", "TSV")
+# How many rows tell what columns of texts hold, and at most what the outcomes are.
+_LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
 
 
 def format_of(path: Path) -> str:
     """What kind of file this is, by its name."""
-    if path.is_dir():
-        return "Parquet"
+    with refusing_wrong_names(path):
+        if path.is_dir():
+            return "Parquet"
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
         if suffixes and FORMATS.get(suffixes[-1]) in ("Parquet", "Arrow", "NPZ", "NPY"):
-            raise InputError(f"{path} must be decompressed first.", argument="path")
+            raise InputError(f"{path} must be decompressed first", argument="path", kind="file")
     if suffixes and suffixes[-1] in FORMATS:
         return FORMATS[suffixes[-1]]
-    known = ", ".join(dict.fromkeys(FORMATS))
     raise InputError(
-        f"{path} has no known ending; these are read: {known} (text also with .gz, .bz2, .zst).",
+        f"{path} has no known ending",
         argument="path",
+        kind="file",
+        found=f"these are read: {', '.join(FORMATS)} (text also with {', '.join(COMPRESSED)})",
     )
-
-
-def check_there(path: Path) -> None:
-    """Refuse what is missing or empty."""
-    if not path.exists():
-        near = (
-            sorted(p.name for p in path.parent.glob(f"{path.stem[:3]}*"))[:1] if path.parent.is_dir() else []
-        )
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise InputError(f"There is no file {path}.{hint}", argument="path")
-    if path.is_dir():
-        if not any(path.rglob("*.parquet")):
-            raise InputError(f"{path} is a folder without Parquet files; pass a file.", argument="path")
-    elif path.stat().st_size == 0:
-        raise InputError(f"{path} is empty.", argument="path")
 
 
 class Table:
@@ -81,218 +63,132 @@ class Table:
 
     Attributes
     ----------
-    schema : names and Arrow types of the columns.
-    n_rows : how many rows; None where only reading tells.
+    schema : pyarrow.Schema
+        Names and types of the columns; those of a CSV file are all texts.
+    n_rows : int | None
+        How many rows; None where only reading tells.
     """
 
     def __init__(self, path: Path, request: Request) -> None:
         self.path = path
         self.format = format_of(path)
         self._request = request
+        self._unchanged = Unchanged([path])
         with self._errors():
-            self._dataset = self._open({})
-            self.schema = self._dataset.schema
+            self._reader = self._open()
+            self.schema = self._reader.schema
+            self.n_rows = self._reader.n_rows
             self._check_names()
-        self.n_rows = self._count()
+        if isinstance(self._reader, Parquet):
+            self._unchanged = Unchanged(self._reader.files)
 
-    def _open(self, types: dict[str, Any]) -> Any:
-        path = str(self.path)
+    def _open(self) -> Csv | JsonLines | Parquet | Arrow:
         if self.format == "Parquet":
-            return pads.dataset(path, format="parquet")
+            return Parquet(self.path)
         if self.format == "Arrow":
-            return _Stream(path) if _is_stream(path) else pads.dataset(path, format="ipc")
+            return Arrow(self.path)
         if self.format == "JSON Lines":
-            return pads.dataset(path, format=pads.JsonFileFormat())
-        # Only nothing is missing: a class may well be called NA or None.
-        convert = pacsv.ConvertOptions(
-            column_types=types,
-            decimal_point=self._request.decimal,
-            null_values=[""],
-            strings_can_be_null=True,
-        )
-        with self.path.open("rb") as file:
-            if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                raise InputError(f"{self.path} is UTF-16 text. Save it as UTF-8.", argument="path")
-        delimiter = self._request.delimiter or ("\t" if self.format == "TSV" else ",")
-        parse = pacsv.ParseOptions(delimiter=delimiter)
-        scan = pads.CsvFragmentScanOptions(convert, pacsv.ReadOptions(block_size=_BLOCK))
-        return pads.dataset(path, format=pads.CsvFileFormat(parse, scan))
-
-    def _count(self) -> int | None:
-        if self.format == "Parquet":
-            with self._errors():
-                return int(self._dataset.count_rows())
-        return None
+            return JsonLines(self.path)
+        return Csv(self.path, self._request, tabs=self.format == "TSV")
 
     def _check_names(self) -> None:
-        names = self.schema.names
-        twice = (
-            next((n for n in dict.fromkeys(names) if names.count(n) > 1), None) if len(names) < 2000 else None
-        )
-        if len(set(names)) < len(names) and twice is None:
-            twice = next(n for i, n in enumerate(names) if n in names[:i])
-        if twice is not None:
-            raise InputError(f"{self.path} has two columns called {twice!r}. Rename one.", argument="path")
-        if len(names) == 1 and self.format in ("CSV", "TSV"):
-            other = self._other_delimiter()
-            if other is not None:
-                raise other
-
-    def _other_delimiter(self) -> InputError | None:
-        """The complaint about a header without a delimiter but with another one."""
-        own = self._request.delimiter or ("\t" if self.format == "TSV" else ",")
-        header = _first_line(self.path)
-        if own in header:
-            return None
-        for mark, spoken in ((";", "';'"), ("\t", "a tab"), ("|", "'|'"), (",", "','")):
-            if mark in header:
-                text = "'\\t'" if mark == "\t" else f"'{mark}'"
-                return InputError(
-                    f"{self.path} seems to be separated by {spoken}: its first line reads "
-                    f"{show(header)}. Pass delimiter={text}.",
-                    argument="delimiter",
+        seen: set[str] = set()
+        for name in self.schema.names:
+            if name in seen:
+                raise InputError(
+                    f"There are two columns called {show(name)}",
+                    argument="path",
+                    kind="file",
+                    source=str(self.path),
+                    remedies=[Remedy("Rename one of them.")],
                 )
-        return None
+            seen.add(name)
 
     def kinds(self) -> dict[str, str]:
         """What each column holds, in the words of `finding`."""
         kinds = {field.name: _kind(field.type) for field in self.schema}
         texts = [f.name for f in self.schema if pa.types.is_string(f.type) or pa.types.is_null(f.type)]
-        with self._errors():
-            head = self._dataset.head(_LOOK, columns=texts) if texts else pa.table({})
-        for name in texts:
-            values = [v for v in head[name].to_pylist() if v is not None]
-            if not values or any(_LIKE_A_NUMBER.fullmatch(v) for v in values):
-                kinds[name] = finding.DOUBTFUL
+        head = self._head(texts, _LOOK) if texts else []
+        for name in texts if head else ():
+            values = [v for batch in head for v in batch.column(name).to_pylist() if v is not None]
+            kinds[name] = self._kind_of_texts(values)
         return kinds
 
-    def as_numbers(self, columns: Sequence[str]) -> None:
-        """Read these columns as floating-point numbers, whatever their first values look like."""
-        if self.format in ("CSV", "TSV"):
-            with self._errors():
-                self._dataset = self._open(dict.fromkeys(columns, pa.float64()))
-                self.schema = self._dataset.schema
+    def _head(self, columns: Sequence[str], rows: int) -> list[Any]:
+        """The first batches of these columns: at least _LOOK rows, wherever blocks of the file end."""
+        found: list[Any] = []
+        for batch in self.batches(columns, rows):
+            found.append(batch)
+            if sum(part.num_rows for part in found) >= min(rows, _LOOK):
+                break
+        return found
+
+    def _kind_of_texts(self, values: Sequence[str]) -> str:
+        numbers = [_number(v.replace(self._request.decimal, ".")) for v in values]
+        if values and None not in numbers and self.format in TEXTS:
+            whole = all(number.is_integer() for number in numbers if number is not None)
+            return finding.INTEGER if whole else finding.REAL
+        doubtful = not values or any(_LIKE_A_NUMBER.fullmatch(v[:40]) for v in values)
+        return finding.DOUBTFUL if doubtful else finding.OTHER
+
+    def as_numbers(self, columns: Collection[str]) -> None:
+        """Say which columns of a text file hold numbers, which is faster than to convert them later."""
+        if isinstance(self._reader, Csv):
+            self._reader.numbers = columns
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, in order, as record batches of up to `rows` rows."""
         with self._errors():
-            if self.format == "Parquet":
-                yield from self._parquet(columns, rows)
-                return
-            scanner = self._dataset.scanner(
-                columns=list(columns), batch_size=rows, batch_readahead=_AHEAD, fragment_readahead=1
-            )
-            yield from scanner.to_batches()
+            self._unchanged.check()
+            yield from (batch for batch in self._reader.batches(columns, rows) if batch.num_rows)
+            self._unchanged.check()
 
-    def _parquet(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Through small buffers: the scanner of data sets would hold whole row groups."""
-        for file in self._dataset.files:
-            with papq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER) as parquet:
-                yield from parquet.iter_batches(rows, columns=list(columns))
-
-    def head(self, column: str, rows: int = 2**16) -> Any:
-        """The first rows of a column."""
-        for batch in self.batches([column], rows):
-            if batch.num_rows:
-                return batch.column(0)
-        raise InputError(f"{self.path} has no rows.", argument="path")
+    def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
+        """The first rows of a column, chunked."""
+        found = self._head([column], rows)
+        if not found:
+            raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+        # Later blocks of a JSON file may have another type.
+        alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
+        return pa.chunked_array(alike)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What pyarrow complains about, in one line that names the file."""
+        """What pyarrow complains about, as an error that names the file."""
         try:
-            yield
+            with refusing_wrong_names(self.path):
+                yield
         except InputError:
             raise
-        except UnicodeDecodeError:
-            raise InputError(f"{self.path} is not UTF-8 text. Save it as UTF-8.", argument="path") from None
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._complaint(str(error)) from None
+        except OSError as error:
+            # Of the system, unless it comes without a number: then the content is at fault.
+            if error.errno is not None:
+                raise
+            raise self._unreadable(error) from None
+        except MemoryError as error:
+            raise self._unreadable(error, "it needs more memory than there is") from None
+        except (pa.ArrowException, ValueError, KeyError, OverflowError, IndexError) as error:
+            raise self._unreadable(error) from None
 
-    def _complaint(self, text: str) -> InputError:
-        value = re.search(
-            r"column #(\d+):(?: Row #(\d+):)? CSV conversion error to \w+: invalid value '(.*?)'", text
-        )
-        if value is not None:
-            name = self.schema.names[int(value[1])]
-            row = f"row {int(value[2]) - 2}" if value[2] else "a row"
-            return self.no_number(name, row, value[3])
-        twice = re.search(r"multiple columns named (.*)", text)
-        if twice is not None:
-            return InputError(
-                f"{self.path} has two columns called {twice[1]!r}. Rename one.", argument="path"
-            )
-        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
-        if ragged is not None:
-            other = self._other_delimiter()
-            if other is not None:
-                return other
-            remedy = (
-                "Is it another delimiter, or another kind of file? Pass delimiter=..."
-                if ragged[2] == "1"
-                else "Complete the line, or leave it out."
-            )
-            return InputError(
-                f"{self.path}: line {ragged[1]} has {ragged[3]} values and the header {ragged[2]}. {remedy}",
-                argument="path",
-            )
-        changed = re.search(r"Column\(/(.*?)\) changed from (\w+) to (\w+) in row (\d+)", text)
-        if changed is not None:
-            return InputError(
-                f"{self.path}: column {changed[1]!r} holds a {changed[2]} and then a {changed[3]} "
-                f"(row {changed[4]}). Make it one of them.",
-                argument="path",
-            )
-        reason = text.rsplit("': ", 1)[-1].splitlines()[0].rstrip(".")
+    def _unreadable(self, error: BaseException, reason: str = "") -> InputError:
+        # A file that was cut short while it was read is broken, too.
+        self._unchanged.check()
+        first = (str(error).splitlines() or [type(error).__name__])[0]
         return InputError(
-            f"{self.path} cannot be read as {self.format}: {reason[:160]}. "
-            "It may be truncated, or another kind of file.",
+            f"{self.path} cannot be read as {self.format}",
             argument="path",
-        )
-
-    def no_number(self, column: str, row: str, value: str) -> InputError:
-        """The complaint about a text where a number should be."""
-        remedy = (
-            "Pass decimal=','." if re.fullmatch(r"-?\d*,\d+", value) else "Correct it, or leave the row out."
-        )
-        return InputError(
-            f"{self.path}: column {column!r} must hold numbers; {row} holds {show(value)}. {remedy}",
-            argument="probs",
+            kind="file",
+            found=reason or first[:160].rstrip(". "),
+            remedies=[Remedy("It may be truncated, or another kind of file.")],
         )
 
 
-class _Stream:
-    """Arrow's streaming format, which has no footer: it can only be read from the start."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        with paipc.open_stream(path) as reader:
-            self.schema = reader.schema
-
-    def scanner(self, columns: Sequence[str], batch_size: int, **_: Any) -> _Stream:
-        self._columns, self._rows = list(columns), batch_size
-        return self
-
-    def head(self, rows: int, columns: Sequence[str]) -> Any:
-        return pa.Table.from_batches([next(self.scanner(columns, rows).to_batches())])
-
-    def to_batches(self) -> Iterator[Any]:
-        with pa.memory_map(self._path) as source, paipc.open_stream(source) as reader:
-            for batch in reader:
-                for start in range(0, batch.num_rows, self._rows):
-                    yield batch.select(self._columns).slice(start, self._rows)
-
-
-def _first_line(path: Path) -> str:
-    """The header of a text file, compressed or not."""
-    with pa.input_stream(str(path), compression="detect") as file:
-        start: bytes = file.read(_BUFFER)
-    return start.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").partition("\n")[0].rstrip("\r")
-
-
-def _is_stream(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(4) == b"\xff\xff\xff\xff"
+def _number(text: str) -> float | None:
+    """The number in a text; None where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _kind(kind: Any) -> str:

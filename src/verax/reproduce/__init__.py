@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from verax.errors import VeraxError
+from verax.errors import InputError, show
 
 PAPERS = {
     "ahmadian": "Ahmadian, Ghatee and Wahlström (2025), Superior scoring rules",
@@ -55,6 +55,8 @@ class Finding:
 def findings(paper: str) -> list[Finding]:
     """The published numbers of a paper, recomputed."""
     if paper not in PAPERS:
-        raise VeraxError(f"There is no paper called {paper!r}; known are {', '.join(PAPERS)}.")
+        raise InputError(
+            f"must be one of {', '.join(PAPERS)}, not {show(paper)}", argument="paper", values=[paper]
+        )
     found: list[Finding] = import_module(f"verax.reproduce.{paper}").findings()
     return found

@@ -7,18 +7,18 @@ removed, unit spacing, raw squared distance, most likely class) is the one that 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from verax.curves import RetentionCurves, retention
-from verax.errors import InputError
 from verax.registry import brier, log_score, rps, sa_rps
 from verax.reproduce import Finding
 from verax.rules import SaRPS
+
+if TYPE_CHECKING:
+    from verax.files import Predictions
 
 RULES = {"Brier": "brier", "Neg-Log": "log_score", "RPS": "rps", "sa-RPS": "sa_rps"}
 REMOVED = tuple(Fraction(i, 100) for i in range(20))
@@ -84,21 +84,23 @@ def findings() -> list[Finding]:
     ]
 
 
-def read_predictions(path: Path) -> tuple[Any, Any]:
-    """Outcomes and probabilities from an .npz file with the arrays `labels` and `probs`."""
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.", argument="predictions")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return arrays["labels"], arrays["probs"]
-    except (OSError, KeyError, ValueError, EOFError, TypeError, BadZipFile):
-        raise InputError(
-            f"{path} must be an .npz file with the arrays `probs` (N, K) and `labels` (N,).",
-            argument="predictions",
-        ) from None
+def read_predictions(path: Path) -> Predictions:
+    """The rows of a file of predictions, such as an .npz file with `probs` and `labels`."""
+    from verax import files
+
+    rows = files.read(path, ordered=True)
+    files.forecasts_of(rows, ordered=True).check()
+    return rows
 
 
-def retained_areas(y: object, p: object, *, groups: object | None = None, seed: int = 0) -> RetentionCurves:
+def retained_areas(
+    y: object,
+    p: object,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    groups: object | None = None,
+    seed: int = 0,
+) -> RetentionCurves:
     """The areas of Galdran's tables for these predictions: four rules by two metrics, 50 replicates."""
     curves = retention(
         y,
@@ -108,6 +110,7 @@ def retained_areas(y: object, p: object, *, groups: object | None = None, seed: 
         removed=REMOVED,
         area="steps",
         bootstrap=REPLICATES,
+        classes=classes,
         groups=groups,
         seed=seed,
     )

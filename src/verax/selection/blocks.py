@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
 from verax.arrays import to_array, to_host
-from verax.errors import InputError, check_count, show
+from verax.errors import InputError, Remedy, check_count, show
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -85,12 +85,16 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
         held_out = n_validation + n_test + gap_blocks * (3 if n_validation else 2)
         if held_out >= n_blocks:
             raise InputError(
-                f"`n_blocks` must leave a block for training; validation, testing and gaps take {held_out} "
-                f"of {n_blocks}. Cut the series into more blocks or hold out fewer.",
+                "must leave a block for training",
                 argument="n_blocks",
+                found=f"validation, testing and gaps take {held_out} of {n_blocks}",
+                values=[n_blocks],
+                remedies=[Remedy("Cut the series into more blocks or hold out fewer.")],
             )
         if step > n_blocks:
-            raise InputError(f"`step` must be at most the {n_blocks} blocks, not {step}.", argument="step")
+            raise InputError(
+                f"must be at most the {n_blocks} blocks, not {step}", argument="step", values=[step]
+            )
         self.n_blocks = n_blocks
         self.n_validation = n_validation
         self.n_test = n_test
@@ -128,7 +132,9 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
             keys.append(_codes(groups, "groups", n))
         if self.per_class:
             if y is None:
-                raise InputError("`y` is needed: blocks are cut within each class.", argument="y")
+                raise InputError(
+                    "must be given, because blocks are cut within each class", argument="y", kind="missing"
+                )
             keys.append(_codes(y, "y", n))
         if not keys:
             return [("", np.arange(n))]
@@ -146,9 +152,12 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
         """The block of every row of a series."""
         if n < self.n_blocks:
             raise InputError(
-                f"`n_blocks` must not exceed the rows of a series; the one{name} has {n} rows for "
-                f"{self.n_blocks} blocks. Use fewer blocks, or leave that series out.",
+                "must not exceed the number of rows of a series",
                 argument="n_blocks",
+                kind="length",
+                found=f"the one{name} has {n} rows for {self.n_blocks} blocks",
+                values=[n],
+                remedies=[Remedy("Use fewer blocks, or leave that series out.")],
             )
         edges = np.arange(self.n_blocks + 1) * n // self.n_blocks
         return np.repeat(np.arange(self.n_blocks), np.diff(edges))
@@ -176,9 +185,11 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
         for part, wanted, what in ((_TRAIN, 1, "training"), (_VALIDATION, self.n_validation, "validation")):
             if wanted and not (role == part).any():
                 raise InputError(
-                    f"`gap` must leave rows for {what}; {self.gap} rows on each side leave none of the "
-                    f"series{name}. Use a smaller gap, or fewer and longer blocks.",
+                    f"must leave rows for {what}",
                     argument="gap",
+                    found=f"{self.gap} rows on each side leave none of the series{name}",
+                    values=[self.gap],
+                    remedies=[Remedy("Use a smaller gap, or fewer and longer blocks.")],
                 )
         return role
 
@@ -189,10 +200,13 @@ def _n_rows(X: object) -> int:
         n = int(shape[0]) if shape else len(X)  # type: ignore[arg-type]
     except TypeError:
         raise InputError(
-            f"`X` must have rows, not be a {type(X).__name__}; range(n) will do.", argument="X"
+            f"must have rows, not be a {type(X).__name__}",
+            argument="X",
+            kind="type",
+            remedies=[Remedy("Where there is no table, range(n) will do.")],
         ) from None
     if n == 0:
-        raise InputError("`X` has no rows; there is nothing to split.", argument="X")
+        raise InputError("must have rows to split", argument="X", kind="length", found="it has none")
     return n
 
 
@@ -201,8 +215,10 @@ def _codes(labels: object, argument: str, n: int) -> tuple[Any, Ints]:
     values = to_host(to_array(labels, argument)[0])
     if values.shape != (n,):
         raise InputError(
-            f"`{argument}` must have one label for each of the {n} rows; its shape is {values.shape}.",
+            f"must have one label for each of the {n} rows",
             argument=argument,
+            kind="length",
+            found=f"its shape is {values.shape}",
         )
     found, codes = np.unique(values, return_inverse=True)
     return found, codes

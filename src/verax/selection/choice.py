@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verax.errors import InputError, join
+from verax.errors import InputError, join, show
 from verax.rule import Rule
-from verax.selection.directions import Direction
+from verax.selection.directions import Direction, unknown_direction
 from verax.selection.logs import STEP, Floats
 from verax.tables import FrameKind, data_frame, html_table, text_table
 
@@ -53,7 +53,11 @@ class Best:
         finite = np.isfinite(values)
         if not finite.any():
             raise InputError(
-                f"{column!r} has no finite value in any of the {history.n_epochs} epochs.", argument="metric"
+                "must have a finite value in some epoch",
+                argument="metric",
+                kind="finite",
+                found=f"{show(column)} has none in {history.n_epochs} epochs",
+                values=[column],
             )
         optimum = values[finite].min() if direction == "min" else values[finite].max()
         index = int(np.flatnonzero(values == optimum)[0])
@@ -76,7 +80,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Correlation:
-    """How a rule moves with another metric over the epochs, both turned so that more is better.
+    """The correlation of a rule with another metric over the epochs, both oriented so that higher is better.
 
     So 1 is full agreement, whichever way the two are counted. Epochs follow each other and are not
     independent, so there is no p-value.
@@ -105,6 +109,8 @@ class Correlation:
         x, y = x[both], y[both]
         pearson = spearman = math.nan
         if n >= _LEAST_EPOCHS and _varies(x) and _varies(y):
+            # The scale does not matter to a correlation, and sums of squares must not overflow.
+            x, y = x / np.abs(x).max(), y / np.abs(y).max()
             sign = 1 if history.direction_of(rule) == history.direction_of(metric) else -1
             pearson = sign * float(stats.pearsonr(x, y).statistic)
             spearman = sign * float(stats.spearmanr(x, y).statistic)
@@ -156,7 +162,11 @@ class Selection:
                 notes.append(f"{column} has no finite value in any epoch.")
         chosen, targets = ([c for c in columns if c in best] for columns in (chosen, targets))
         if not best:
-            raise InputError("No metric has a finite value; there is nothing to select by.", argument="rules")
+            raise InputError(
+                "No metric has a finite value, so there is nothing to select by",
+                argument="rules",
+                kind="finite",
+            )
         pairs = tuple(Correlation.of(history, c, t) for c in chosen for t in targets if c != t)
         notes += _remarks(best.values(), pairs)
         return cls(history, tuple(chosen), tuple(targets), best, pairs, tuple(notes))
@@ -248,9 +258,11 @@ class Selection:
         return [header, *rows]
 
     def _all_notes(self) -> list[str]:
-        notes = ["* the optimum; the other numbers of a line are what that epoch brought."]
+        notes = ["* the optimum; the other numbers of a line are the metrics of that epoch."]
         if self.correlations:
-            notes.append("Correlations are of both turned so that more is better: 1 is full agreement.")
+            notes.append(
+                "Correlations: both metrics are oriented so that higher is better, and 1 is full agreement."
+            )
         return [*notes, *self.notes]
 
     def __str__(self) -> str:
@@ -271,7 +283,8 @@ class Selection:
 
 def _varies(values: Floats) -> bool:
     """Whether values differ by more than rounding."""
-    return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
+    scaled = values / (np.abs(values).max() or 1.0)
+    return bool(np.ptp(scaled) > 1e-12)
 
 
 def _columns(history: History, metrics: Any) -> list[str] | None:
@@ -289,13 +302,9 @@ def _default_rules(history: History) -> list[str]:
     rules = [c for c in history.judged if history.names[c].rule is not None]
     rules = rules or [c for c in history.judged if history.known_direction(c) is not None]
     if not rules:
-        # A counter measures nothing, so it is offered only where there is nothing else.
+        # A counter is no metric, so it is offered only where there is nothing else.
         metrics = [name for name in history.values if name != STEP] or list(history.values)
-        raise InputError(
-            f"`directions` must say which way a metric is better; verax knows none of "
-            f"{join(map(repr, metrics))}. Pass directions={{{metrics[0]!r}: 'min'}} or 'max'.",
-            argument="directions",
-        )
+        raise unknown_direction(metrics)
     return rules
 
 
@@ -307,9 +316,7 @@ def _left_out(history: History, used: set[str]) -> list[str]:
     if known:
         notes.append(f"Not selected by unless named: {join(known)}.")
     if unknown:
-        notes.append(
-            f"Without a known direction, and left out: {join(unknown)} (directions={{name: 'min'}})."
-        )
+        notes.append(f"Left out, because it is not known which direction is better: {join(unknown)}.")
     return notes
 
 

@@ -6,10 +6,11 @@ definition; for everything else whoever asks has to say.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from verax.errors import VeraxError
+from verax.errors import InputError, VeraxError, join, passing, show
 from verax.metrics import METRICS
 from verax.registry import parse
 from verax.rule import Rule
@@ -41,6 +42,18 @@ LOWER = frozenset(
     {"loss", "log_loss", "logloss", "nll", "cross_entropy", "error", "error_rate", "ece"}
     | {name for name, metric in METRICS.items() if not metric.higher_is_better}
 )
+
+
+def unknown_direction(metrics: Sequence[str]) -> InputError:
+    """The error about metrics of which nobody has said whether lower or higher is better."""
+    return InputError(
+        "must say which direction is better",
+        argument="directions",
+        kind="missing",
+        found=f"it is not known for {join(map(show, metrics))}",
+        values=list(metrics),
+        remedies=[passing("or 'max'", directions={metrics[0]: "min"})],
+    )
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from verax.caching import cached_property
-from verax.errors import InputError, join
+from verax.errors import InputError, Remedy, join, show
+from verax.paths import check_regular
 from verax.registry import name_of
 from verax.rule import Rule
 from verax.selection.choice import Best, Selection
-from verax.selection.directions import Direction, Name
+from verax.selection.directions import Direction, Name, unknown_direction
 from verax.selection.logs import (
     EPOCH,
     Floats,
@@ -71,13 +72,13 @@ class History:
 
     @classmethod
     def from_records(cls, records: Iterable[Record], *, directions: Directions | None = None) -> History:
-        """From one mapping of names to numbers an epoch, or several with the same "epoch"."""
-        return cls._of(records, "`records`", directions)
+        """From one mapping of names to numbers per epoch, or several with the same "epoch"."""
+        return cls._of(records, "records", directions)
 
     @classmethod
     def from_columns(cls, columns: object, *, directions: Directions | None = None) -> History:
         """From a mapping of names to lists of numbers, or a data frame; "epoch" numbers the rows."""
-        return cls._of(records_of(columns, "`columns`"), "`columns`", directions)
+        return cls._of(records_of(columns, "columns"), "columns", directions)
 
     @classmethod
     def from_keras(cls, history: object, *, directions: Directions | None = None) -> History:
@@ -85,13 +86,13 @@ class History:
         values = getattr(history, "history", history)
         if not isinstance(values, Mapping):
             raise InputError(
-                f"`history` must be what model.fit returns, or its history dictionary, not a "
-                f"{type(history).__name__}.",
+                f"must be what model.fit returns, or its history dictionary, not a {type(history).__name__}",
                 argument="history",
+                kind="type",
             )
         epochs = getattr(history, "epoch", None)
         numbered = {EPOCH: epochs, **values} if epochs else values
-        return cls._of(records_of(numbered, "`history`"), "`history`", directions)
+        return cls._of(records_of(numbered, "history"), "history", directions)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, directions: Directions | None = None) -> History:
@@ -100,28 +101,44 @@ class History:
         Lightning writes training and validation metrics in separate rows with holes; they are brought
         together by their epoch.
         """
-        return cls._of(read_csv(_existing(path)), Path(path).name, directions)
+        return cls._from_file(path, read_csv, directions)
 
     @classmethod
     def from_jsonl(cls, path: str | Path, *, directions: Directions | None = None) -> History:
-        """From a file with a JSON object a line."""
-        return cls._of(read_json_lines(_existing(path)), Path(path).name, directions)
+        """From a file with a JSON object per line."""
+        return cls._from_file(path, read_json_lines, directions)
 
     @classmethod
     def read(cls, path: str | Path, *, directions: Directions | None = None) -> History:
         """From a file, by its ending: .csv, .jsonl, .ndjson, or .json (records, or columns)."""
-        found = _existing(path)
-        if found.suffix.lower() not in _READERS:
+        ending = Path(path).suffix.lower()
+        if ending not in _READERS:
             raise InputError(
-                f"`path` must end in {join(_READERS)}; {found.name} does not. "
-                "History.from_csv and from_jsonl read files of any name.",
+                f"must end in {join(_READERS)}",
                 argument="path",
+                kind="file",
+                found=f"{Path(path).name} does not",
+                values=[str(path)],
+                remedies=[
+                    Remedy("History.from_csv and from_jsonl read files of any name.", python_only=True)
+                ],
             )
-        return cls._of(_READERS[found.suffix.lower()](found), found.name, directions)
+        return cls._from_file(path, _READERS[ending], directions)
 
     @classmethod
-    def _of(cls, records: Iterable[Record], source: str, directions: Directions | None) -> History:
-        log = merge(records, source)
+    def _from_file(
+        cls, path: str | Path, reader: Callable[[Path], list[Record]], directions: Directions | None
+    ) -> History:
+        check_regular(Path(path))
+        try:
+            return cls._of(reader(Path(path)), "history", directions)
+        except InputError as error:
+            about_file = error.argument in ("history", "path")
+            raise (error.replace(source=str(path)) if about_file else error) from None
+
+    @classmethod
+    def _of(cls, records: Iterable[Record], argument: str, directions: Directions | None) -> History:
+        log = merge(records, argument)
         said = {} if directions is None else dict(directions)
         _check_directions(said, log.columns)
         return cls(log.epochs, log.columns, said, log.notes)
@@ -141,11 +158,7 @@ class History:
         """Which way a column is better; an error where nobody has said."""
         known = self.known_direction(column)
         if known is None:
-            raise InputError(
-                f"`directions` must say which way {column!r} is better; verax does not know it. "
-                f"Pass directions={{{column!r}: 'min'}} or 'max'.",
-                argument="directions",
-            )
+            raise unknown_direction([column])
         return known
 
     def known_direction(self, column: str) -> Direction | None:
@@ -174,11 +187,17 @@ class History:
             return found[0]
         if found:
             raise InputError(
-                f"{metric!r} may be {join(map(repr, found))}; give the whole name.", argument="metric"
+                f"{show(metric)} may be {join(map(show, found))}",
+                argument="metric",
+                values=found,
+                remedies=[Remedy("Give the whole name.")],
             )
         raise InputError(
-            f"There is no {metric!r} in this history; it has {join(map(repr, self.values))}.",
+            f"There is no {show(metric)} in this history",
             argument="metric",
+            kind="missing",
+            found=f"it has {join(map(show, self.values))}",
+            values=[metric],
         )
 
     @cached_property
@@ -234,7 +253,7 @@ class History:
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row an epoch, as a data frame of the kind named."""
+        """One row per epoch, as a data frame of the kind named."""
         plain = self.to_dict()
         return data_frame({EPOCH: plain["epochs"], **plain["values"]}, kind)
 
@@ -248,24 +267,21 @@ class History:
         return self.select()._repr_html_()
 
 
-def _existing(path: str | Path) -> Path:
-    found = Path(path)
-    if not found.is_file():
-        raise InputError(f"`path` must be a file; there is none at {path}.", argument="path")
-    return found
-
-
 def _check_directions(directions: Mapping[str, str], columns: Mapping[str, Floats]) -> None:
     bases = {Name.of(column).base for column in columns}
     for name, direction in directions.items():
         if direction not in ("min", "max"):
             raise InputError(
-                f"`directions` must say 'min' or 'max' of each metric; of {name!r} it says {direction!r}.",
+                "must be 'min' or 'max' for each metric",
                 argument="directions",
+                found=f"for {show(name)} it is {show(direction)}",
+                values=[direction],
             )
         if name not in columns and name.lower() not in bases:
             raise InputError(
-                f"`directions` names {name!r}, which the history does not have; it has "
-                f"{join(map(repr, columns))}.",
+                f"must be about metrics of the history ({join(map(show, columns))})",
                 argument="directions",
+                kind="missing",
+                found=f"{show(name)} is none",
+                values=[name],
             )

@@ -1,8 +1,9 @@
-"""Logs of training as columns of numbers, one row an epoch."""
+"""Logs of training as columns of numbers, one row per epoch."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import to_array, to_host
-from verax.errors import InputError, join, show
+from verax.errors import InputError, Remedy, join, show
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Record = Mapping[str, object]
@@ -31,15 +32,22 @@ class Log:
     notes: tuple[str, ...]
 
 
-def merge(records: Iterable[Record], source: str) -> Log:
+def merge(records: Iterable[Record], argument: str) -> Log:
     """Records brought together by their epoch; without epochs, each record is one.
 
     Loggers write training and validation metrics of one epoch into separate records with holes. Where
-    a metric has several values in an epoch, the last one stands, and a note says so.
+    a metric has several values in an epoch, the last one counts, and a note says so.
+
+    Parameters
+    ----------
+    records : Iterable[Record]
+        Values by name.
+    argument : str
+        What errors are about.
     """
-    listed = [_checked(record, source, i) for i, record in enumerate(records)]
+    listed = [_checked(record, argument, i) for i, record in enumerate(records)]
     if not listed:
-        raise InputError(f"{source} has no epochs; there is nothing to select from.", argument="history")
+        raise InputError("There are no epochs to select from", argument=argument, kind="length")
     numbered = any(EPOCH in record for record in listed)
     names = [
         n for n in dict.fromkeys(n for r in listed for n in r) if n != EPOCH and (n != STEP or not numbered)
@@ -49,7 +57,7 @@ def merge(records: Iterable[Record], source: str) -> Log:
     repeated: dict[str, None] = {}
     epochs: dict[float, None] = {}
     for i, record in enumerate(listed):
-        epoch = _epoch(record, source, i) if numbered else float(i)
+        epoch = _epoch(record, argument, i) if numbered else float(i)
         epochs[epoch] = None
         for name in names:
             value = _number(record.get(name))
@@ -62,10 +70,13 @@ def merge(records: Iterable[Record], source: str) -> Log:
     for name, (i, cell) in texts.items():
         if cells[name]:
             raise InputError(
-                f"{source}: {name!r} must hold numbers; record {i} holds {show(cell)}. "
-                "Correct it, or leave the column out.",
-                argument="history",
+                f"Column {show(name)} must hold numbers",
+                argument=argument,
+                kind="type",
+                found=f"record {i} holds {show(cell)}",
                 rows=(i,),
+                values=[cell],
+                remedies=[Remedy("Correct it, or leave the column out.")],
             )
     order = sorted(epochs)
     columns = {
@@ -74,27 +85,33 @@ def merge(records: Iterable[Record], source: str) -> Log:
         if name not in texts
     }
     if not columns:
-        raise InputError(f"{source} has no column of numbers besides the epoch.", argument="history")
+        raise InputError("No column besides the epoch holds numbers", argument=argument, kind="missing")
     return Log(np.array(order), columns, _notes(texts, [name for name in repeated if name in columns]))
 
 
-def _checked(record: object, source: str, i: int) -> Record:
+def _checked(record: object, argument: str, i: int) -> Record:
     if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
         raise InputError(
-            f"{source} must hold a mapping of names to numbers an epoch; record {i} is {show(record)}.",
-            argument="history",
+            "Every record must be a mapping of names to numbers",
+            argument=argument,
+            kind="type",
+            found=f"record {i} is {show(record)}",
             rows=(i,),
+            values=[record],
         )
     return record
 
 
-def _epoch(record: Record, source: str, i: int) -> float:
+def _epoch(record: Record, argument: str, i: int) -> float:
     epoch = _number(record.get(EPOCH))
     if epoch is None or not math.isfinite(epoch):
         raise InputError(
-            f"{source} must number every record once one has an epoch; record {i} has {record.get(EPOCH)!r}.",
-            argument="history",
+            "Every record must have the number of its epoch if one has",
+            argument=argument,
+            kind="missing",
+            found=f"record {i} has {show(record.get(EPOCH))}",
             rows=(i,),
+            values=[record.get(EPOCH)],
         )
     return epoch
 
@@ -105,7 +122,7 @@ def _number(value: object) -> float | None:
         return math.nan
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         return None
 
 
@@ -114,14 +131,14 @@ def _notes(texts: Iterable[str], repeated: Sequence[str]) -> tuple[str, ...]:
     if texts := list(texts):
         notes.append(f"Not numbers, and left out: {join(texts)}.")
     if repeated:
-        notes.append(f"Several values in one epoch, of which the last one stands: {join(repeated)}.")
+        notes.append(f"Several values in one epoch, of which the last one counts: {join(repeated)}.")
     return tuple(notes)
 
 
 # ---- forms ---------------------------------------------------------------------------------------
 
 
-def records_of(columns: object, source: str) -> list[Record]:
+def records_of(columns: object, argument: str) -> list[Record]:
     """The records in a mapping of names to columns, or in a data frame."""
     given: Any = columns
     if not isinstance(columns, Mapping):
@@ -131,56 +148,90 @@ def records_of(columns: object, source: str) -> list[Record]:
             given = nw.from_native(given, eager_only=True).to_dict(as_series=False)
         except TypeError:
             raise InputError(
-                f"{source} must be a mapping of names to lists or a data frame, not a "
-                f"{type(columns).__name__}.",
-                argument="history",
+                f"must be a mapping of names to lists or a data frame, not {show(columns)}",
+                argument=argument,
+                kind="type",
             ) from None
-    lists = {str(name): to_host(to_array(values, str(name))[0]).tolist() for name, values in given.items()}
+    lists = {str(name): _column(str(name), values, argument) for name, values in given.items()}
     lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) > 1:
-        found = join(f"{name!r} has {n}" for name, n in lengths.items())
         raise InputError(
-            f"{source} must have columns of one length; {found}. Pass records with epochs where metrics are "
-            "not logged equally often.",
-            argument="history",
+            "must have columns of one length",
+            argument=argument,
+            kind="length",
+            found=join(f"{show(name)} has {n}" for name, n in lengths.items()),
+            remedies=[Remedy("Use records with epochs where metrics are not logged equally often.")],
         )
     return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
 
 
+def _column(name: str, values: object, argument: str) -> list[Any]:
+    if isinstance(values, (list, tuple)):
+        return list(values)
+    array = None if isinstance(values, (str, bytes, Mapping)) else to_host(to_array(values, name)[0])
+    if array is None or array.ndim != 1:
+        raise InputError(
+            "must hold a list of numbers for every name",
+            argument=argument,
+            kind="type",
+            found=f"{show(name)} holds {show(values)}",
+            values=[values],
+        )
+    return array.tolist()  # type: ignore[no-any-return]
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable("The text must be UTF-8", f"byte {error.start} is not") from None
+
+
+def _unreadable(requirement: str, found: str, row: int | None = None) -> InputError:
+    rows = () if row is None else (row,)
+    return InputError(requirement, argument="history", kind="file", found=found, rows=rows)
+
+
+def _parse(text: str) -> Any:
+    """The value of a JSON text; ValueError says in a few words why there is none."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{error.msg} at {where}" if error.lineno > 1 else error.msg) from None
+    except (ValueError, RecursionError):
+        raise ValueError("a number with too many digits, or nested too deeply") from None
+
+
 def read_csv(path: Path) -> list[Record]:
     """The rows of a CSV file with a header."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header = file.readline()
-        if "," not in header and any(mark in header for mark in ";\t|"):
-            raise InputError(
-                f"{path.name} must be separated by commas; its first line reads {show(header.strip())}.",
-                argument="history",
-            )
-        file.seek(0)
-        rows = list(csv.DictReader(file))
+    text = _read_text(path)
+    header = text.partition("\n")[0].strip()
+    if "," not in header and any(mark in header for mark in ";\t|"):
+        raise _unreadable("Columns must be separated by commas", f"the first line reads {show(header, 80)}")
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise _unreadable("The file must be CSV", str(error)) from None
     for line, row in enumerate(rows, start=2):
         if None in row or None in row.values():
-            raise InputError(
-                f"{path.name} must have a cell for every name in its header; row {line} has more or fewer.",
-                argument="history",
-                rows=(line - 2,),
+            raise _unreadable(
+                "Every row must have as many cells as the header", f"row {line} has more or fewer", line - 2
             )
     return list(rows)
 
 
 def read_json_lines(path: Path) -> list[Record]:
-    """The records of a file with a JSON object a line."""
+    """The records of a file with a JSON object per line."""
     records = []
-    for i, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines()):
+    for i, line in enumerate(_read_text(path).split("\n")):
         if not line.strip():
             continue
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{path.name} must hold a JSON object a line; line {i + 1} does not ({error}).",
-                argument="history",
-                rows=(i,),
+            records.append(_parse(line))
+        except ValueError as error:
+            raise _unreadable(
+                "Every line must be a JSON object", f"line {i + 1} is not ({error}): {show(line, 80)}", i
             ) from None
     return records
 
@@ -188,7 +239,9 @@ def read_json_lines(path: Path) -> list[Record]:
 def read_json(path: Path) -> list[Record]:
     """The records of a JSON file: a list of objects, or an object of lists."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path.name} is not JSON: {error}.", argument="history") from None
-    return data if isinstance(data, list) else records_of(data, path.name)
+        data = _parse(_read_text(path))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise _unreadable("The file must be JSON", str(error)) from None
+    return data if isinstance(data, list) else records_of(data, "history")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from verax.errors import InputError, ParseError, VeraxError, check_count, show
+from verax.errors import InputError, ParseError, Remedy, VeraxError, check_count, passing, show
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.selection.directions import Direction
@@ -65,8 +66,9 @@ class EarlyStopping:
         check_count("warmup", warmup, least=0)
         if not (isinstance(min_delta, (int, float)) and 0 <= min_delta < math.inf):
             raise InputError(
-                f"`min_delta` must be a finite number that is not negative, not {show(min_delta)}.",
+                f"must be a finite number that is not negative, not {show(min_delta)}",
                 argument="min_delta",
+                values=[min_delta],
             )
         self.patience = patience
         self.min_delta = float(min_delta)
@@ -129,20 +131,26 @@ class EarlyStopping:
     def _check_state(self, state: Any) -> None:
         if self.restore and state is None:
             raise InputError(
-                "`state` must be given to every step, because restore=True; pass a function such as "
-                "model.state_dict to have it read only when the value improves.",
+                "must be given to every step, because the best one is to be restored",
                 argument="state",
+                kind="missing",
+                remedies=[
+                    Remedy("A function such as model.state_dict is called only when the value improves.")
+                ],
             )
         if not self.restore and state is not None:
             raise InputError(
-                "`state` is given but would not be kept; pass restore=True to EarlyStopping.",
+                "must not be given, because it would not be kept",
                 argument="state",
+                remedies=[passing("to EarlyStopping", restore=True)],
             )
         # A torch module is a function of its input, too.
         if callable(getattr(state, "state_dict", None)):
             raise InputError(
-                f"`state` must be what to keep, not a {type(state).__name__}; pass its state_dict.",
+                f"must be what to keep, not a {type(state).__name__}",
                 argument="state",
+                kind="type",
+                remedies=[Remedy("Pass its state_dict.")],
             )
 
     # ---- to be continued -------------------------------------------------------------------
@@ -159,16 +167,24 @@ class EarlyStopping:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on where `state_dict` was taken. What is compared must be the same."""
         own = self.state_dict()
+        if not isinstance(saved, Mapping):
+            raise InputError(
+                f"must come from state_dict(), not be {show(saved)}", argument="saved", kind="type"
+            )
         if missing := own.keys() - saved.keys():
             raise InputError(
-                f"`saved` must come from state_dict(); it lacks {', '.join(sorted(missing))}.",
+                "must come from state_dict()",
                 argument="saved",
+                kind="missing",
+                found=f"it lacks {', '.join(sorted(missing))}",
             )
         for name in ("mode", "rule"):
             if saved[name] != own[name]:
                 raise InputError(
-                    f"`saved` must have the same {name}; it has {saved[name]!r}, this has {own[name]!r}.",
+                    f"must have the same {name}",
                     argument="saved",
+                    found=f"it has {show(saved[name])}, this has {show(own[name])}",
+                    values=[saved[name]],
                 )
         for name in _COUNTERS:
             setattr(self, name, saved[name])
@@ -192,14 +208,15 @@ def _rule(rule: Rule | str) -> Rule:
 def _direction(rule: Rule | None, mode: Direction | None) -> Direction:
     if (rule is None) == (mode is None):
         raise InputError(
-            "Pass either `rule`, whose values are losses, or `mode`, 'min' or 'max'; a direction is never "
-            "guessed.",
+            "must be given for a metric that is no rule, and only then: a direction is never guessed",
             argument="mode",
+            kind="missing",
+            remedies=[passing(mode="min"), passing("for a rule", rule=...)],
         )
     if rule is not None:
         return "min"
     if mode not in ("min", "max"):
-        raise InputError(f"`mode` must be 'min' or 'max', not {show(mode)}.", argument="mode")
+        raise InputError(f"must be 'min' or 'max', not {show(mode)}", argument="mode", values=[mode])
     return mode
 
 
@@ -208,5 +225,7 @@ def _number(value: Any) -> float:
         value = value.detach()
     try:
         return float(value.item() if hasattr(value, "item") else value)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"`value` must be one number, not {show(value)}.", argument="value") from None
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise InputError(
+            f"must be one number, not {show(value)}", argument="value", kind="type", values=[value]
+        ) from None

@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.arrays import to_array, to_host
 from verax.caching import cached_property
-from verax.errors import InputError, check_count, show
+from verax.errors import InputError, Remedy, check_count, passing, show
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -106,7 +106,9 @@ def sliding_windows(
     """
     table = to_host(to_array(x, "x")[0])
     if table.ndim not in (1, 2):
-        raise InputError(f"`x` must have shape (T, C) or (T,); its shape is {table.shape}.", argument="x")
+        raise InputError(
+            "must have shape (T, C) or (T,)", argument="x", kind="type", found=f"its shape is {table.shape}"
+        )
     check_count("length", length)
     step = _step(length, overlap, step)
     labels = None if series is None else _labels(series, len(table))
@@ -114,9 +116,14 @@ def sliding_windows(
     starts, unused = _starts(chosen, labels, length, step)
     if not len(starts):
         raise InputError(
-            f"`length` must fit into the series; no stretch of {len(chosen):,} rows is {length} rows long. "
-            "Use shorter windows, or sort the table so that rows of a series follow each other.",
+            "must fit into the series",
             argument="length",
+            kind="length",
+            found=f"no stretch of {len(chosen):,} rows is {length} rows long",
+            values=[length],
+            remedies=[
+                Remedy("Use shorter windows, or sort the table so that rows of a series are adjacent.")
+            ],
         )
     views = np.lib.stride_tricks.sliding_window_view(table, length, axis=0)
     views = np.moveaxis(views, -1, 1)
@@ -140,16 +147,17 @@ def _starts(chosen: Ints, labels: np.ndarray[Any, Any] | None, length: int, step
 
 def _step(length: int, overlap: float | None, step: int | None) -> int:
     if overlap is not None and step is not None:
-        raise InputError("Pass either `overlap` or `step`, not both.", argument="step")
+        raise InputError("must not be given together with an overlap", argument="step", values=[step])
     if step is not None:
         check_count("step", step)
         return step
     share = 0.0 if overlap is None else overlap
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
         raise InputError(
-            f"`overlap` must be a share from 0 up to but not including 1, not {show(overlap)}. "
-            "For a number of rows pass step=.",
+            f"must be a share from 0 to below 1, not {show(overlap)}",
             argument="overlap",
+            values=[overlap],
+            remedies=[passing("for a number of rows", step=...)],
         )
     # 10 * (1 - 0.9) is a little less than 1.
     return max(1, math.floor(round(length * (1 - share), 9)))
@@ -159,8 +167,10 @@ def _labels(series: object, n: int) -> np.ndarray[Any, Any]:
     labels = to_host(to_array(series, "series")[0])
     if labels.shape != (n,):
         raise InputError(
-            f"`series` must have one label for each of the {n} rows of `x`; its shape is {labels.shape}.",
+            f"must have one label for each of the {n} rows",
             argument="series",
+            kind="length",
+            found=f"its shape is {labels.shape}",
         )
     return labels
 
@@ -169,15 +179,19 @@ def _chosen(rows: object, n: int) -> Ints:
     chosen = to_host(to_array(rows, "rows")[0])
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
         raise InputError(
-            f"`rows` must be numbers of rows; its shape is {chosen.shape} and its type {chosen.dtype}. "
-            "For a mask pass np.flatnonzero(mask).",
+            "must be numbers of rows",
             argument="rows",
+            kind="type",
+            found=f"its shape is {chosen.shape} and its type {chosen.dtype}",
+            remedies=[Remedy("For a mask pass np.flatnonzero(mask).", python_only=True)],
         )
     chosen = chosen.astype(np.int64)
     if len(chosen) and (chosen[0] < 0 or chosen[-1] >= n or (np.diff(chosen) <= 0).any()):
         raise InputError(
-            f"`rows` must ascend and lie between 0 and {n - 1}; it goes from {chosen[0]} to {chosen[-1]}. "
-            "Pass np.unique(rows).",
+            f"must ascend and lie between 0 and {n - 1}",
             argument="rows",
+            kind="order",
+            found=f"it goes from {chosen[0]} to {chosen[-1]}",
+            remedies=[Remedy("Pass np.unique(rows).", python_only=True)],
         )
     return chosen

@@ -1,0 +1,121 @@
+"""The vocabulary of the command line: how a command names arguments and options in its complaints."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping
+
+from verax.errors import InputError, Remedy, VeraxError
+
+# No message is longer than this, whatever the input was.
+_LONGEST = 1000
+
+# Arguments that are data, not options.
+_SUBJECTS = {
+    "p": "the probabilities",
+    "y": "the outcomes",
+    "weights": "the weights",
+    "groups": "the groups",
+    "ids": "the ids",
+    "rows": "the records",
+    "history": "the history",
+    "path": "the file",
+}
+# Options that the library calls otherwise; of several, the first that a command has.
+_CALLED = {
+    "n": ("number",),
+    "rules": ("rule",),
+    "directions": ("direction",),
+    "n_classes": ("n-classes", "classes"),
+    "k": ("length",),
+}
+# What stands for a value that only the user knows.
+_METAVARS = {"classes": "a,b,c", "probs": "'p_*'", "positive": "CLASS", "rule": "RULE"}
+
+# Control characters, marks that change the direction of text, line separators, and lone surrogates.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+class CommandWords:
+    """The words of one command.
+
+    Parameters
+    ----------
+    options : Collection[str]
+        The long options that the command has, without dashes. A remedy that needs another option is
+        left out.
+    """
+
+    def __init__(self, options: Collection[str] = ()) -> None:
+        self._options = frozenset(options)
+
+    def subject(self, argument: str) -> str:
+        """What an argument is called: data by its name, an option as it is typed."""
+        if argument in _SUBJECTS:
+            return _SUBJECTS[argument]
+        name = self._name(argument)
+        return argument.replace("_", " ") if name is None else f"--{name}"
+
+    def option(self, name: str, value: object) -> str | None:
+        """The option as it is typed; None where the command has none of this name."""
+        known = self._name(name)
+        if known is None:
+            return None
+        if value is True:
+            return f"--{known}"
+        text = _METAVARS.get(known, "COLUMN") if value is ... else shlex.quote(_typed(value))
+        return f"--{known} {text}"
+
+    def fits(self, remedy: Remedy) -> bool:
+        """Whether advice without options is of use at the command line."""
+        return not remedy.python_only
+
+    def say(self, error: VeraxError) -> str:
+        """An error in these words, on one line that is not too long."""
+        text = error.say(self) if isinstance(error, InputError) else str(error)
+        return one_line(text)
+
+    def _name(self, argument: str) -> str | None:
+        names = (*_CALLED.get(argument, ()), argument.replace("_", "-"))
+        return next((name for name in names if name in self._options), None)
+
+
+def _typed(value: object) -> str:
+    """A value as it is typed after an option.
+
+    >>> _typed(["a", "b"]), _typed({"utility": "max"}), _typed(0.5)
+    ('a,b', 'utility=max', '0.5')
+    """
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={inner}" for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return ",".join("..." if inner is ... else str(inner) for inner in value)
+    return str(value).replace("\t", "\\t")
+
+
+def visible(text: str) -> str:
+    r"""Text for a terminal: what would control it or hide there is shown as an escape.
+
+    >>> print(visible("red\x1b[31m, line\nnext"))
+    red\x1b[31m, line
+    next
+    """
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def visible_json(text: str) -> str:
+    """The same for JSON, where the escapes are those of JSON and nothing is changed by them."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    r"""Text as one line of bounded length.
+
+    >>> one_line("two\nlines")
+    'two\\nlines'
+    """
+    text = visible(text).replace("\n", "\\n").replace("\t", "\\t")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,0 +1,127 @@
+"""Files named by a caller: whether they can be read, and whether they change while they are."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from verax.errors import InputError, Remedy, show
+
+# What is wrong with a name; everything else (no permission, disk full) is a failure of the machine.
+_WRONG_NAME = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EINVAL,
+}
+
+
+@contextmanager
+def refusing_wrong_names(path: str | Path, argument: str = "path") -> Iterator[None]:
+    """Turn the system's complaints about a name into an InputError; other failures stay `OSError`s."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        if error.errno not in _WRONG_NAME:
+            raise
+        raise _wrong_name(path, argument, str(error.strerror)) from None
+    except ValueError:
+        # Python refuses a null character before the system sees it.
+        if "\0" not in str(path):
+            raise
+        raise _wrong_name(path, argument, "A null character in a name") from None
+
+
+def _wrong_name(path: str | Path, argument: str, reason: str) -> InputError:
+    return InputError(
+        f"{show(str(path), 200)} cannot be used: {reason}", argument=argument, kind="file", values=[str(path)]
+    )
+
+
+def check_exists(path: Path) -> os.stat_result:
+    """What the system knows of a file or folder; refuse one that is not there, naming one that is."""
+    with refusing_wrong_names(path):
+        try:
+            return path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+    raise InputError(
+        f"There is no file {show(str(path), 200)}",
+        argument="path",
+        kind="missing",
+        values=[str(path)],
+        remedies=[Remedy(f"Did you mean {name}?") for name in _alike(path)],
+    )
+
+
+def _alike(path: Path) -> list[str]:
+    """A name beside `path` that is much like it."""
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return []
+    return difflib.get_close_matches(path.name, names, n=1)
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is not a regular file with something in it."""
+    found = check_exists(path)
+    if stat.S_ISDIR(found.st_mode):
+        reason = "is a folder; a file is needed"
+    elif not stat.S_ISREG(found.st_mode):
+        reason = "is not a regular file, and files are read more than once"
+    elif not found.st_size:
+        reason = "is empty"
+    else:
+        return
+    raise InputError(f"{path} {reason}", argument="path", kind="file", values=[str(path)])
+
+
+class Unchanged:
+    """Files as they were when first seen; `check` refuses those that have been written to since.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "a.txt")
+    >>> _ = path.write_text("before")
+    >>> files = Unchanged([path])
+    >>> files.check()
+    >>> _ = path.write_text("and after")
+    >>> try:
+    ...     files.check()
+    ... except InputError as error:
+    ...     print(error.requirement)
+    The file changed while it was read
+    """
+
+    def __init__(self, paths: Iterable[str | Path]) -> None:
+        self._seen = {path: _state(path) for path in paths}
+
+    def check(self) -> None:
+        """Refuse files that are not what they were."""
+        for path, before in self._seen.items():
+            if _state(path) != before:
+                raise InputError(
+                    "The file changed while it was read",
+                    argument="path",
+                    kind="file",
+                    source=str(path),
+                    remedies=[Remedy("Read it again when it is complete.")],
+                )
+
+
+def _state(path: str | Path) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
