@@ -63,7 +63,10 @@ class PairedTally:
             return float(np.ldexp(self.moments.weight.high[0], self.exponent))
 
     def update(
-        self, losses: Floats, weights: Floats | None = None, groups: Sequence[Any] | np.ndarray[Any, Any] | None = None
+        self,
+        losses: Floats,
+        weights: Floats | None = None,
+        groups: Sequence[Any] | np.ndarray[Any, Any] | None = None,
     ) -> PairedTally:
         """Take in rows: (n, M) losses, their weights and the labels of their groups."""
         part = PairedTally(self.n_models, len(losses))
