@@ -18,6 +18,8 @@ from verax.sums import Sum, two_sum
 
 # How many numbers a bootstrap holds at a time.
 _HELD = 2**22
+# Up to how many cells of all groups are kept as a table; else, how many are kept before they are merged.
+_TABLE, _PENDING = 2**15, 2**20
 
 
 @dataclass(frozen=True)
@@ -102,24 +104,33 @@ class Cells:
     n_cells: int
 
     @classmethod
-    def none(cls, n_cells: int) -> Cells:
-        """No rows yet."""
-        return cls(np.zeros(0, np.int64), Sum.zeros(0), n_cells)
-
-    @classmethod
     def of(cls, keys: Ints, weights: Floats, n_cells: int) -> Cells:
         """From the key and the weight of each row."""
         different, place = np.unique(keys, return_inverse=True)
         return cls(different, Sum.of(np.bincount(place, weights, len(different))), n_cells)
 
-    def __add__(self, other: Cells) -> Cells:
-        keys = np.union1d(self.keys, other.keys)
-        return Cells(keys, self._spread(keys) + other._spread(keys), self.n_cells)
+    @classmethod
+    def merged(cls, runs: Sequence[Cells], n_cells: int) -> Cells:
+        """The sums of several runs; how rows are divided among them does not matter."""
+        if not runs:
+            return cls(np.zeros(0, np.int64), Sum.zeros(0), n_cells)
+        keys = np.concatenate([run.keys for run in runs])
+        order = np.argsort(keys, kind="stable")
+        different, start, times = np.unique(keys[order], return_index=True, return_counts=True)
+        high = np.concatenate([run.sums.high for run in runs])[order]
+        low = np.concatenate([run.sums.low for run in runs])[order]
+        total = Sum.zeros(len(different))
+        # Keys that occur most often come first, so that those with one more term are at the beginning.
+        often = np.argsort(-times, kind="stable")
+        for n in range(times.max(initial=0)):
+            key = often[: np.count_nonzero(times > n)]
+            term = start[key] + n
+            total.high[key], error = two_sum(total.high[key], high[term])
+            total.low[key] += error + low[term]
+        return cls(different, total.settled(), n_cells)
 
-    def _spread(self, keys: Ints) -> Sum:
-        spread, place = Sum.zeros(len(keys)), np.searchsorted(keys, self.keys)
-        spread.high[place], spread.low[place] = self.sums.high, self.sums.low
-        return spread
+    def __add__(self, other: Cells) -> Cells:
+        return Cells.merged([self, other], self.n_cells)
 
     def relabeled(self, codes: Ints) -> Cells:
         """With group g called codes[g]; codes are in the order of the groups."""
@@ -251,37 +262,46 @@ class ClusterSums:
         self._sums = Sum.zeros((len(labels), 2 + n_rules))
         self._infinite = np.zeros((len(labels), n_rules), bool)
         self._n_classes = math.isqrt(n_cells)
+        self._n_cells = n_cells
+        # Few cells of few groups are kept as a table, others as runs of those that occur.
+        n_keys = len(labels) * n_cells
+        self._table = Sum.zeros(n_keys) if n_keys <= _TABLE else None
         self._runs: list[Cells] = []
 
     def add(
         self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], y: Any, decision: Any
     ) -> None:
         """Take in rows: their groups, weights, whether these are positive, losses, outcomes and decisions."""
-        present, place = np.unique(codes, return_inverse=True)
         columns = [weights, weights * (y == decision)]
         for r, loss in enumerate(losses):
             infinite = loss == np.inf
-            columns.append(weights * np.where(infinite, 0.0, loss))
             if infinite.any():
                 self._infinite[codes[infinite & positive], r] = True
-        terms = np.stack([np.bincount(place, column, len(present)) for column in columns], axis=1)
-        self._sums.high[present], error = two_sum(self._sums.high[present], terms)
-        self._sums.low[present] += error
-        if self._n_classes:
-            n_cells = self._n_classes**2
-            self._push(Cells.of(codes * n_cells + y * self._n_classes + decision, weights, n_cells))
+                loss = np.where(infinite, 0.0, loss)
+            columns.append(weights * loss)
+        self._sums.add_at(codes, columns)
+        if self._n_cells:
+            keys = codes * self._n_cells + y * self._n_classes + decision
+            if self._table is not None:
+                self._table.add_at(keys, weights)
+            else:
+                self._push(Cells.of(keys, weights, self._n_cells))
 
     def _push(self, run: Cells) -> None:
-        """Keep few runs, each at most half as long as the one before: then merging costs little."""
-        while self._runs and 2 * len(run.keys) > len(self._runs[-1].keys):
-            run = self._runs.pop() + run
+        """Keep a run; merge all when those since the last merge are many and as long as what came before."""
         self._runs.append(run)
+        new = sum(len(run.keys) for run in self._runs[1:])
+        if new > max(_PENDING, len(self._runs[0].keys)):
+            self._runs = [Cells.merged(self._runs, self._n_cells)]
 
     def total(self) -> Clusters:
         """The sums of all rows so far."""
-        cells = Cells.none(self._n_classes**2)
-        for run in self._runs:
-            cells = cells + run
+        runs = self._runs
+        if self._table is not None:
+            found = self._table.settled()
+            keys = np.flatnonzero(found.high)
+            runs = [Cells(keys, Sum(found.high[keys], found.low[keys]), self._n_cells)]
+        cells = Cells.merged(runs, self._n_cells)
         return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
 
 

@@ -55,10 +55,21 @@ class Sum:
         """Every sum times a power of two."""
         return Sum(self.high * factor, self.low * factor)
 
-    def add_at(self, index: Any, terms: Floats | None) -> None:
-        """Add terms (or ones) to the elements at `index`, in place; elements may be named several times."""
-        present, place = np.unique(index, return_inverse=True)
-        self.high[present], error = two_sum(self.high[present], np.bincount(place, terms, len(present)))
+    def add_at(self, index: Any, terms: Any) -> None:
+        """Add terms to the elements at `index`, in place; elements may be named several times.
+
+        `terms` is None for ones; a list of several arrays adds one to each column.
+        """
+        n = len(self.high)
+        present: Any = slice(None)
+        if n > 2 * len(index):
+            present, index = np.unique(index, return_inverse=True)
+            n = len(present)
+        if isinstance(terms, list):
+            new = np.stack([np.bincount(index, column, n) for column in terms], axis=1)
+        else:
+            new = np.bincount(index, terms, n)
+        self.high[present], error = two_sum(self.high[present], new)
         self.low[present] += error
 
     def settled(self) -> Sum:
