@@ -1,23 +1,15 @@
-"""The command line, run as people run it."""
+"""The command line: help, published numbers, certificates, and how it refuses."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import verax as vx
 from cases import forecasts
-
-
-def verax(*arguments):
-    command = [sys.executable, "-m", "verax", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={"COLUMNS": "150", "PATH": ""}
-    )
+from commandline import verax
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`verax evaluate`, run as people run it."""
+"""`verax evaluate`: numbers, bounds, exit codes, and how it refuses."""
 
 from __future__ import annotations
 
@@ -19,19 +19,15 @@ from typer.testing import CliRunner
 
 import demofiles
 import verax as vx
+from commandline import COLUMNS, verax
 from verax.cli import app, options, output
 from verax.cli.require import read_bounds
 
-ENVIRONMENT = {**os.environ, "COLUMNS": "150"}
-
-
-def verax(*arguments, **options):
-    command = [sys.executable, "-m", "verax", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT, **options)
+ENVIRONMENT = {**os.environ, **COLUMNS}
 
 
 def quickly(*arguments):
-    """The same without the wait for another interpreter."""
+    """The exit code, the output and the error of a command, without the frame around it."""
     result = CliRunner().invoke(app, list(map(str, arguments)))
     if isinstance(result.exception, vx.VeraxError):
         return 2, "", str(result.exception)

@@ -1,11 +1,8 @@
-"""compare, retain and worst, run on files as people run them."""
+"""compare, retain and worst on files."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +10,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 import pytest
 
+import commandline
 import verax as vx
 from cases import forecasts
 
@@ -23,9 +21,7 @@ PATIENT = np.arange(400) % 90
 
 
 def verax(*arguments, ok=True):
-    command = [sys.executable, "-m", "verax", *map(str, arguments)]
-    environment = os.environ | {"COLUMNS": "150"}
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    result = commandline.verax(*arguments)
     assert (result.returncode == 0) == ok, result.stderr
     return result
 

@@ -1,15 +1,13 @@
-"""`verax select`, run as people run it."""
+"""`verax select` on logs of training."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+import commandline
 import verax as vx
 from verax.cli.output import plain
 from verax.selection import History
@@ -25,10 +23,7 @@ COLUMNS = {
 
 
 def verax(*arguments):
-    command = [sys.executable, "-m", "verax", "select", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "150"}
-    )
+    return commandline.verax("select", *arguments)
 
 
 @pytest.fixture

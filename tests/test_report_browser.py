@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from test_report import EVIL, GRADES, sample
+from reports import EVIL, GRADES, sample
 from verax.report import Report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
