@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import demofiles
 import verax as vx
 from commandline import COLUMNS, verax
+from realdata import DATA
 from verax.cli import app, options, output
 from verax.cli.require import read_bounds
 
@@ -456,8 +457,6 @@ def test_an_interrupt_while_importing_is_exit_130():
 
 
 # ---- real files ----------------------------------------------------------------------------------
-
-DATA = demofiles.DATA
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the real predictions are not here")

@@ -89,8 +89,7 @@ def read_predictions(path: Path) -> tuple[Any, Any]:
     if not path.is_file():
         raise InputError(f"There is no file {path}.", argument="predictions")
     try:
-        # NumPy leaves a broken archive open that it has opened itself.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with np.load(path, allow_pickle=False) as arrays:
             return arrays["labels"], arrays["probs"]
     except (OSError, KeyError, ValueError, EOFError, TypeError, BadZipFile):
         raise InputError(
