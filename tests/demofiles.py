@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
 # Real predictions, where they are at hand.
-DATA = Path(__file__).parents[2] / "shared" / "data"
 
 N = 240
 GRADES = ("none", "mild", "severe")

@@ -19,6 +19,7 @@ import pytest
 import demofiles
 import verax as vx
 from commandline import COLUMNS, verax
+from realdata import DATA
 from verax.cli import output
 from verax.cli.require import read_bounds
 from verax.cli.words import CommandWords, one_line, visible
@@ -556,8 +557,6 @@ def test_an_interrupt_while_importing_is_exit_130():
 
 
 # ---- real files ----------------------------------------------------------------------------------
-
-DATA = demofiles.DATA
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the real predictions are not here")

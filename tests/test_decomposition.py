@@ -17,7 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
 from cases import NAMESPACES, forecasts, number
-from test_real_data import load
+from realdata import load
 from verax.cuts import Rows
 from verax.decomposition import COMPONENTS
 from verax.events import events, recalibrate, split

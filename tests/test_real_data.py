@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import verax as vx
-
-DATA = Path(__file__).parents[2] / "shared" / "data"
-
-
-def load(folder, file):
-    path = DATA / folder / file
-    if not path.exists():
-        pytest.skip(f"{folder}/{file} is not here: the data are not part of the repository")
-    return np.load(path) if path.suffix == ".npz" else path
+from realdata import load
 
 
 def check(card, **expected):

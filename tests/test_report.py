@@ -18,6 +18,7 @@ import pytest
 from scipy.special import stdtr
 
 import verax as vx
+from reports import EVIL, GRADES, sample
 from verax.forecasts import Forecasts
 from verax.report import Report
 from verax.report.checks import duplicates
@@ -25,18 +26,6 @@ from verax.report.contents import most_subgroups
 from verax.report.definitions import definitions
 from verax.report.sureness import sureness_of
 from verax.report.verdict import miscalibrated
-
-GRADES = ["none", "mild", "moderate", "severe"]
-
-
-def sample(n=600, k=4, *, sharpness=1.0, seed=0):
-    """Outcomes drawn from probabilities, and these probabilities made `sharpness` times as sure."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(n, k)) * 1.5
-    q = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    y = (q.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    p = q**sharpness
-    return y, p / p.sum(axis=1, keepdims=True)
 
 
 @pytest.fixture(scope="module")
@@ -423,14 +412,6 @@ def test_nothing_is_fetched(ordered):
     assert "unsafe-eval" not in policy
     assert not [a for tag, a in page.elements if tag != "a" and ("src" in a or "href" in a)]
     assert "url(" not in html[: html.index("</style>")]
-
-
-EVIL = [
-    "<script>alert(1)</script>",
-    "\"quoted\" 'and'\nbroken & <b>",
-    "</script><!--",
-    "]]> \u2028 \ud800 \x00 {{ 7*7 }}",
-]
 
 
 def test_texts_from_outside_stay_texts():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from test_report import EVIL, GRADES, sample
+from reports import EVIL, GRADES, sample
 from verax.report import Report
 from verax.report.words import short_of
 
