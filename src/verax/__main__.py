@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; an interrupt is quiet from the first import on."""
+    """Run the command line; an interrupt exits with 130 and no traceback, also during imports."""
     try:
         from verax.cli import run
 

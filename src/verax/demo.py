@@ -1,4 +1,4 @@
-"""A tour: models trained on the spot on data that come with scikit-learn, and what is to be said of them."""
+"""A tour: models trained on the spot on data that come with scikit-learn, and their evaluation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,24 @@ Probabilities = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows whose outcomes are known, and what two models had said of them.
+    """Rows whose outcomes are known, and the probabilities of two models.
 
     Attributes
     ----------
-    name, question : what it is called in files, and what the models were asked.
-    classes, ordered : the names of the classes, and whether they come in this order.
-    outcomes : the class of every row, by name.
-    models : the probabilities that each model gives.
-    columns : more about the rows: an id, and something to look at subgroups by.
-    rule : what the models are compared by.
+    name, question : str
+        What it is called in file names, and what the models predict.
+    classes : tuple[str, ...]
+        The names of the classes.
+    ordered : bool
+        Whether the classes have an order, that of `classes`.
+    outcomes : tuple[str, ...]
+        The class of every row, by name.
+    models : Mapping[str, Probabilities]
+        The probabilities of each model.
+    columns : Mapping[str, tuple[str, ...]]
+        Further columns: an id, and subgroups.
+    rule : str
+        The rule that the models are compared by.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The command line: parse, call, render, exit code. A module a command; everything else is the library's."""
+"""The command line: parse, call, render, exit code. One module per command."""
 
 # Each registers its command.
 from verax.cli import certify, compare, demo, evaluate, reproduce, retain, select, toplist, worst

@@ -25,7 +25,7 @@ from verax.cli.words import CommandWords, one_line
 from verax.errors import VeraxError
 
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
-_BROKEN_PIPE = 128 + 13
+BROKEN_PIPE = 128 + 13
 
 # In the order in which people meet them, not in that of their imports.
 ORDER = ("demo", "evaluate", "compare", "worst", "retain", "select", "toplist", "certify", "reproduce")
@@ -110,9 +110,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except MemoryError as error:
         return _leave(MACHINE, f"Out of memory. {error}".rstrip())
     except OSError as error:
-        _give_up_stdout()
+        give_up_stdout()
         if error.errno == errno.EPIPE:
-            return _BROKEN_PIPE
+            return BROKEN_PIPE
         return _leave(MACHINE, _in_words(error))
     except Exception as error:
         kind = type(error).__name__
@@ -134,7 +134,7 @@ def _in_words(error: OSError) -> str:
     return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
 
 
-def _give_up_stdout() -> None:
+def give_up_stdout() -> None:
     """Send what is still buffered nowhere, so that the interpreter does not fail again at its end."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from verax import __version__, strictjson
+from verax.cli.frame import BROKEN_PIPE, give_up_stdout
 from verax.cli.words import visible, visible_json
 from verax.errors import InputError
 from verax.writing import written
@@ -43,11 +44,16 @@ def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool
 
 def echo(what: Table | str) -> None:
     """Print at once, so that a full disk or a closed pipe is noticed here."""
-    if isinstance(what, str):
-        typer.echo(what)
-    else:
-        Console().print(what)
-    sys.stdout.flush()
+    try:
+        if isinstance(what, str):
+            typer.echo(what)
+        else:
+            Console().print(what)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough.
+        give_up_stdout()
+        raise typer.Exit(BROKEN_PIPE) from None
 
 
 def make_table(

@@ -1,4 +1,4 @@
-"""`--require`: bounds that scores must keep, for pipelines that stop when one does not."""
+"""`--require`: bounds on scores, for pipelines that stop when one fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Require = Annotated[
 ]
 Strictly = Annotated[
     bool,
-    typer.Option("--require-interval", help="Hold every bound against the worse end of the interval."),
+    typer.Option("--require-interval", help="Compare every bound with the worse end of the interval."),
 ]
 
 METRICS = {metric.name: metric for metric in fitting_metrics(ordered=True, costs=None, n_classes=2)}
@@ -44,9 +44,17 @@ class Bound:
 
     Attributes
     ----------
-    name : of a metric of decisions, or of a rule as cards have it.
-    end : what is held against the bound: "mean", or the "low" or "high" end of the interval.
-    rule : None for metrics of decisions.
+    text : str
+        The bound as it was typed.
+    name : str
+        The name of a decision metric or of a rule, as on the card.
+    end : str
+        What is compared with the bound: "mean", or the "low" or "high" end of the interval.
+    sign : str
+        "<", "<=", ">" or ">=".
+    bound : float
+    rule : Rule | None
+        None for decision metrics.
     """
 
     text: str
@@ -57,7 +65,7 @@ class Bound:
     rule: Rule | None = None
 
     def hold(self, card: Scorecard) -> Verdict:
-        """Whether a card keeps it. What cannot be known is not kept."""
+        """Whether a card meets it. A bound on an undefined value fails."""
         score = card.metrics[self.name] if self.rule is None else card.scores[self.name]
         value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
         return Verdict(
@@ -67,7 +75,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A requirement beside what was found."""
+    """A requirement with the value that was found."""
 
     bound: Bound
     score: Score
@@ -93,7 +101,7 @@ class Verdict:
 
 
 def read_bounds(texts: Sequence[str] | None, *, strictly: bool, ordered: bool) -> list[Bound]:
-    """The bounds that texts state; what makes no sense is refused before any work is done."""
+    """The bounds that texts state; impossible ones are refused before any work is done."""
     return [_read(text, strictly, ordered) for text in texts or ()]
 
 

@@ -20,15 +20,24 @@ class Request:
 
     Attributes
     ----------
-    target : the column of outcomes. For a .npy file of probabilities: the .npy file of outcomes.
-    probs : columns of probabilities, as names or glob patterns.
-    classes : names of the classes; they choose among named columns, and give their order.
-    weights, groups, id : one column each; never guessed, except for the arrays of an .npz file.
-    by : columns of subgroups.
-    positive : the class that a single column of probabilities is about.
-    ordered : the classes have an order, which must be known.
-    logits : the probabilities are logits, and are found by the names of logits.
-    delimiter, decimal : of CSV files.
+    target : str | None
+        The column of outcomes. For a .npy file of probabilities: the .npy file of outcomes.
+    probs : tuple[str, ...]
+        Columns of probabilities, as names or glob patterns.
+    classes : tuple[Hashable, ...] | None
+        Names of the classes; they choose among named columns, and give their order.
+    weights, groups, id : str | None
+        One column each; never guessed, except for the arrays of an .npz file.
+    by : tuple[str, ...]
+        Columns of subgroups.
+    positive : str | None
+        The class that a single column of probabilities is about.
+    ordered : bool
+        The classes have an order, which must be known.
+    logits : bool
+        The probabilities are logits, and are found by the names of logits.
+    delimiter, decimal : str
+        Of CSV files.
     """
 
     target: str | None = None
@@ -92,11 +101,15 @@ class Roles:
 
     Attributes
     ----------
-    names : what the columns of probabilities are called without what they have in common; None
-        where they have no names of their own.
-    outcomes_are : "names" of classes, "positions" of classes, or "one-hot" rows.
-    renamed : the names of columns that the caller calls otherwise; empty where nothing was renamed.
-    not_taken : columns that are called like probabilities, too, and were left alone.
+    names : tuple[str, ...] | None
+        The names of the columns of probabilities without their common prefix; None where they have no
+        names of their own.
+    outcomes_are : str
+        "names" of classes, "positions" of classes, or "one-hot" rows.
+    renamed : tuple[str, ...]
+        The names of columns that the caller calls otherwise; empty where nothing was renamed.
+    not_taken : tuple[str, ...]
+        Columns that are called like probabilities, too, and were not used.
     """
 
     target: str
@@ -169,15 +182,23 @@ class Predictions:
 
     Attributes
     ----------
-    path : the file.
-    y : (N,) positions of the outcomes; the labels themselves where any class is called by a number,
-        which could be mistaken for a position.
-    p : (N, K) probabilities (or logits), in the floating-point type of the file.
-    classes : K names in the order of the columns of `p`; None where the file has none.
-    weights, groups, ids : (N,) each, or None.
-    by : (N,) labels of subgroups by column.
-    roles : which column is what.
-    start : the number of the first row, where these are not all rows.
+    path : str
+        The file.
+    y : numpy.ndarray
+        (N,) positions of the outcomes; the labels themselves where any class is called by a number, which
+        could be mistaken for a position.
+    p : numpy.ndarray
+        (N, K) probabilities (or logits), in the floating-point type of the file.
+    classes : tuple[Hashable, ...] | None
+        K names in the order of the columns of `p`; None where the file has none.
+    weights, groups, ids : numpy.ndarray | None
+        (N,) each.
+    by : Mapping[str, numpy.ndarray]
+        (N,) labels of subgroups by column.
+    roles : Roles
+        Which column is what.
+    start : int
+        The number of the first row, where these are not all rows.
     """
 
     path: str

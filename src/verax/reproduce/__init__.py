@@ -1,4 +1,4 @@
-"""Published numbers recomputed by the library's own functions, beside what was printed.
+"""Published numbers recomputed by the library's own functions, beside the printed ones.
 
 Each paper is a module here with a function `findings()`; the command line shows them.
 """
@@ -20,7 +20,7 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One published number: where it stands, what was printed, what it is, and why they differ.
+    """One published number: its place in the paper, the printed and the computed value, and why they differ.
 
     `printed` is None where the paper gives no number and a text where it is not one.
     """

@@ -49,10 +49,14 @@ class History:
 
     Attributes
     ----------
-    epochs : the number of each epoch, as logged; counted from 0 where it was not.
-    values : the values of each metric, NaN where an epoch has none.
-    directions : what was said about metrics that verax does not know: "min" or "max".
-    notes : what happened to the log on the way in.
+    epochs : numpy.ndarray
+        The number of each epoch, as logged; counted from 0 where none was logged.
+    values : dict[str, numpy.ndarray]
+        The values of each metric, NaN where an epoch has none.
+    directions : dict[str, str]
+        "min" or "max" for metrics that verax does not know.
+    notes : tuple[str, ...]
+        What was left out or merged while reading.
 
     Examples
     --------
@@ -151,18 +155,18 @@ class History:
         return {column: Name.of(column) for column in self.values}
 
     def direction(self, metric: str | Rule) -> Direction:
-        """Which way a metric is better: "min" or "max"; an error where nobody has said."""
+        """Which direction of a metric is better: "min" or "max"; an error where it is not known."""
         return self.direction_of(self.find(metric))
 
     def direction_of(self, column: str) -> Direction:
-        """Which way a column is better; an error where nobody has said."""
+        """Which direction of a column is better; an error where it is not known."""
         known = self.known_direction(column)
         if known is None:
             raise unknown_direction([column])
         return known
 
     def known_direction(self, column: str) -> Direction | None:
-        """Which way a column is better, None if nobody has said."""
+        """Which direction of a column is better, None if it is not known."""
         name = self.names[column]
         said = {key.lower(): direction for key, direction in self.directions.items()}
         return said.get(column.lower(), said.get(name.base, name.direction))
@@ -218,12 +222,14 @@ class History:
         rules: Sequence[str | Rule] | str | Rule | None = None,
         against: Sequence[str] | str | None = None,
     ) -> Selection:
-        """The best epoch under each rule and how the rules move with F1 and accuracy.
+        """The best epoch under each rule and the correlations of the rules with F1 and accuracy.
 
         Parameters
         ----------
-        rules : metrics to select by; all rules of verax in the history unless named.
-        against : metrics to correlate them with; all F1 and accuracy unless named.
+        rules : Sequence[str | Rule] | str | Rule | None
+            Metrics to select by; by default all rules of verax in the history.
+        against : Sequence[str] | str | None
+            Metrics to correlate them with; by default all F1 and accuracy.
         """
         return Selection.of(self, rules, against)
 
