@@ -147,18 +147,18 @@ def test_lengths_are_compared_on_the_same_outcomes():
 def test_any_length_up_to_the_number_of_classes():
     rng = np.random.default_rng(4)
     p, y = rng.dirichlet(np.ones(300), 10), rng.integers(0, 300, 10)
-    comparison = vx.compare_lengths(y, p, k=[150, 300], rules=["brier"])
+    comparison = vx.compare_lengths(y, p, k=[150, 300], rule=["brier"])
     assert comparison.predictions == ("hard", "top-150", "top-300", "full")
     assert comparison["brier"][2] == pytest.approx(comparison["brier"][3], rel=1e-12)
     assert comparison["brier"][1] == pytest.approx(vx.brier(y, vx.TopLists.from_probabilities(p, 150)))
-    only = vx.compare_lengths(y, p, k=[0], rules=["brier"])
+    only = vx.compare_lengths(y, p, k=[0], rule=["brier"])
     assert only["brier"][1] == pytest.approx(1 - 1 / 300)
     assert only["brier"][0] == 2 * np.mean(p.argmax(axis=1) != y)
     for bad in ([301], [-1], [1.5], [], "12", 0.5):
         with pytest.raises(vx.InputError) as caught:
             vx.compare_lengths(y, p, k=bad)
         assert caught.value.argument == "k"
-    binary = vx.compare_lengths([0, 1], [0.2, 0.7], rules=["brier"])
+    binary = vx.compare_lengths([0, 1], [0.2, 0.7], rule=["brier"])
     assert binary.predictions == ("hard", "top-1", "full")
     assert binary["brier"][1] == pytest.approx(binary["brier"][2])
 
@@ -167,14 +167,14 @@ def test_words_when_longer_lists_do_harm():
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.full(6, 0.3), 500)
     y = np.where(rng.random(500) < p.max(axis=1), p.argmax(axis=1), rng.integers(0, 6, 500))
-    comparison = vx.compare_lengths(y, p, rules=["brier"])
+    comparison = vx.compare_lengths(y, p, rule=["brier"])
     assert comparison["brier"][-1] > comparison["brier"][1]
     assert "they do more harm than good" in comparison.words()[0]
 
 
 def test_given_lists_stand_for_the_full_distribution():
     y, _, lists = problem()
-    comparison = vx.compare_lengths(y, lists, k=[0, 1, 4], rules=[vx.padded(vx.brier, 0.5), "spherical"])
+    comparison = vx.compare_lengths(y, lists, k=[0, 1, 4], rule=[vx.padded(vx.brier, 0.5), "spherical"])
     assert comparison.predictions == ("hard", "top-0", "top-1", "top-4", "as given")
     assert comparison["brier"][-1] == pytest.approx(vx.brier(y, lists), rel=1e-12)
     assert comparison["brier"][3] == comparison["brier"][-1]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -11,10 +10,12 @@ from verax.arrays import Floats, Ints
 from verax.cuts import Rows
 from verax.errors import InputError, check_count, check_option, show
 from verax.forecasts import Forecasts
+from verax.options import Weighted, reads
 
 MOST_BINS = 1_000_000
 
 
+@reads
 def ece(
     y: object,
     p: object,
@@ -22,10 +23,7 @@ def ece(
     bins: int = 15,
     kind: Literal["confidence", "classwise"] = "confidence",
     binning: Literal["width", "mass"] = "width",
-    classes: Sequence[Hashable] | None = None,
-    weights: object | None = None,
-    normalize: bool = False,
-    logits: bool = False,
+    **read: Unpack[Weighted],
 ) -> float:
     """Expected calibration error: the mean gap between forecast and frequency over bins. Lower is better.
 
@@ -36,7 +34,7 @@ def ece(
 
     Parameters
     ----------
-    y, p, classes, weights, normalize, logits
+    y, p
         As for `evaluate`.
     bins : int
         The number of bins.
@@ -47,6 +45,7 @@ def ece(
     binning : {"width", "mass"}
         "width": bins of equal width, the upper end included. "mass": bins of equal weight; equal forecasts
         are always in the same bin.
+    **read
 
     References
     ----------
@@ -67,7 +66,7 @@ def ece(
         raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
     check_option("kind", kind, ("confidence", "classwise"))
     check_option("binning", binning, ("width", "mass"))
-    rows = Rows.of(Forecasts(y, p, classes=classes, weights=weights, normalize=normalize, logits=logits), [])
+    rows = Rows.of(Forecasts(y, p, **read), [])
     w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
     if kind == "confidence":
         given = rows.p[np.arange(len(rows.y)), rows.decisions]

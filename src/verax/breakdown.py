@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from verax.errors import InputError, Remedy, check_count, join, passing, show
 from verax.forecasts import Forecasts
 from verax.inference import holm
 from verax.metrics import CostsLike, needs_order
+from verax.options import Reading, reads
 from verax.registry import as_rules, name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, evaluate
@@ -146,6 +147,7 @@ class Subgroups(Mapping[Any, Any]):
         return html_table(self._cells(), caption=f"verax subgroups by {self.by}", notes=self._notes())
 
 
+@reads
 def subgroups(
     y: object,
     p: object,
@@ -153,23 +155,19 @@ def subgroups(
     by: object,
     rule: Rule | str | None = None,
     rules: Sequence[Rule | str] | None = None,
-    classes: Sequence[Hashable] | None = None,
     ordered: bool = False,
     costs: CostsLike | None = None,
-    weights: object | None = None,
-    groups: object | None = None,
-    normalize: bool = False,
-    logits: bool = False,
     confidence: float = 0.95,
     bootstrap: int = 300,
     seed: int = 0,
     least: int = 20,
+    **read: Unpack[Reading],
 ) -> Subgroups:
     """The card and the decomposition of every subgroup, and which are miscalibrated beyond chance.
 
     Parameters
     ----------
-    y, classes, ordered, costs, weights, groups, normalize, logits
+    y, ordered, costs
         As for `evaluate`.
     p : array or dict
         The forecasts of one model, or of several by name, which are then compared in every subgroup.
@@ -184,6 +182,7 @@ def subgroups(
         Level of the intervals, number of draws behind the p-values of calibration, and random seed.
     least : int
         Subgroups with fewer rows are refused, because nothing can be said about them.
+    **read
 
     Examples
     --------
@@ -202,24 +201,15 @@ def subgroups(
     models = {str(name): value for name, value in p.items()} if isinstance(p, Mapping) else {"model": p}
     if not models:
         raise InputError("must hold at least one model", argument="p", kind="missing")
-    read = {
-        name: Forecasts(
-            y,
-            value,
-            classes=classes,
-            weights=weights,
-            groups=groups,
-            normalize=normalize,
-            logits=logits,
-            ordered=needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered),
-        )
-        for name, value in models.items()
+    order_matters = needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered)
+    forecasts_of = {
+        name: Forecasts(y, value, ordered=order_matters, **read) for name, value in models.items()
     }
-    for forecasts in read.values():
+    for forecasts in forecasts_of.values():
         forecasts.check()
     # As given: in another precision, rows that may sum to 1.00001 would be refused.
-    rows = {name: to_host(forecasts.given) for name, forecasts in read.items()}
-    first = next(iter(read.values()))
+    rows = {name: to_host(forecasts.given) for name, forecasts in forecasts_of.items()}
+    first = next(iter(forecasts_of.values()))
     batch = first.batch(0, first.n_rows)
     names, outcomes = first.classes, to_host(batch.y)
     outcomes = outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
@@ -232,8 +222,8 @@ def subgroups(
             "classes": names,
             "weights": None if weight is None else weight[part],
             "groups": None if cluster is None else cluster[part],
-            "normalize": normalize,
-            "logits": logits,
+            "normalize": read.get("normalize", False),
+            "logits": read.get("logits", False),
         }
         y_of, p_of = outcomes[part], {name: p[part] for name, p in rows.items()}
         for name, forecast in p_of.items():

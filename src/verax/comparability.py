@@ -7,9 +7,9 @@ different lengths can be compared by one number. How much it improves depends on
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from verax.checks import check_number
 from verax.combinators import Padded, padded
 from verax.errors import InputError, check_count, show
 from verax.listcard import padded_rules
+from verax.options import Weighted, reads
 from verax.registry import as_rules, name_of
 from verax.rowstats import Rows, pair
 from verax.rule import Rule
@@ -28,16 +29,14 @@ from verax.toplists import TopLists
 _LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
+@reads
 def compare_lengths(
     y: object,
     p: object,
     *,
     k: Sequence[int] | None = None,
-    classes: Sequence[Hashable] | None = None,
-    weights: object | None = None,
-    rules: Sequence[Rule | str] | None = None,
-    normalize: bool = False,
-    logits: bool = False,
+    rule: Rule | str | Sequence[Rule | str] | None = None,
+    **read: Unpack[Weighted],
 ) -> LengthComparison:
     """Score a classifier's hard prediction, its top lists and its full distribution on the same outcomes.
 
@@ -49,16 +48,15 @@ def compare_lengths(
         (N, m) probabilities; or lists, which then take the place of the full distribution.
     k : sequence of int, optional
         The lengths to compare; 1, 2, 3, 5, 10, ... if not given.
-    classes, weights, normalize, logits : optional
-        As for `evaluate`.
-    rules : sequence of Rule or str, optional
+    rule : Rule, str or sequence of these, optional
         Symmetric proper rules to use instead of all that are registered.
+    **read
 
     Examples
     --------
     >>> import verax as vx
     >>> p = [[0.5, 0.44, 0.03, 0.03], [0.3, 0.6, 0.05, 0.05], [0.1, 0.2, 0.65, 0.05]]
-    >>> comparison = vx.compare_lengths([1, 0, 2], p, rules=["brier"])
+    >>> comparison = vx.compare_lengths([1, 0, 2], p, rule="brier")
     >>> [round(mean, 4) for mean in comparison["brier"]]
     [1.3333, 0.77, 0.5314, 0.5318, 0.5318]
     >>> print(comparison)
@@ -74,15 +72,16 @@ def compare_lengths(
     brier: the probability of the first class takes the loss from 1.333 to 0.77. The other classes take it to
     0.5318: lists of 2 have 100 % of that and are within 1 % of the full distribution.
     """
-    read: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
-    lists, lengths = _lists(p, k, read)
-    chosen = _choose(rules)
+    form: dict[str, Any] = dict(read)
+    weights = form.pop("weights", None)
+    lists, lengths = _lists(p, k, form)
+    chosen = _choose(rule)
     first = lists.truncate(1)
     certain = np.ones(first.classes.size)
     hard = TopLists(first.classes, certain, first.offsets, lists.n_classes, vocabulary=lists.vocabulary)
     shorter = [hard, *(lists.truncate(length) for length in lengths)]
     rows: list[Rows] = [each.with_outcomes(y, weights=weights) for each in shorter]
-    rows.append(pair(y, p, weights=weights, **read))
+    rows.append(pair(y, p, **read))
     last = "as given" if isinstance(p, TopLists) else "full"
     names = ["hard", *(f"top-{length}" for length in lengths), last]
     tallies = [Tally(chosen, lists.n_classes, counts=False).update(each) for each in rows]
@@ -125,7 +124,7 @@ def _lengths(k: Sequence[int] | None, longest: int) -> list[int]:
     return sorted(set(given))
 
 
-def _choose(rules: Sequence[Rule | str] | None) -> list[Padded]:
+def _choose(rules: Rule | str | Sequence[Rule | str] | None) -> list[Padded]:
     if rules is None:
         return padded_rules()
     return [rule if isinstance(rule, Padded) else padded(rule) for rule in as_rules(rules)]

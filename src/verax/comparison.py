@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from verax.inference import (
 )
 from verax.intervals import Interval, Resampling
 from verax.metrics import needs_order
+from verax.options import Reading, reads
 from verax.pairs import PairedTally, all_pairs
 from verax.registry import as_rules, name_of
 from verax.resample import bootstrap_interval
@@ -40,24 +41,21 @@ FREQUENCIES, UNIFORM = "frequencies", "uniform"
 # ---- compare -----------------------------------------------------------------------------------
 
 
+@reads
 def compare(
     y: object,
     forecasts: Mapping[str, object],
     *,
     rule: Rule | str | Sequence[Rule | str],
-    classes: Sequence[Hashable] | None = None,
     ordered: bool = False,
-    weights: object | None = None,
-    groups: object | None = None,
     time_ordered: bool = False,
     lags: int | None = None,
     method: Method = "moments",
     reference: str | None = None,
-    normalize: bool = False,
-    logits: bool = False,
     confidence: float = 0.95,
     bootstrap: int = 2000,
     seed: int = 0,
+    **read: Unpack[Reading],
 ) -> Comparison:
     """Mean losses of several models, and which of their differences are real.
 
@@ -72,10 +70,8 @@ def compare(
         enough with a `reference`.
     rule : Rule, str or list
         One rule or several.
-    classes, ordered, weights, normalize, logits
+    ordered : bool
         As for `evaluate`.
-    groups : array, optional
-        Labels of rows that belong together; the groups are then the independent units.
     time_ordered : bool
         The rows are in order of time and neighbours may depend on each other. Standard errors are then
         robust to autocorrelation up to `lags` (the test of Diebold and Mariano), and resampling draws
@@ -91,6 +87,7 @@ def compare(
         (of the groups), "uniform", or the name of a model.
     confidence, bootstrap, seed
         Confidence of the intervals, number of replicates or permutations, and random seed.
+    **read
 
     References
     ----------
@@ -110,8 +107,8 @@ def compare(
     rules = as_rules(rule)
     _check(forecasts, method, reference)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100)
-    options = {"classes": classes, "normalize": normalize, "logits": logits}
-    options["ordered"] = needs_order(rules, ordered=ordered)
+    options: dict[str, Any] = {**read, "ordered": needs_order(rules, ordered=ordered)}
+    weights, groups = options.pop("weights", None), options.pop("groups", None)
     if isinstance(y, Mapping):
         paired_only = {"time_ordered": time_ordered, "method": method != "moments"}
         for argument, value in (("weights", weights), ("groups", groups), ("reference", reference)):

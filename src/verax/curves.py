@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from verax.cuts import Area, Cuts, Measure, Metric, Options, Order, Rows, Sample
 from verax.errors import InputError, passing, show
 from verax.forecasts import Forecasts
 from verax.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
+from verax.options import Reading, reads
 from verax.registry import as_rules, name_of, parse
 from verax.resample import percentile_interval
 from verax.rule import Rule
@@ -158,6 +159,7 @@ class RetentionCurves(Mapping[Any, RetentionCurve]):
 # ---- the two questions -------------------------------------------------------------------------
 
 
+@reads
 def retention(
     y: object,
     p: object,
@@ -171,14 +173,10 @@ def retention(
     decision_costs: CostsLike | None = None,
     undefined: Undefined = "nan",
     ties: Ties = "share",
-    classes: Sequence[Hashable] | None = None,
-    weights: object | None = None,
-    normalize: bool = False,
-    logits: bool = False,
     bootstrap: int = 0,
-    groups: object | None = None,
     seed: int = 0,
     confidence: float = 0.95,
+    **read: Unpack[Reading],
 ) -> RetentionCurve | RetentionCurves:
     """The curve of a metric as the rows that a rule scores worst are removed, and the area under it.
 
@@ -188,7 +186,7 @@ def retention(
 
     Parameters
     ----------
-    y, p, classes, normalize, logits
+    y, p
         Outcomes and forecasts as for `evaluate`.
     rule : rule, str or list of these
         What ranks the rows.
@@ -212,15 +210,13 @@ def retention(
         How a cut splits rows that tie. "share": each of them counts in part, so that the curve does not
         depend on the order of the rows; a function of rows then gets all rows repeated until these parts
         are whole numbers. "order": rows that come later are removed first (a stable sort).
-    weights : array or None
-        (N,) weights. Whole numbers are numbers of copies; otherwise shares of the weight are removed.
     bootstrap : int
         Number of bootstrap replicates for intervals; 0 for none.
-    groups : array or None
-        (N,) labels of rows that are resampled together.
     seed, confidence
         Random seed and level of the intervals.
+    **read
 
+    Weights that are whole numbers are numbers of copies; otherwise shares of the weight are removed.
     Metrics and rules that depend on the order of the classes refuse labels without `classes`. Beyond
     1,024 classes no tables of counts are kept: only metrics that are means over rows are available
     ("accuracy", "ec", "mae", "off_by_one"), and rules.
@@ -239,21 +235,13 @@ def retention(
     ([0.8, 1.0, 1.0], 0.95)
     """
     rules, metrics = as_rules(rule), as_metrics(metric, costs, cost_scale)
-    rows = Forecasts(
-        y,
-        p,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        normalize=normalize,
-        logits=logits,
-        ordered=needs_order(rules, metrics, decision_costs),
-    )
+    rows = Forecasts(y, p, ordered=needs_order(rules, metrics, decision_costs), **read)
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True, ties=ties)
     curves = draw([rows], rules, metrics, options, decision_costs)
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
 
+@reads
 def selective(
     y: object,
     p: object,
@@ -267,14 +255,10 @@ def selective(
     decision_costs: CostsLike | None = None,
     undefined: Undefined = "nan",
     ties: Ties = "share",
-    classes: Sequence[Hashable] | None = None,
-    weights: object | None = None,
-    normalize: bool = False,
-    logits: bool = False,
     bootstrap: int = 0,
-    groups: object | None = None,
     seed: int = 0,
     confidence: float = 0.95,
+    **read: Unpack[Reading],
 ) -> RetentionCurve | RetentionCurves:
     """The curve of a metric as the rows that look least certain beforehand are removed.
 
@@ -297,16 +281,7 @@ def selective(
     [0.75, 1.0, 1.0]
     """
     keys, metrics = [doubt(key) for key in _listed(by)], as_metrics(metric, costs, cost_scale)
-    rows = Forecasts(
-        y,
-        p,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        normalize=normalize,
-        logits=logits,
-        ordered=needs_order(keys, metrics, decision_costs),
-    )
+    rows = Forecasts(y, p, ordered=needs_order(keys, metrics, decision_costs), **read)
     options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False, ties=ties)
     curves = draw([rows], keys, metrics, options, decision_costs)
     return curves.simplified() if isinstance(by, (Rule, str)) else curves

@@ -7,9 +7,8 @@ components are returned, never the recalibrated rows.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from verax.errors import InputError
 from verax.events import Event, events, split
 from verax.forecasts import Forecasts
 from verax.metrics import needs_order
+from verax.options import Reading, reads
 from verax.registry import parse
 from verax.resample import check_confidence, check_replicates, percentile_interval
 from verax.rule import Rule
@@ -29,19 +29,16 @@ from verax.tables import Cells, html_table, text_table
 COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
 
+@reads
 def decompose(
     y: object,
     p: object,
     *,
     rule: Rule | str,
-    classes: Sequence[Hashable] | None = None,
-    weights: object | None = None,
-    groups: object | None = None,
     bootstrap: int = 0,
     seed: int = 0,
     confidence: float = 0.95,
-    normalize: bool = False,
-    logits: bool = False,
+    **read: Unpack[Reading],
 ) -> Decomposition:
     """Split a mean score: score = miscalibration - discrimination + uncertainty.
 
@@ -60,16 +57,15 @@ def decompose(
 
     Parameters
     ----------
-    y, p, classes, weights, normalize, logits
+    y, p
         Outcomes and forecasts as for `evaluate`.
     rule : rule or str
         `brier`, `rps` (any scale), `log` (any base) or `ranked_log`.
-    groups : array or None
-        (N,) labels of clusters (patients, sites) that are resampled together.
     bootstrap : int
         Number of replicates for the intervals and for the p-value of calibration; 0 for none.
     seed, confidence
         Random seed and level of the intervals.
+    **read
 
     References
     ----------
@@ -89,16 +85,7 @@ def decompose(
     rule = parse(rule)
     check_replicates(bootstrap, least=2, or_none=True)
     check_confidence(confidence)
-    forecasts = Forecasts(
-        y,
-        p,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        normalize=normalize,
-        logits=logits,
-        ordered=needs_order([rule]),
-    )
+    forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
     if bootstrap and forecasts.groups is not None and len(forecasts.groups.labels) < 2:
         raise InputError("must name at least two groups to resample", argument="groups")
     how = split(rule, forecasts.n_classes)

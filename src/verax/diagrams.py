@@ -5,9 +5,9 @@ The curves are the isotonic fits that `decompose` is made of, so nothing depends
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from verax.cuts import Rows
 from verax.decomposition import Components
 from verax.events import Event, events, recalibrate, split
 from verax.forecasts import Forecasts
+from verax.options import Weighted, reads
 from verax.registry import brier, rps
 from verax.resample import check_confidence, check_replicates, percentile_interval
 
@@ -25,18 +26,16 @@ _BAND_CELLS = 4096
 _HISTOGRAM_BINS = 20
 
 
+@reads
 def reliability(
     y: object,
     p: object,
     *,
-    classes: Sequence[Hashable] | None = None,
     ordered: bool = False,
-    weights: object | None = None,
     resamples: int = 200,
     seed: int = 0,
     confidence: float = 0.95,
-    normalize: bool = False,
-    logits: bool = False,
+    **read: Unpack[Weighted],
 ) -> Reliability:
     """The reliability curve of every class, or of every threshold of ordered classes.
 
@@ -47,17 +46,16 @@ def reliability(
 
     Parameters
     ----------
-    y, p, classes, normalize, logits
+    y, p
         Outcomes and forecasts as for `evaluate`.
     ordered : bool
         Curves of P(Y <= class), which the RPS is made of, instead of P(Y = class).
-    weights : array or None
-        (N,) weights that are not negative; whole numbers count as numbers of copies.
     resamples : int
         Number of draws for the consistency bands; 0 for none. Outcomes are drawn from the forecasts
         independently: where rows belong together, the bands are too narrow.
     seed, confidence
         Random seed and level of the bands.
+    **read
 
     References
     ----------
@@ -75,9 +73,7 @@ def reliability(
     """
     check_replicates(resamples, least=2, or_none=True, argument="resamples")
     check_confidence(confidence)
-    forecasts = Forecasts(
-        y, p, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=ordered
-    )
+    forecasts = Forecasts(y, p, ordered=ordered, **read)
     rows = Rows.of(forecasts, [])
     how = split(rps if ordered else brier, forecasts.n_classes)
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from verax.arrays import Floats, to_array, to_host, widen
 from verax.errors import InputError, check_count
 from verax.forecasts import Forecasts
 from verax.metrics import needs_order
+from verax.options import Form, reads
 from verax.registry import RULES, as_rules, name_of, parse
 from verax.rule import Rule, losses_of
 from verax.tables import html_table, text_table
@@ -100,6 +101,7 @@ class Worst:
         return html_table(self._cells())
 
 
+@reads
 def worst(
     y: object,
     p: object,
@@ -108,15 +110,13 @@ def worst(
     n: int = 10,
     others: Sequence[Rule | str] | None = None,
     ids: object | None = None,
-    classes: Sequence[Hashable] | None = None,
-    normalize: bool = False,
-    logits: bool = False,
+    **read: Unpack[Form],
 ) -> Worst:
     """The `n` rows with the largest loss, how other rules rank them, and where the loss comes from.
 
     Parameters
     ----------
-    y, p, classes, normalize, logits
+    y, p
         Outcomes and forecasts as for `evaluate`.
     rule : rule or str
         What ranks the rows. Of equal losses the first row comes first.
@@ -126,6 +126,7 @@ def worst(
         Rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.
     ids : array or None
         (N,) names of the rows; by default their numbers.
+    **read
 
     Examples
     --------
@@ -137,7 +138,7 @@ def worst(
     (0, 1)
     """
     rules = ranking(rule, others)
-    rows = Forecasts(y, p, classes=classes, normalize=normalize, logits=logits, ordered=needs_order(rules))
+    rows = Forecasts(y, p, ordered=needs_order(rules), **read)
     return find([(rows, ids)], rules, n)
 
 

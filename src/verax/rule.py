@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from verax.checks import check_n_classes
 from verax.claims import Properties
 from verax.errors import InputError, RuleError
 from verax.forecasts import Forecasts
+from verax.options import Form, Weighted, reads
 from verax.rowstats import RowBatch, Rows, RowStats, compute, pair, scan
 from verax.tally import Tally
 
@@ -78,16 +79,8 @@ class Rule(ABC):
 
     # ---- use -------------------------------------------------------------------------------
 
-    def __call__(
-        self,
-        y: object,
-        p: object,
-        *,
-        classes: Sequence[Hashable] | None = None,
-        weights: object | None = None,
-        normalize: bool = False,
-        logits: bool = False,
-    ) -> float:
+    @reads
+    def __call__(self, y: object, p: object, **read: Unpack[Weighted]) -> float:
         """The weighted mean loss of forecasts `p` when `y` happened.
 
         Parameters
@@ -96,42 +89,22 @@ class Rule(ABC):
             (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
         p : array_like or TopLists
             (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
-        classes : sequence, optional
-            Names of the columns of `p`, in order; for ordered classes lowest first.
-        weights : array_like, optional
-            (N,) non-negative weights.
-        normalize : bool
-            Divide every row of `p` by its sum first.
-        logits : bool
-            `p` holds logits.
+        **read
         """
-        forecasts = self._forecasts(y, p, classes, weights, normalize, logits)
-        return float(Tally([self], forecasts.n_classes, counts=False).update(forecasts).moments.mean[0])
+        rows = pair(y, p, ordered=self.ordinal, **read)
+        return float(Tally([self], rows.n_classes, counts=False).update(rows).moments.mean[0])
 
-    def samples(
-        self,
-        y: object,
-        p: object,
-        *,
-        classes: Sequence[Hashable] | None = None,
-        normalize: bool = False,
-        logits: bool = False,
-    ) -> Array:
-        """The loss of every row, as an array of the kind that `p` is; torch can differentiate it."""
-        return losses_of([self], self._forecasts(y, p, classes, None, normalize, logits))[0]
+    @reads
+    def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
+        """The loss of each row, as an array of the kind that `p` is; torch can differentiate it.
 
-    def _forecasts(
-        self,
-        y: object,
-        p: object,
-        classes: Sequence[Hashable] | None,
-        weights: object | None,
-        normalize: bool,
-        logits: bool,
-    ) -> Rows:
-        return pair(
-            y, p, classes=classes, weights=weights, normalize=normalize, logits=logits, ordered=self.ordinal
-        )
+        Parameters
+        ----------
+        y, p
+            Outcomes and forecasts, as for a call of the rule.
+        **read
+        """
+        return losses_of([self], pair(y, p, ordered=self.ordinal, **read))[0]
 
     # ---- under a known truth ---------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from verax.forecasts import Forecasts
 from verax.intervals import Interval, few
 from verax.intervals import Resampling as Resampling
 from verax.metrics import HIGHER, LOWER, CostsLike, DecisionMetric, find_metric, fitting_metrics, needs_order
+from verax.options import Reading, reads
 from verax.registry import RULES, as_rules, name_of, parse
 from verax.resample import bootstrap_interval, resampled_metrics
 from verax.rowstats import pair
@@ -28,40 +29,41 @@ from verax.tally import CONFUSION_UP_TO, Counts, Tally
 _NO_ROWS = "the total weight is at most 1, and weights count as numbers of rows"
 
 
+@reads
 def evaluate(
     y: object,
     p: object,
     *,
-    classes: Sequence[Hashable] | None = None,
     ordered: bool = False,
     costs: CostsLike | None = None,
-    weights: object | None = None,
-    groups: object | None = None,
     rules: Sequence[Rule | str] | None = None,
-    normalize: bool = False,
-    logits: bool = False,
     confidence: float = 0.95,
     bootstrap: int = 1000,
     seed: int = 0,
+    **read: Unpack[Reading],
 ) -> Scorecard:
     """Score forecasts `p` of outcomes `y` by every rule that fits, in one pass, with intervals.
 
     Parameters
     ----------
-    y : (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
-    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; or `TopLists`,
-        for which the card also says how much the lists cover (`ListCard`).
-    classes : names of the columns of `p`, in order; for ordered classes lowest first.
-    ordered : the classes have an order, so ordinal rules, quadratic kappa and expected cost fit too.
-    costs : what decisions cost: "quadratic" (the default if `ordered`), "linear", "zero_one", or a
-        (K, K) matrix, outcome by row.
-    weights : (N,) non-negative weights; they count as numbers of rows.
-    groups : (N,) labels of clusters (patients, sites) that are resampled together.
-    rules : the rules to use instead of all that fit, as rules or as texts for `parse`.
-    normalize : divide every row of `p` by its sum first.
-    logits : `p` holds logits.
-    confidence, bootstrap, seed : of the intervals. Means get theirs from the tallied moments, numbers
-        made of decisions from resampled confusion counts; with `groups`, all from resampled clusters.
+    y : array
+        (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
+    p : array or TopLists
+        (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; for `TopLists` the
+        card also says how much the lists cover (`ListCard`).
+    ordered : bool
+        The classes have an order, so ordinal rules, quadratic kappa and expected cost fit too.
+    costs : {"quadratic", "linear", "zero_one"} or (K, K) array, optional
+        The cost of each decision (column) for each outcome (row); "quadratic" if `ordered`.
+    rules : sequence of Rule or str, optional
+        The rules to use instead of all that fit.
+    confidence : float
+        Confidence level of the intervals.
+    bootstrap : int
+        Number of bootstrap replicates, for intervals that need them.
+    seed : int
+        Random seed of the bootstrap.
+    **read
 
     Examples
     --------
@@ -72,16 +74,7 @@ def evaluate(
     """
     plan = Resampling.checked(confidence, bootstrap, seed)
     chosen = fitting_rules(rules, ordered)
-    forecasts = pair(
-        y,
-        p,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        normalize=normalize,
-        logits=logits,
-        ordered=needs_order(chosen, costs=costs, ordered=ordered),
-    )
+    forecasts = pair(y, p, ordered=needs_order(chosen, costs=costs, ordered=ordered), **read)
     if forecasts.groups is not None:
         check_groups(len(forecasts.groups.labels))
     if not isinstance(forecasts, Forecasts):
