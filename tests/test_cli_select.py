@@ -11,8 +11,8 @@ import sys
 import pytest
 
 import verax as vx
-from verax.cli.output import plain
 from verax.selection import History
+from verax.strictjson import plain
 
 COLUMNS = {
     "epoch": [0, 1, 2, 3],
