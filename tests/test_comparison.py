@@ -363,7 +363,7 @@ def test_intervals_cover_what_they_should(grouped):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rule": []}, "At least one rule"),
+        ({"rule": []}, "at least one rule"),
         ({"method": "magic"}, "`method` must be"),
         ({"confidence": 2}, "`confidence` must lie"),
         ({"bootstrap": 3}, "at least 100 replicates"),
