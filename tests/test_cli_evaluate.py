@@ -24,6 +24,7 @@ from verax.cli import output
 from verax.cli.require import read_bounds
 from verax.cli.words import CommandWords, one_line, visible
 from verax.errors import Remedy, passing
+from verax.strictjson import plain
 
 ENVIRONMENT = {**os.environ, **COLUMNS}
 
@@ -59,7 +60,7 @@ def test_json_is_what_the_library_says(folder):
     p = np.stack([table[f"p_{name}"].to_numpy() for name in ("cat", "dog", "fox")], axis=1)
     names = ["cat", "dog", "fox"]
     card = vx.evaluate(table["label"].to_pylist(), p, classes=names, weights=table["w"].to_numpy(), seed=5)
-    assert found["card"] == output.plain(card.to_dict())
+    assert found["card"] == plain(card.to_dict())
     assert found["verax"] == vx.__version__
     assert found["taken"] == {
         "target": "label",

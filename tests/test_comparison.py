@@ -388,7 +388,7 @@ def test_a_remedy_names_the_option():
     with pytest.raises(vx.InputError) as caught:
         vx.compare(y, p, rule="brier", lags=3)
     assert dict(caught.value.remedies[0].options) == {"time_ordered": True}
-    with pytest.raises(vx.VeraxError, match="At least one rule"):
+    with pytest.raises(vx.VeraxError, match="at least one rule"):
         vx.compare(y, p, rule=[])
     with pytest.raises(vx.InputError) as caught:
         vx.compare(y, [p["m0"], p["m1"]], rule="brier")

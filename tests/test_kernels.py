@@ -148,7 +148,7 @@ def test_a_plain_rule():
     assert len(card.to_frame()) == 3
     with pytest.raises(vx.RuleError, match="is not known to be proper"):
         vx.penalized(rule)
-    with pytest.raises(vx.VeraxError, match="two different rules are called 'plain'"):
+    with pytest.raises(vx.InputError, match="two different rules are called 'plain'"):
         vx.evaluate(y, p, rules=[rule, Plain()])
 
 

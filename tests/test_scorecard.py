@@ -44,7 +44,7 @@ def test_the_rules_that_fit():
     chosen = vx.evaluate(y, p, rules=["rps", vx.Brier("half"), "rps", "penalized(spherical)"])
     assert list(chosen.scores) == ["rps", "brier(scale='half')", "penalized(spherical)"]
     assert list(vx.evaluate(y, p, rules="rps").scores) == ["rps"]
-    with pytest.raises(vx.VeraxError, match="at least one rule"):
+    with pytest.raises(vx.InputError, match="at least one rule"):
         vx.evaluate(y, p, rules=[])
     with pytest.raises(KeyError, match="it has rps, accuracy"):
         vx.evaluate(y, p, rules=["rps"])["brier"]
