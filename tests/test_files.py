@@ -534,6 +534,16 @@ def test_numbers_are_numbers_wherever_they_begin(write, monkeypatch):
     assert files.read(write(lines, "a.jsonl")).p[-1].tolist() == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_truth_values_are_names_where_a_class_is_called_so(name, tmp_path):
+    columns = {"label": [True, True], "p_x": [0.5, 0.5], "p_y": [0.25, 0.25], "p_true": [0.25, 0.25]}
+    write_table = pacsv.write_csv if name == "a.csv" else papq.write_table
+    write_table(pa.table(columns), tmp_path / name)
+    assert files.read(tmp_path / name).y.tolist() == [2, 2]
+    write_table(pa.table({**columns, "label": [True, False]}), tmp_path / name)
+    refuses(tmp_path / name, "target label row=1 probs classes")
+
+
 def test_numbers_as_numpy_writes_them(write):
     assert files.read(write("label,p_0,p_1\n1.000e+00,0.2,0.8\n0.000e+00,0.5,0.5\n")).y.tolist() == [1, 0]
     german = "label;p_0;p_1\n1,0;0,2;0,8\n0,0;0,5;0,5\n"

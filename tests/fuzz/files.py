@@ -222,6 +222,8 @@ def one_cell(rng: np.random.Generator, folder: Path) -> None:
     if isinstance(found, vx.InputError) and found.rows:
         assert found.rows[0] == row, f"row {found.rows} is named for {cell!r} in row {row}"
     if not isinstance(found, vx.VeraxError):
+        # A single outcome that is a whole number is a position.
+        y = np.array([int(cell)]) if column == 0 else y
         numbers = np.array([[float(c) for c in r[1:]] for r in rows])
         same(found, y, numbers, f"{cell!r} in row {row}, column {column}")
 

@@ -69,8 +69,9 @@ class Target:
         """
         if names is None:
             return None
-        if self.boolean and sorted(n.lower() for n in names) == ["false", "true"]:
-            return tuple(_TRUTH[name.lower()] for name in names)
+        truth = tuple(_TRUTH.get(name.lower()) for name in names)
+        if self.boolean and any(value is not None for value in truth):
+            return tuple(None if truth.count(value) > 1 else value for value in truth)
         if not any(_number(name) is not None for name in names):
             return None
         numbers = None if self.cells else _numbers(names)
