@@ -15,6 +15,8 @@ mlflow = pytest.importorskip("mlflow")
 
 from verax.adapters.mlflow import log_card, log_comparison  # noqa: E402
 
+pytestmark = pytest.mark.frameworks
+
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):

@@ -19,6 +19,8 @@ from cases import RULES, forecasts, number
 from verax.adapters.torch import Card, Loss, Score, metrics
 from verax.claims import Holds, Properties
 
+pytestmark = pytest.mark.frameworks
+
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
 STEPS = [rule for rule in RULES if isinstance(rule, vx.ZeroOne)]
