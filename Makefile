@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test lint browser bench fuzz clean
+.PHONY: help demo test quick lint browser bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -12,7 +12,10 @@ demo: .venv/installed ## train four models, judge their probabilities, write the
 	@$(BIN)/verax demo
 
 test: .venv/tools lint browser ## lint, types and tests, on the built wheel
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+quick: .venv/tools ## the tests without frameworks, browsers and simulations
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not frameworks"
 
 lint: .venv/tools
 	$(BIN)/ruff check .

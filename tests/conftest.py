@@ -1,8 +1,14 @@
 """Fixtures and settings for all test modules."""
 
+# ruff: noqa: E402
+
 from __future__ import annotations
 
 import os
+
+# Before NumPy and PyTorch are imported: their threads would wait busily for cores that other workers use.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
 
 import pytest
 from hypothesis import settings

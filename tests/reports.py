@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+
+from verax.report import Report
 
 GRADES = ["none", "mild", "moderate", "severe"]
 EVIL = [
@@ -21,3 +25,17 @@ def sample(n=600, k=4, *, sharpness=1.0, seed=0):
     y = (q.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
     p = q**sharpness
     return y, p / p.sum(axis=1, keepdims=True)
+
+
+@cache
+def graded():
+    """Outcomes, two forecasts of ordered grades, sites, and the report on them: built once for all tests."""
+    y, p = sample()
+    other = 0.5 * p + 0.125
+    site = np.where(np.arange(600) % 3 == 0, "north", "south")
+    site[:5] = "isle"
+    ids = [f"p{i}" for i in range(600)]
+    report = Report.of(
+        y, {"new": p, "old": other}, classes=GRADES, ordered=True, by={"site": site}, ids=ids, title="Grades"
+    )
+    return y, p, other, site, report

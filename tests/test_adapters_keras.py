@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.frameworks
 
+
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "jax", "tensorflow"])
 def test_the_suite_passes_on(backend):
     for package in ("keras", backend):

@@ -20,6 +20,7 @@ lightning = pytest.importorskip("lightning")
 callbacks = pytest.importorskip("lightning.pytorch.callbacks")
 
 pytestmark = [
+    pytest.mark.frameworks,
     # What Lightning says about small loaders without workers, and of what it uses that others deprecate.
     pytest.mark.filterwarnings("ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning"),
     pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*"),
@@ -149,6 +150,7 @@ def both(tmp_path_factory):
     return [json.loads((folder / name).read_text()) for name in ("torch.json", "lightning.json")]
 
 
+@pytest.mark.slow
 def test_processes_together_score_what_verax_scores_of_all_rows(both):
     reports, _ = both
     p, y, w = (torch.cat(parts) for parts in zip(*uneven_parts(), strict=True))

@@ -17,6 +17,8 @@ mlflow = pytest.importorskip("mlflow")
 from verax.adapters.mlflow import log_card, log_comparison  # noqa: E402
 from verax.strictjson import plain  # noqa: E402
 
+pytestmark = pytest.mark.frameworks
+
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):

@@ -20,6 +20,8 @@ from verax.adapters.torch import Card, Loss, Score, metrics
 from verax.claims import Holds, Properties
 from verax.errors import passing
 
+pytestmark = pytest.mark.frameworks
+
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
 STEPS = [rule for rule in RULES if isinstance(rule, vx.ZeroOne)]

@@ -26,6 +26,8 @@ from verax.adapters.boosting import (
 from verax.errors import passing
 from verax.rules import OrdinalRule
 
+pytestmark = pytest.mark.frameworks
+
 XGB = {"nthread": 1, "max_depth": 3, "eta": 0.3, "base_score": 0.5}
 LGB = {"num_threads": 1, "num_leaves": 7, "verbose": -1, "metric": "None", "boost_from_average": False}
 CAT = {

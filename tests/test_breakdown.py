@@ -45,6 +45,7 @@ def test_only_what_is_miscalibrated_stands_out():
     assert text.count("stands out") == 1
 
 
+@pytest.mark.slow
 def test_chance_alone_is_rarely_flagged():
     flags = 0
     for seed in range(30):

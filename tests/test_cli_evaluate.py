@@ -279,6 +279,7 @@ def wait_until_open(path, process):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_an_interrupt_is_exit_130(slow):
     with subprocess.Popen(
@@ -530,6 +531,7 @@ def test_the_right_file_is_blamed(tmp_path):
     assert quickly("worst", tmp_path / "a.csv", "-n", 0)[0] == 2
 
 
+@pytest.mark.slow
 def test_the_tour_needs_no_report(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     for name in [name for name in sys.modules if name.startswith("verax.report")]:

@@ -34,6 +34,7 @@ def test_no_command_is_left_out():
     assert {*RUNS, "demo"} == commands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_a_process_prints_and_returns_the_same(command, folder, monkeypatch):
     monkeypatch.chdir(folder)

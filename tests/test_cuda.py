@@ -11,6 +11,8 @@ import pytest
 import verax as vx
 from cases import RULES, forecasts
 
+pytestmark = pytest.mark.frameworks
+
 
 def on_torch(x):
     torch = pytest.importorskip("torch")

@@ -314,6 +314,7 @@ def test_outcomes_are_drawn_jointly_from_the_forecast():
             assert (happened[0] <= happened[1]).all()
 
 
+@pytest.mark.slow
 def test_the_p_value_of_calibrated_forecasts_is_uniform():
     p_values = np.array(
         [vx.decompose(*simulated(60, seed), rule="rps", bootstrap=39).p_value for seed in range(200)]
@@ -324,6 +325,7 @@ def test_the_p_value_of_calibrated_forecasts_is_uniform():
     assert vx.decompose(*simulated(500, 0, 2.5), rule="rps", bootstrap=39).p_value == 1 / 40
 
 
+@pytest.mark.slow
 def test_coverage_of_the_score():
     big = simulated(400_000, 999, 1.5)
     truth = {rule: vx.parse(rule)(*big) for rule in ("brier", "rps")}
@@ -338,6 +340,7 @@ def test_coverage_of_the_score():
         assert hits >= 86
 
 
+@pytest.mark.slow
 def test_coverage_of_the_components():
     # The population's values, from so many rows that the fit follows no noise to speak of.
     for distort in (1.0, 2.0):

@@ -61,6 +61,7 @@ def slow_band(y, p, w, n):
     return np.percentile(fits, [2.5, 97.5], axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["none", "fractional"])
 def test_bands_are_those_of_redrawn_outcomes(weights):
     rng = np.random.default_rng(0)

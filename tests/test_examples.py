@@ -41,6 +41,7 @@ def test_every_command_has_an_example():
     assert {name for name, _ in EXAMPLES} == set(COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [example for _, example in EXAMPLES])
 def test_examples_run(example, folder, monkeypatch):
     monkeypatch.chdir(folder)

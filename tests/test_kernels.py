@@ -206,6 +206,7 @@ print("numba" in sys.modules)
     assert run(code) == "False\n"
 
 
+@pytest.mark.slow
 def test_kernels_are_kept_between_processes(tmp_path):
     code = """
 import numpy as np, verax as vx
@@ -229,6 +230,7 @@ def test_counting_kernel_counts_what_bincount_does():
     np.testing.assert_allclose(table.ravel(), np.bincount(y * 4 + decision, w, 16), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows():
     import tracemalloc
 

@@ -165,6 +165,7 @@ def test_an_improper_loss_is_no_gain():
 # ---- declared and found ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5])
 @pytest.mark.parametrize("rule", VARIANTS, ids=repr)
 def test_declared_properties_are_found(rule, n_classes):
@@ -181,6 +182,7 @@ def test_limits_of_equality_are_no_failures_whatever_the_seed(seed):
         assert certificate.strictly_proper, certificate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [vx.brier, vx.log_score, vx.spherical, vx.rps], ids=repr)
 @pytest.mark.parametrize("n_classes", [3, 4])
 def test_a_penalty_just_below_the_minimal_is_not_superior(inner, n_classes):
@@ -274,6 +276,7 @@ def test_strictly_proper_losses_that_are_flat_somewhere(power):
         assert certify(pseudospherical, n_classes).strictly_proper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-9, 1.0, 1e6])
 @pytest.mark.parametrize("offset", [0.0, -1.0, 1000.0])
 def test_units_do_not_matter(factor, offset):

@@ -18,7 +18,7 @@ import pytest
 from scipy.special import stdtr
 
 import verax as vx
-from reports import EVIL, GRADES, sample
+from reports import EVIL, graded, sample
 from verax.forecasts import Forecasts
 from verax.report import Report
 from verax.report.checks import duplicates
@@ -28,17 +28,9 @@ from verax.report.sureness import sureness_of
 from verax.report.verdict import miscalibrated
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ordered():
-    y, p = sample()
-    other = 0.5 * p + 0.125
-    site = np.where(np.arange(600) % 3 == 0, "north", "south")
-    site[:5] = "isle"
-    ids = [f"p{i}" for i in range(600)]
-    report = Report.of(
-        y, {"new": p, "old": other}, classes=GRADES, ordered=True, by={"site": site}, ids=ids, title="Grades"
-    )
-    return y, p, other, site, report
+    return graded()
 
 
 def answer(report, question):
@@ -465,9 +457,10 @@ def test_many_classes_say_what_was_left_out():
     assert {line.position for line in found.by_class} == set(np.argsort(-shares)[:20].tolist())
 
 
+@pytest.mark.slow
 def test_size_does_not_grow_with_the_rows():
     small = len(Report.of(*sample(2000, 10)).to_html())
-    large = Report.of(*sample(60_000, 10)).to_html()
+    large = Report.of(*sample(20_000, 10)).to_html()
     assert len(large.encode()) < 1.3e6
     assert len(large) < 1.1 * small
 
@@ -493,6 +486,7 @@ def test_saving_is_all_or_nothing(ordered, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["altair", "jinja2", "vl_convert"])
 def test_missing_packages_are_named_with_the_remedy(package):
     code = f"""

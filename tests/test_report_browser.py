@@ -12,16 +12,19 @@ import numpy as np
 import pytest
 
 import verax as vx
-from reports import EVIL, GRADES, sample
+from reports import EVIL, GRADES, graded, sample
 from verax.report import Report
 from verax.report.words import short_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver: apt-get install chromium-driver"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver: apt-get install chromium-driver"
+    ),
+]
 
 
 class Browser:
@@ -110,13 +113,8 @@ def browser():
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """Two models of ordered grades, with a breakdown."""
-    y, p = sample()
-    site = np.where(np.arange(600) % 3 == 0, "north", "south")
-    models = {"new": p, "old": 0.5 * p + 0.125}
-    report = Report.of(y, models, classes=GRADES, ordered=True, by={"site": site}, title="Grades")
     path = tmp_path_factory.mktemp("report") / "report.html"
-    report.save(path)
+    graded()[-1].save(path)
     return path
 
 

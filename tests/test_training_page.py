@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.frameworks
+
 PAGE = Path(__file__).parents[1] / "docs" / "training.md"
 
 
@@ -34,6 +36,7 @@ def run(heading, folder):
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_program_for_lightning(tmp_path):
     output = run("Lightning", tmp_path)
     kept, qwk = re.search(r"kept (\S+) qwk (\S+)", output).groups()
@@ -41,6 +44,7 @@ def test_the_program_for_lightning(tmp_path):
     assert 0.1 < float(qwk) < 1
 
 
+@pytest.mark.slow
 def test_the_program_for_keras(tmp_path):
     output = run("Keras 3", tmp_path)
     best, kept = (float(line.split()[-1]) for line in output.splitlines()[-2:])
