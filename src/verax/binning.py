@@ -7,8 +7,9 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from verax.arrays import Floats, Ints
+from verax.checks import check_choice, check_count
 from verax.cuts import Rows
-from verax.errors import InputError, check_count, check_option, show
+from verax.errors import InputError, show
 from verax.forecasts import Forecasts
 from verax.options import Weighted, reads
 
@@ -64,8 +65,8 @@ def ece(
     check_count("bins", bins)
     if bins > MOST_BINS:
         raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
-    check_option("kind", kind, ("confidence", "classwise"))
-    check_option("binning", binning, ("width", "mass"))
+    check_choice("kind", kind, ("confidence", "classwise"))
+    check_choice("binning", binning, ("width", "mass"))
     rows = Rows.of(Forecasts(y, p, **read), [])
     w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
     if kind == "confidence":

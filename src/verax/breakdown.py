@@ -9,15 +9,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.arrays import to_host
+from verax.checks import check_count, check_flag
 from verax.clusters import Groups
 from verax.comparison import compare
 from verax.decomposition import Decomposition, decompose
-from verax.errors import InputError, Remedy, check_count, join, passing, show
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.forecasts import Forecasts
 from verax.inference import holm
 from verax.metrics import CostsLike, needs_order
 from verax.options import Reading, reads
-from verax.registry import as_rules, name_of, parse
+from verax.registry import as_rules, each_of, name_of, parse
 from verax.rule import Rule
 from verax.scorecard import Scorecard, evaluate
 from verax.tables import Cells, html_table, text_table
@@ -196,8 +197,10 @@ def subgroups(
     ['south']
     """
     check_count("least", least)
-    chosen = parse(rule if rule is not None else "rps" if ordered else "brier")
-    on_card = None if rule is None and rules is None else as_rules([chosen, *(rules or ["zero_one"])])
+    chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
+    on_card = None
+    if rule is not None or rules is not None:
+        on_card = as_rules([chosen, *each_of("zero_one" if rules is None else rules)], "rules")
     models = {str(name): value for name, value in p.items()} if isinstance(p, Mapping) else {"model": p}
     if not models:
         raise InputError("must hold at least one model", argument="p", kind="missing")

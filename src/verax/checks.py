@@ -1,7 +1,4 @@
-"""Checks of options: each refuses a wrong value with an `InputError` that names the argument.
-
-`check_count`, for whole numbers, is in `verax.errors`.
-"""
+"""Checks of options: each refuses a wrong value with an `InputError` that names the argument."""
 
 from __future__ import annotations
 
@@ -11,18 +8,27 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from verax.errors import InputError, Remedy, check_count, show
+from verax.errors import InputError, Remedy, show
 
 # With more classes, an even share of the probability comes near the smallest double.
 MOST_CLASSES = 2**900
 
 
-def check_choice(argument: str, value: object, allowed: Iterable[str]) -> None:
-    """Refuse what is none of the allowed texts."""
-    texts = tuple(allowed)
-    if not isinstance(value, str) or value not in texts:
+def check_choice(argument: str, value: object, allowed: Iterable[str | None], *, also: str = "") -> None:
+    """Refuse what is none of the allowed values; `also` says in words what else would be allowed."""
+    known = tuple(allowed)
+    if not any(value is each or (isinstance(value, str) and value == each) for each in known):
+        choices = [*map(repr, known), *([also] if also else [])]
         raise InputError(
-            f"must be one of {', '.join(map(repr, texts))}, not {show(value)}",
+            f"must be one of {', '.join(choices)}, not {show(value)}", argument=argument, values=[value]
+        )
+
+
+def check_count(argument: str, value: object, *, least: int = 1) -> None:
+    """Refuse what is no whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(
+            f"must be a whole number of at least {least}, not {show(value)}",
             argument=argument,
             values=[value],
         )

@@ -14,9 +14,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.arrays import to_array, to_host
-from verax.checks import check_number
+from verax.checks import check_count, check_number
 from verax.combinators import Padded, padded
-from verax.errors import InputError, check_count, show
+from verax.errors import InputError, show
 from verax.listcard import padded_rules
 from verax.options import Weighted, reads
 from verax.registry import as_rules, name_of

@@ -10,6 +10,7 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from verax.arrays import Floats, to_host
+from verax.checks import check_choice, check_flag
 from verax.clusters import Groups
 from verax.errors import InputError, passing, show
 from verax.forecasts import Forecasts
@@ -105,6 +106,7 @@ def compare(
     ('good', True)
     """
     rules = as_rules(rule)
+    time_ordered = check_flag("time_ordered", time_ordered)
     _check(forecasts, method, reference)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100)
     options: dict[str, Any] = {**read, "ordered": needs_order(rules, ordered=ordered)}
@@ -135,11 +137,7 @@ def _check(forecasts: Mapping[str, object], method: str, reference: str | None) 
             found=f"there {'is' if len(forecasts) == 1 else 'are'} {len(forecasts)}",
             remedies=[passing("to measure the skill of one model", reference=FREQUENCIES)],
         )
-    known = get_args(Method)
-    if method not in known:
-        raise InputError(
-            f"must be one of {', '.join(known)}, not {show(method)}", argument="method", values=[method]
-        )
+    check_choice("method", method, get_args(Method))
 
 
 def _check_unpaired(paired_only: Mapping[str, bool]) -> None:

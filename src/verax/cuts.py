@@ -19,13 +19,15 @@ import numpy as np
 
 from verax.arrays import Floats, Ints, to_host, widen
 from verax.caching import cached_property
+from verax.checks import check_choice
 from verax.clusters import Groups
 from verax.decisions import cheapest
-from verax.errors import InputError, check_option, passing, show
+from verax.errors import InputError, passing, show
 from verax.forecasts import Forecasts
+from verax.intervals import check_confidence, check_replicates, check_seed
 from verax.metrics import METRICS, CostsLike, DecisionMetric
 from verax.registry import name_of
-from verax.resample import check_confidence, check_replicates, multiplicities
+from verax.resample import multiplicities
 from verax.rule import Rule, losses_of
 from verax.tally import CONFUSION_UP_TO
 
@@ -138,11 +140,12 @@ class Options:
         self.removed = _shares(removed)
         self.shares = np.array([float(r) for r in self.removed])
         self._taken: dict[float, Floats] = {}
-        check_option("area", area, ("mean", "steps"))
-        check_option("undefined", undefined, ("nan", "one", "zero", "omit"))
-        check_option("ties", ties, ("share", "order"))
+        check_choice("area", area, ("mean", "steps"))
+        check_choice("undefined", undefined, ("nan", "one", "zero", "omit"))
+        check_choice("ties", ties, ("share", "order"))
         check_replicates(bootstrap, least=2, or_none=True)
         check_confidence(confidence)
+        check_seed(seed)
         self.area, self.undefined, self.ties = area, undefined, ties
         self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
         self.sees_outcome = sees_outcome

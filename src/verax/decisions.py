@@ -18,7 +18,8 @@ from verax.arrays import (
     to_host,
     widen,
 )
-from verax.errors import InputError, Offenders, check_count, check_option
+from verax.checks import check_choice, check_count
+from verax.errors import InputError, Offenders
 from verax.forecasts import Forecasts
 from verax.metrics import (
     KAPPA_COSTS,
@@ -213,7 +214,7 @@ def kappa(
     >>> vx.kappa([0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 0], n_classes=3)
     0.25
     """
-    check_option("kind", kind, tuple(KAPPA_COSTS))
+    check_choice("kind", kind, tuple(KAPPA_COSTS))
     ordered = needs_order(costs=KAPPA_COSTS[kind])
     counts = count_decisions(
         y, decisions, n_classes=n_classes, classes=classes, weights=weights, ordered=ordered

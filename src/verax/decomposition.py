@@ -18,12 +18,12 @@ from verax.cuts import Rows
 from verax.errors import InputError
 from verax.events import Event, events, split
 from verax.forecasts import Forecasts
+from verax.intervals import Resampling
 from verax.metrics import needs_order
 from verax.options import Reading, reads
 from verax.registry import parse
-from verax.resample import check_confidence, check_replicates, percentile_interval
+from verax.resample import percentile_interval
 from verax.rule import Rule
-from verax.scorecard import Resampling
 from verax.tables import Cells, html_table, text_table
 
 COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
@@ -83,14 +83,12 @@ def decompose(
     score = miscalibration - discrimination + uncertainty; rps is the mean over the thresholds.
     """
     rule = parse(rule)
-    check_replicates(bootstrap, least=2, or_none=True)
-    check_confidence(confidence)
+    plan = Resampling.checked(confidence, bootstrap, seed, or_none=True)
     forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
     if bootstrap and forecasts.groups is not None and len(forecasts.groups.labels) < 2:
         raise InputError("must name at least two groups to resample", argument="groups")
     how = split(rule, forecasts.n_classes)
     rows = Rows.of(forecasts, [])
-    plan = Resampling(confidence, bootstrap, seed)
     parts = [_measure(event, rows, plan) for event in events(forecasts, rows, how)]
     return Decomposition(
         rule=repr(rule),

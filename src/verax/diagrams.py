@@ -12,13 +12,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.arrays import Floats
+from verax.checks import check_flag
 from verax.cuts import Rows
 from verax.decomposition import Components
 from verax.events import Event, events, recalibrate, split
 from verax.forecasts import Forecasts
+from verax.intervals import Resampling
 from verax.options import Weighted, reads
 from verax.registry import brier, rps
-from verax.resample import check_confidence, check_replicates, percentile_interval
+from verax.resample import percentile_interval
 
 # The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
 # together in cells of a four-thousandth of the weight, which is far finer than the blocks of the fit.
@@ -71,9 +73,8 @@ def reliability(
     >>> round(curve.components.miscalibration, 4)
     0.02
     """
-    check_replicates(resamples, least=2, or_none=True, argument="resamples")
-    check_confidence(confidence)
-    forecasts = Forecasts(y, p, ordered=ordered, **read)
+    Resampling.checked(confidence, resamples, seed, or_none=True, argument="resamples")
+    forecasts = Forecasts(y, p, ordered=check_flag("ordered", ordered), **read)
     rows = Rows.of(forecasts, [])
     how = split(rps if ordered else brier, forecasts.n_classes)
     rng = np.random.default_rng(seed)

@@ -242,24 +242,6 @@ class Offenders:
         return f"rows {rows} {self.verbs[1]} {join(shown)}{total}"
 
 
-def check_count(argument: str, value: object, *, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(
-            f"must be a whole number of at least {least}, not {show(value)}",
-            argument=argument,
-            values=[value],
-        )
-
-
-def check_option(argument: str, value: object, allowed: Sequence[str | None], also: str = "") -> None:
-    """Refuse an option that is none of the allowed values; `also` says in words what else is allowed."""
-    if not any(value is known or (isinstance(value, str) and value == known) for known in allowed):
-        *others, last = [*map(repr, allowed), *([also] if also else [])]
-        listed = f"{', '.join(others)} or {last}"
-        raise InputError(f"must be {listed}, not {show(value)}", argument=argument, values=[value])
-
-
 def join(parts: Iterable[str]) -> str:
     """'a', 'a and b', 'a, b and c'."""
     *head, last = parts
@@ -267,14 +249,14 @@ def join(parts: Iterable[str]) -> str:
 
 
 def show(value: object, limit: int = 60) -> str:
-    """A value as it stands in a message: short, and never the repr of a NumPy scalar."""
+    """A value as it stands in a message: short, on one line, and never the repr of a NumPy scalar."""
     if isinstance(value, np.ndarray):
         inner = ", ".join(show(v) for v in value.ravel()[:8].tolist())
         return f"[{inner}{', ...' if value.size > 8 else ''}]"
     if isinstance(value, np.generic):
         value = value.item()
     try:
-        text = f"{value:.9g}" if isinstance(value, float) else repr(value)
+        text = f"{value:.9g}" if isinstance(value, float) else " ".join(repr(value).split())
     except Exception:
         # An integer of too many digits, or an object whose repr fails.
         text = f"a {type(value).__name__}"

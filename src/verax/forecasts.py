@@ -19,6 +19,7 @@ from verax.arrays import (
     to_host,
     widen,
 )
+from verax.checks import check_flag
 from verax.clusters import Groups
 from verax.errors import InputError, Offenders, Remedy, join, passing
 from verax.outcomes import Outcomes, check_classes
@@ -80,7 +81,7 @@ class Forecasts:
         ordered: bool = False,
         first_row: int | None = None,
     ) -> None:
-        if hasattr(p, "with_outcomes"):
+        if hasattr(p, "with_outcomes") and not isinstance(p, type):
             raise InputError(
                 "must be full distributions here",
                 argument="p",
@@ -91,6 +92,7 @@ class Forecasts:
         _check_form_of_p(raw)
         for other, name in ((y, "y"), (weights, "weights"), (groups, "groups")):
             same_rows(other, p, (name, "p"))
+        normalize, logits = check_flag("normalize", normalize), check_flag("logits", logits)
         if normalize and logits:
             raise InputError("is for probabilities and cannot be combined with logits", argument="normalize")
         self._binary_column = raw.ndim == 1

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.arrays import Floats
+from verax.checks import check_count
 from verax.clusters import Groups, sums_by_label
-from verax.errors import InputError, check_count, passing, show
+from verax.errors import InputError, passing, show
 from verax.intervals import Interval, few
 from verax.pairs import PairedTally, with_differences
 from verax.resample import block_multiplicities, bootstrap_interval, multiplicities

@@ -9,11 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.arrays import Floats, to_array, to_host, widen
-from verax.errors import InputError, check_count
+from verax.checks import check_count
+from verax.errors import InputError
 from verax.forecasts import Forecasts
 from verax.metrics import needs_order
 from verax.options import Form, reads
-from verax.registry import RULES, as_rules, name_of, parse
+from verax.registry import RULES, as_rules, each_of, name_of, parse
 from verax.rule import Rule, losses_of
 from verax.tables import html_table, text_table
 
@@ -147,7 +148,7 @@ def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> lis
     chosen = parse(rule)
     if others is None:
         others = [RULES["brier"], RULES["log_score"], *([RULES["rps"]] if chosen.ordinal else [])]
-    return as_rules([chosen, *others])
+    return as_rules([chosen, *each_of(others)])
 
 
 def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule], n: int) -> Worst:

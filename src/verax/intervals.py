@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, check_count, passing, show
+from verax.checks import check_count, check_number
+from verax.errors import InputError, passing, show
 
 # With fewer rows or groups than this, normal and bootstrap intervals are not to be trusted.
 _FEW = 20
@@ -147,21 +148,11 @@ def few(n: float, one: str, many: str) -> str:
 
 def check_confidence(confidence: object) -> None:
     """Refuse a confidence that is no probability, such as 95."""
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)):
-        raise InputError(
-            f"must be a number between 0 and 1, not {show(confidence)}",
-            argument="confidence",
-            kind="type",
-            values=[confidence],
-        )
-    if not 0 < confidence < 1:
-        percent = [passing(confidence=float(confidence) / 100)] if 1 < confidence < 100 else []
-        raise InputError(
-            f"must lie between 0 and 1, not {show(confidence)}",
-            argument="confidence",
-            values=[confidence],
-            remedies=percent,
-        )
+    percent = isinstance(confidence, (int, float)) and 1 < confidence < 100
+    remedies = [passing(confidence=float(confidence) / 100)] if percent else []  # type: ignore[arg-type]
+    # The upper quantile of a confidence that rounds to 1 is infinite.
+    within = "must lie between 0 and 1"
+    check_number("confidence", confidence, within, lambda c: c > 0 and (1 + c) / 2 < 1, remedies=remedies)
 
 
 def check_replicates(n: object, *, least: int, or_none: bool = False, argument: str = "bootstrap") -> None:

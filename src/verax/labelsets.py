@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import Floats, Ints, kind_of, to_array, to_host
-from verax.errors import InputError, Offenders, Remedy, check_count, show
+from verax.checks import check_count
+from verax.errors import InputError, Offenders, Remedy, show
 from verax.outcomes import check_classes
 from verax.vocabulary import UNLISTED, Vocabulary
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from verax.arrays import Array
-from verax.errors import InputError, Remedy, check_count, show
+from verax.checks import check_count
+from verax.errors import InputError, Remedy, show
 from verax.rowstats import RowStats
 from verax.tally import Tally
 from verax.toplists import TopLists

@@ -16,7 +16,8 @@ from typing import Any, Concatenate, Literal, ParamSpec
 import numpy as np
 
 from verax.arrays import Floats, Ints, kind_of, to_array, to_host
-from verax.errors import InputError, check_option, join, show
+from verax.checks import check_choice, check_flag
+from verax.errors import InputError, join, show
 
 Costs = Literal["quadratic", "linear", "zero_one"]
 CostsLike = Costs | Sequence[Sequence[float]] | Floats
@@ -33,7 +34,7 @@ _P = ParamSpec("_P")
 
 
 def _check_name(costs: str) -> None:
-    check_option("costs", costs, COSTS, also="a table")
+    check_choice("costs", costs, COSTS, also="a table")
 
 
 # ---- costs -------------------------------------------------------------------------------------
@@ -83,7 +84,7 @@ def _given_costs(costs: object, n_classes: int) -> Floats:
 
 def cost_range(costs: CostsLike, normalize: Normalization, n_classes: int) -> tuple[float, float]:
     """The smallest and the largest expected cost, without a table of costs where these have a name."""
-    check_option("normalize", normalize, NORMALIZATIONS)
+    check_choice("normalize", normalize, NORMALIZATIONS)
     if isinstance(costs, str):
         _check_name(costs)
         steps = n_classes - 1.0
@@ -120,7 +121,7 @@ def _of_counts(
 @_of_counts
 def kappa_of(counts: Floats, kind: KappaKind = "quadratic") -> Floats:
     """Kappa of each table of counts; NaN where outcomes and decisions are one and the same class."""
-    check_option("kind", kind, tuple(KAPPA_COSTS))
+    check_choice("kind", kind, tuple(KAPPA_COSTS))
     cost = cost_matrix(KAPPA_COSTS[kind], counts.shape[-1])
     truth, decided = counts.sum(axis=-1), counts.sum(axis=-2)
     observed = (cost * counts).sum(axis=(-2, -1)) * truth.sum(axis=-1)
@@ -139,7 +140,7 @@ def expected_cost_of(
     priors: Sequence[float] | None = None,
 ) -> Floats:
     """Expected cost of each table of counts."""
-    check_option("normalize", normalize, NORMALIZATIONS)
+    check_choice("normalize", normalize, NORMALIZATIONS)
     cost = cost_matrix(costs, counts.shape[-1])
     truth = counts.sum(axis=-1)
     total = truth.sum(axis=-1, keepdims=True)
@@ -280,7 +281,7 @@ class DecisionMetric:
 def expected_cost_metric(costs: CostsLike = "quadratic", normalize: Normalization = None) -> DecisionMetric:
     """Expected cost with these costs, divided by the largest ("max") or a constant decision's ("naive")."""
     kind = f"{costs} costs" if isinstance(costs, str) else "given costs"
-    check_option("normalize", normalize, NORMALIZATIONS)
+    check_choice("normalize", normalize, NORMALIZATIONS)
     if normalize is not None:
         divisor = {"max": "the largest cost", "naive": "the cost of the best constant decision"}[normalize]
         kind = f"{kind} divided by {divisor}"
@@ -460,4 +461,8 @@ def needs_order(
     """
     measured = [find_metric(metric) if isinstance(metric, str) else metric for metric in metrics]
     by_distance = isinstance(costs, str) and costs in ORDERED_COSTS
-    return ordered or by_distance or any(getattr(x, "ordinal", False) is True for x in [*rules, *measured])
+    return (
+        check_flag("ordered", ordered)
+        or by_distance
+        or any(getattr(x, "ordinal", False) is True for x in [*rules, *measured])
+    )

@@ -26,6 +26,10 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
         )
     # Not as an array, which would turn 1, 'tie' and 2 into texts.
     listed = classes if isinstance(classes, (list, tuple)) else to_host(to_array(classes, "classes")[0])
+    if getattr(listed, "ndim", 1) != 1:
+        raise InputError(
+            "must be a list of names", argument="classes", kind="type", found=f"it is {show(classes)}"
+        )
     names = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
     if len(names) != n_classes:
         raise InputError(
@@ -34,7 +38,16 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
             kind="length",
             found=f"there are {len(names)} names",
         )
-    if len(set(names)) != len(names):
+    try:
+        different = len(set(names)) == len(names)
+    except TypeError:
+        raise InputError(
+            "must be names that can be looked up",
+            argument="classes",
+            kind="type",
+            found=f"it is {show(classes)}",
+        ) from None
+    if not different:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(
             "must be different from each other",
@@ -309,7 +322,9 @@ class _LookUp:
     def __init__(self, classes: tuple[Hashable, ...]) -> None:
         self.classes = classes
         self._positions = {label: i for i, label in enumerate(classes)}
-        names = np.asarray(classes)
+        # Tuples are names, not rows, so they stay objects and are looked up by hashing.
+        plain = not any(isinstance(c, tuple) for c in classes)
+        names = np.asarray(classes) if plain else np.empty(len(classes), np.object_)
         self._order = np.argsort(names) if names.dtype.kind in "iufUS" else None
         self._sorted = names if self._order is None else names[self._order]
         self._first: Any = classes[0] if names.dtype.kind in "iu" and _counts_up(names) else None

@@ -32,8 +32,8 @@ from verax._search import (
     probes,
 )
 from verax.arrays import Bools, Floats, Ints
-from verax.checks import check_n_classes
-from verax.errors import RuleError, check_count
+from verax.checks import check_count, check_n_classes
+from verax.errors import RuleError
 from verax.rule import Rule
 
 MOST_CLASSES = 8

@@ -50,18 +50,22 @@ def name_of(rule: Rule) -> str:
     return next((name for name, known in RULES.items() if known == rule), repr(rule))
 
 
-def as_rules(rules: Rule | str | Sequence[Rule | str]) -> list[Rule]:
+def each_of(rules: Rule | str | Sequence[Rule | str]) -> list[Any]:
+    """One or several rules or texts as a list."""
+    return list(rules) if isinstance(rules, (list, tuple, Set, Iterator)) else [rules]
+
+
+def as_rules(rules: Rule | str | Sequence[Rule | str], argument: str = "rule") -> list[Rule]:
     """One or several rules, given as rules or as texts, each once."""
-    listed: list[Any] = list(rules) if isinstance(rules, (list, tuple, Set, Iterator)) else [rules]
-    chosen = list(dict.fromkeys(parse(rule) for rule in listed))
+    chosen = list(dict.fromkeys(parse(rule) for rule in each_of(rules)))
     if not chosen:
-        raise InputError("must name at least one rule", argument="rules")
+        raise InputError("must name at least one rule", argument=argument)
     names = [name_of(rule) for rule in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(
             "must have different names",
-            argument="rules",
+            argument=argument,
             found=f"two different rules are called {twice!r}",
             values=[twice],
         )

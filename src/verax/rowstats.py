@@ -136,7 +136,7 @@ class Rows(Protocol):
 
 def pair(y: object, p: object, **options: Any) -> Rows:
     """Outcomes and forecasts as rows. A `p` that knows how to meet its outcomes does it itself."""
-    meet = getattr(p, "with_outcomes", None)
+    meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
     return Forecasts(y, p, **options) if meet is None else meet(y, **options)
 
 

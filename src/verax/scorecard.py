@@ -12,6 +12,7 @@ import numpy as np
 
 from verax.arrays import Floats
 from verax.caching import cached_property
+from verax.checks import check_flag
 from verax.clusters import Replicates
 from verax.errors import InputError, VeraxError
 from verax.forecasts import Forecasts
@@ -96,9 +97,10 @@ def check_groups(n_groups: int) -> None:
 
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
     """The rules asked for; if none are, all that fit classes with or without an order."""
+    ordered = check_flag("ordered", ordered)
     if rules is None:
         return [rule for rule in RULES.values() if ordered or not rule.ordinal]
-    return as_rules(rules)
+    return as_rules(rules, "rules")
 
 
 @dataclass(frozen=True)

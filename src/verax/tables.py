@@ -6,7 +6,8 @@ import html
 from collections.abc import Collection
 from typing import Any, Literal, get_args
 
-from verax.errors import MissingPackageError, check_option
+from verax.checks import check_choice
+from verax.errors import MissingPackageError
 
 Cells = list[list[str]]
 FrameKind = Literal["pandas", "polars", "pyarrow"]
@@ -38,7 +39,7 @@ def data_frame(columns: dict[str, list[Any]], kind: FrameKind) -> Any:
     """Columns as a data frame of the kind named."""
     import narwhals as nw
 
-    check_option("kind", kind, get_args(FrameKind))
+    check_choice("kind", kind, get_args(FrameKind))
     try:
         return nw.from_dict(columns, backend=kind).to_native()
     except (ImportError, ModuleNotFoundError):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from verax.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
-from verax.checks import check_flag, check_n_classes, check_number
-from verax.errors import InputError, Remedy, RuleError, check_count, show
+from verax.checks import check_count, check_flag, check_n_classes, check_number
+from verax.errors import InputError, Remedy, RuleError, show
 from verax.forecasts import Forecasts
 from verax.labelsets import LabelSets, most_likely_sets
 from verax.listed import NO_ORDER, Listed

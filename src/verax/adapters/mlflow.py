@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from verax import __version__
-from verax.errors import InputError, MissingPackageError, VeraxError, check_count, join, show
+from verax.checks import check_count
+from verax.errors import InputError, MissingPackageError, VeraxError, join, show
 from verax.scorecard import Score, Scorecard
 from verax.strictjson import to_json
 from verax.verdicts import Comparison

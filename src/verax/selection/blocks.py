@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
 from verax.arrays import to_array, to_host
-from verax.errors import InputError, Remedy, check_count, show
+from verax.checks import check_count
+from verax.errors import InputError, Remedy, show
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from verax.errors import InputError, ParseError, Remedy, VeraxError, check_count, passing, show
+from verax.checks import check_count
+from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
 from verax.registry import name_of, parse
 from verax.rule import Rule
 from verax.selection.directions import Direction

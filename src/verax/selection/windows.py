@@ -10,7 +10,8 @@ import numpy as np
 
 from verax.arrays import to_array, to_host
 from verax.caching import cached_property
-from verax.errors import InputError, Remedy, check_count, passing, show
+from verax.checks import check_count
+from verax.errors import InputError, Remedy, passing, show
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
