@@ -83,6 +83,8 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(label != label)
     except TypeError:  # pandas.NA is neither equal to itself nor different
         return True
+    except ValueError:  # an array, which is refused as a label later
+        return False
 
 
 @dataclass(frozen=True)

@@ -471,7 +471,7 @@ class TopLists:
         """Some of the lists: a slice, row numbers or a mask."""
         try:
             chosen = np.arange(self.n_rows)[rows]
-        except (IndexError, TypeError, ValueError, OverflowError):
+        except (IndexError, TypeError, ValueError, OverflowError, RuntimeError):
             chosen = None
         if not isinstance(chosen, np.ndarray) or chosen.ndim != 1:
             raise InputError(
