@@ -304,3 +304,32 @@ def test_a_tally_of_sums_taken_elsewhere():
     assert (result.n_rows, result.weight, result.spans) == (5, 5.0, None)
     assert result.counts.confusion.tolist() == [[0, 1], [2, 3]]
     assert result.merge(tally([0], [[0.0, 1.0]], rules=[vx.log_score])).counts.zero_rows == []
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_light_finite_row_beside_a_heavy_infinite_one_has_its_mean(apart):
+    y, p, w = np.zeros(2, int), np.array([[0.0, 1.0], [0.9, 0.1]]), np.array([1.0, 1e-300])
+    if apart:
+        first, second = (
+            tally(y[i : i + 1], p[i : i + 1], w[i : i + 1], rules=[vx.log_score]) for i in (0, 1)
+        )
+        result = first.merge(second)
+    else:
+        result = tally(y, p, w, rules=[vx.log_score])
+    assert result.moments.mean[0] == np.inf
+    assert result.moments.finite_mean[0] == pytest.approx(-math.log(0.9), rel=1e-13)
+
+
+def test_a_large_table_is_shared_by_the_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    k, n = 120, 6000
+    p, y, w = rng.dirichlet(np.ones(k), n), rng.integers(0, k, n), rng.exponential(size=n)
+    expected = np.zeros((k, k))
+    np.add.at(expected, (y, p.argmax(axis=1)), w)
+    tables = []
+    for n_threads in (1, 4):
+        monkeypatch.setattr(rowstats, "n_cores", lambda n=n_threads: n)
+        tables.append(tally(y, p, w, rules=[vx.brier]).counts.confusion)
+        assert tally(y, p, rules=[vx.brier]).counts.per_class.tolist() == np.bincount(y, minlength=k).tolist()
+    assert tables[0].tolist() == tables[1].tolist()
+    np.testing.assert_allclose(tables[0], expected, rtol=1e-14)

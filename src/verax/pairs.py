@@ -16,7 +16,7 @@ import numpy as np
 from verax.arrays import Floats
 from verax.clusters import sums_by_label
 from verax.errors import VeraxError
-from verax.sums import Moments, exponent_of
+from verax.sums import Moments, common_exponent, exponent_of
 
 
 def all_pairs(n_models: int) -> list[tuple[int, int]]:
@@ -91,9 +91,8 @@ class PairedTally:
         if self.n_models != other.n_models or len(set(grouped)) > 1:
             raise VeraxError("Tallies of different models, or with and without groups, cannot be merged.")
         merged = PairedTally(self.n_models, self.n_rows + other.n_rows)
-        heavy = [part.exponent for part in (self, other) if part.moments.weight.high[0] > 0]
-        merged.exponent = max(heavy, default=0)
-        a, b = (math.ldexp(1.0, max(t.exponent - merged.exponent, -1074)) for t in (self, other))
+        weights = [float(t.moments.weight.high[0]) for t in (self, other)]
+        merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
         merged.moments = self.moments.scaled(a) + other.moments.scaled(b)
         parts = [
             (t.labels, t.cluster_sums * f) for t, f in ((self, a), (other, b)) if t.cluster_sums is not None

@@ -14,6 +14,8 @@ from verax.arrays import Array, Floats, Namespace, to_host
 # Total weights between these bounds leave room for products with losses and for squares. Other weights
 # are multiplied by a power of two first, which is exact.
 _LIGHTEST, _HEAVIEST = 2.0**-500, 2.0**500
+# How many sums of a large array are added at a time.
+_PIECE = 2**14
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -42,10 +44,21 @@ class Sum:
         return cls(high, np.zeros_like(high))
 
     def __add__(self, other: Sum) -> Sum:
+        if len(self.high) > _PIECE:
+            return self._plus_in_pieces(other)
         high, error = two_sum(self.high, other.high)
         low = error + (self.low + other.low)
         total = high + low
         return Sum(total, low - (total - high))
+
+    def _plus_in_pieces(self, other: Sum) -> Sum:
+        """The same for large arrays, whose intermediate results would not fit a cache."""
+        result = Sum(np.empty_like(self.high), np.empty_like(self.high))
+        for start in range(0, len(self.high), _PIECE):
+            piece = slice(start, start + _PIECE)
+            part = Sum(self.high[piece], self.low[piece]) + Sum(other.high[piece], other.low[piece])
+            result.high[piece], result.low[piece] = part.high, part.low
+        return result
 
     def plus(self, terms: Any) -> Sum:
         """With one more term for every element."""
@@ -53,7 +66,7 @@ class Sum:
 
     def scaled(self, factor: float) -> Sum:
         """Every sum times a power of two."""
-        return Sum(self.high * factor, self.low * factor)
+        return self if factor == 1 else Sum(self.high * factor, self.low * factor)
 
     def add_at(self, index: Any, terms: Any) -> None:
         """Add terms to the elements at `index`, in place; elements may be named several times.
@@ -69,12 +82,18 @@ class Sum:
             new = np.stack([np.bincount(index, column, n) for column in terms], axis=1)
         else:
             new = np.bincount(index, terms, n)
-        self.high[present], error = two_sum(self.high[present], new)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.high[present], error = two_sum(self.high[present], new)
         self.low[present] += error
 
     def settled(self) -> Sum:
-        """The same sums with `high` rounded; needed after `add_at`."""
-        return self + Sum.zeros(self.high.shape)
+        """Round `high` in place, which is needed after terms were added in place; the sums stay the same."""
+        for start in range(0, len(self.high), _PIECE):
+            high, low = self.high[start : start + _PIECE], self.low[start : start + _PIECE]
+            total = high + low
+            low -= total - high
+            high[...] = total
+        return self
 
 
 @dataclass(frozen=True)
@@ -174,6 +193,12 @@ class Moments:
             return self.total.high / self.weight.high + self.total.low / self.weight.high
 
     @property
+    def lightest(self) -> float:
+        """The smallest positive weight of the rows with a finite loss."""
+        weight = self.weight.high
+        return float(np.min(weight, where=weight > 0, initial=np.inf))
+
+    @property
     def mean(self) -> Floats:
         """The weighted mean; infinite as soon as one row with weight is."""
         return np.where(self.n_infinite > 0, np.inf, self.finite_mean)
@@ -208,20 +233,36 @@ def _moment_sums(loss: Array, weights: Array | None, xp: Namespace, unit: float)
     return xp.stack(sums)
 
 
-def exponent_of(weight: float) -> int:
+def exponent_of(weight: float, lightest: float = math.inf) -> int:
     """By which power of two weights with this total should be divided: 0 unless they are extreme.
 
-    Heavy weights stay as heavy as is safe, so that light ones beside them are not lost.
+    Weights stay as heavy as is safe, so that light ones among heavy ones are not lost. `lightest` is the
+    smallest total of some of the rows that is needed on its own.
 
-    >>> exponent_of(1e6), exponent_of(1e300), exponent_of(1e-300), exponent_of(math.inf)
-    (0, 498, -996, 600)
+    >>> exponent_of(1e6), exponent_of(1e300), exponent_of(1e-300), exponent_of(1, 1e-300)
+    (0, 498, -996, -498)
     """
-    if weight == 0 or _LIGHTEST <= weight <= _HEAVIEST:
+    least = min(weight, lightest)
+    if weight == 0 or (least >= _LIGHTEST and weight <= _HEAVIEST):
         return 0
     if not math.isfinite(weight):
         return 600
-    exponent = math.frexp(weight)[1]
-    return max(exponent, -1000) if weight < 1 else exponent - 499
+    return max(min(math.frexp(least)[1], 0), math.frexp(weight)[1] - 499, -1000)
+
+
+def common_exponent(weights: Sequence[float], exponents: Sequence[int]) -> tuple[int, list[float]]:
+    """The exponent of the sums of several parts, and by what the weights of each are multiplied.
+
+    It is the smallest that is safe for the total weight, so that light parts among heavy ones are not lost.
+
+    >>> common_exponent([1.0, 4.0, 0.0], [0, -3, 0])
+    (-3, [8.0, 1.0, 1.0])
+    """
+    parts = list(zip(weights, exponents, strict=True))
+    own = [exponent for weight, exponent in parts if weight > 0] or [0]
+    safe = max(math.frexp(weight)[1] + exponent for weight, exponent in parts) - 499
+    common = min(max(own), max(min(own), safe))
+    return common, [math.ldexp(1.0, e - common) if weight > 0 else 1.0 for weight, e in parts]
 
 
 def relative(weights: Floats) -> Floats:

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,8 +21,8 @@ import numpy as np
 from verax.arrays import Array, Floats, to_host
 from verax.clusters import Clusters, ClusterSums, Groups
 from verax.errors import VeraxError
-from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, kernels, scan
-from verax.sums import Moments, Sum, exponent_of
+from verax.rowstats import Formula, Plan, RowBatch, Rows, RowStats, scan
+from verax.sums import Moments, Sum, common_exponent, exponent_of
 
 # Beyond this many classes no table of K x K counts is kept: it would take too much memory.
 CONFUSION_UP_TO = 1024
@@ -88,7 +92,7 @@ class Counts:
     def moved(self, start: int | None) -> Counts:
         """With the rows numbered from `start`; without their numbers if it is None."""
         rows = [] if start is None else [start + row for row in self.zero_rows]
-        return Counts(self.n_classes, self.cells, self.n_zero, rows)
+        return Counts(self.n_classes, self.cells.settled(), self.n_zero, rows)
 
     @property
     def _tabled(self) -> bool:
@@ -204,7 +208,7 @@ class Tally:
         with np.errstate(over="ignore", invalid="ignore"):
             part = self._part(forecasts, 0)
             # Extreme weights overflow or underflow; nothing of that pass is kept.
-            exponent = exponent_of(float(part.weights.high[0]))
+            exponent = exponent_of(float(part.weights.high[0]), part.moments.lightest)
             part = part if exponent == 0 else self._part(forecasts, exponent)
         self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
         return self
@@ -220,13 +224,11 @@ class Tally:
         visitors = scan(forecasts, _needs(self, forecasts), lambda: _Visitor(self, chunks, forecasts.groups))
         part.weights, part.moments = chunks.total()
         if self.counts is not None:
-            counts = Counts.zeros(self.n_classes, decisions=self.decisions)
-            for visitor in visitors:
-                counts = counts + visitor.counts
+            counts = reduce(add, (visitor.counts for visitor in visitors))
+            counts.cells = counts.cells if chunks.table is None else chunks.table
             part.counts = counts.moved(start if known else None)
         if forecasts.groups is not None:
-            for visitor in visitors:
-                part.clusters = _both(part.clusters, visitor.clusters)
+            part.clusters = reduce(add, (visitor.clusters for visitor in visitors))
         return part
 
     def merge(self, other: Tally) -> Tally:
@@ -239,8 +241,8 @@ class Tally:
         merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         merged.n_rows = self.n_rows + other.n_rows
         merged.spans = _joined(self.spans, other.spans)
-        merged.exponent = max((t.exponent for t in (self, other) if t.weights.high[0] > 0), default=0)
-        a, b = (math.ldexp(1.0, max(t.exponent - merged.exponent, -1074)) for t in (self, other))
+        weights = [float(t.weights.high[0]) for t in (self, other)]
+        merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
         merged.weights = self.weights.scaled(a) + other.weights.scaled(b)
         merged.moments = self.moments.scaled(a) + other.moments.scaled(b)
         if self.counts is not None and other.counts is not None:
@@ -266,6 +268,7 @@ class _Chunks:
 
     Blocks of rows that the compiled kernel can sum are added to `sums`, relative to a `shift` that lies
     near the losses of the chunk, so that squares do not cancel. All others go to `others`.
+    Large tables of counts are shared by all threads, which take turns.
     """
 
     def __init__(self, tally: Tally, forecasts: Rows, exponent: int) -> None:
@@ -276,8 +279,13 @@ class _Chunks:
         self.shift = np.zeros((plan.n_chunks, n_rules))
         self.others: list[Moments | None] = [None] * plan.n_chunks
         self.weight = np.zeros(plan.n_chunks)
+        self.compiled = plan.compiled
+        self.lock = Lock()
+        tabled = tally.counts is not None and tally.counts.confusion is not None
+        shared = tabled and plan.compiled and tally.n_classes**2 > plan.block
+        self.table = Sum.zeros(tally.n_classes**2) if shared else None
         self.fused = None
-        if plan.compiled and kernels() is not None:
+        if plan.compiled:
             from verax._fusion import fuse
 
             self.fused = fuse(tally.rules, tally.n_classes, forecasts.weights is not None)
@@ -303,8 +311,12 @@ class _Visitor:
         self._decisions = tally.decisions
         self._chunk = -1
         self._counts = None
+        self._counter = None
         if tally.counts is not None:
-            self._counts = Counts.zeros(tally.n_classes, decisions=tally.decisions)
+            shared = chunks.table is not None
+            self._counts = Counts.zeros(tally.n_classes, decisions=tally.decisions and not shared)
+            if chunks.compiled and tally.counts.confusion is not None:
+                self._counter = _Counter(chunks, self._counts)
         self._clusters = None
         if groups is not None:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
@@ -315,19 +327,15 @@ class _Visitor:
     def counts(self) -> Counts:
         """What was counted."""
         assert self._counts is not None
-        counts = self._counts
-        return Counts(counts.n_classes, counts.cells.settled(), counts.n_zero, counts.zero_rows)
+        return self._counts
 
     @property
-    def clusters(self) -> Clusters | None:
+    def clusters(self) -> Clusters:
         """The sums of the groups."""
-        return None if self._clusters is None else self._clusters.total()
+        assert self._clusters is not None
+        return self._clusters.total()
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._visit(stats, batch, chunk)
-
-    def _visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         w = batch.weights
         if w is not None and self._chunks.unit != 1:
             w = w * (1 / self._chunks.unit)
@@ -368,7 +376,8 @@ class _Visitor:
         found = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
         before = chunks.others[chunk]
         chunks.others[chunk] = found if before is None else before + found
-        chunks.weight[chunk] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
+        with np.errstate(over="ignore"):
+            chunks.weight[chunk] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
 
     def _add_clusters(self, clusters: ClusterSums, stats: RowStats, batch: RowBatch, w: Any) -> None:
         y = to_host(batch.y)
@@ -389,13 +398,29 @@ class _Visitor:
         """Count outcomes against decisions; True where no outcome is known to have had probability zero."""
         y, decision = to_host(batch.y), to_host(stats.decision)
         weights = None if w is None else to_host(w)
-        if stats.buffer is None or counts.confusion is None:
-            counts.add(y, decision, weights)
-            return False
+        if self._counter is not None:
+            n_zero = self._counter(y, decision, stats.p_true, weights)
+            return n_zero == 0 and self._chunks.unit == 1 and stats.buffer is not None
+        counts.add(y, decision, weights)
+        return False
+
+
+class _Counter:
+    """Compiled counting into the table of one thread, or into the table of all by turns."""
+
+    def __init__(self, chunks: _Chunks, counts: Counts) -> None:
         from verax._counting import count
 
-        n_zero = count(y, decision, stats.p_true, _NO_WEIGHTS if weights is None else weights, *counts.table)
-        return n_zero == 0 and self._chunks.unit == 1
+        shared = chunks.table is not None
+        self._turn: Any = chunks.lock if shared else nullcontext()
+        self._count = count
+        self._table = (Counts(counts.n_classes, chunks.table) if chunks.table is not None else counts).table
+
+    def __call__(self, y: Any, decision: Any, p_true: Any, weights: Any) -> int:
+        """Count rows; how many with weight had an outcome of probability zero."""
+        w = _NO_WEIGHTS if weights is None else weights
+        with self._turn:
+            return int(self._count(y, decision, p_true, w, *self._table))
 
 
 _NO_WEIGHTS = np.zeros(0)
