@@ -90,7 +90,8 @@ GOLDEN = """
    "method": "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"},
   "scores": {
    "brier": {"mean": 1.25, "interval": [0.0, 2.0], "std": 0.75, "range": [0.0, 2.0],
-    "orientation": "lower is better", "proper": "strictly", "summary": "squared error over the classes", "caution": "only 2 rows",
+    "orientation": "lower is better", "proper": "strictly", "summary": "squared error over the classes",
+    "caution": "only 2 rows",
     "rule": "brier", "finite_mean": 1.25, "infinite_weight": 0.0, "reference": "REFERENCE"},
    "log_score": {"mean": "inf", "interval": [null, null], "std": null, "range": [0.0, "inf"],
     "orientation": "lower is better", "proper": "strictly",
