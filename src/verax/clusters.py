@@ -280,8 +280,7 @@ class ClusterSums:
             if infinite.any():
                 self._infinite[codes[infinite & positive], r] = True
                 loss = np.where(infinite, 0.0, loss)
-            with np.errstate(over="ignore"):
-                columns.append(weights * loss)
+            columns.append(weights * loss)
         self._sums.add_at(codes, columns)
         if self._n_cells:
             keys = codes * self._n_cells + y * self._n_classes + decision

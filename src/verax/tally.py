@@ -375,8 +375,8 @@ class _Visitor:
         chunks = self._chunks
         found = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
         before = chunks.others[chunk]
-        chunks.others[chunk] = found if before is None else before + found
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            chunks.others[chunk] = found if before is None else before + found
             chunks.weight[chunk] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
 
     def _add_clusters(self, clusters: ClusterSums, stats: RowStats, batch: RowBatch, w: Any) -> None:
@@ -385,7 +385,8 @@ class _Visitor:
         positive = weights > 0 if batch.weights is None else to_host(batch.weights) > 0
         losses = [to_host(loss) for loss in _losses(self._rules, stats)]
         decision = to_host(stats.decision) if self._decisions else np.full(len(y), -1)
-        clusters.add(batch.groups, weights, positive, losses, y, decision)
+        with np.errstate(over="ignore", invalid="ignore"):
+            clusters.add(batch.groups, weights, positive, losses, y, decision)
 
     def _count(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> None:
         if not self._decisions or not self._count_decisions(counts, stats, batch, w):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -131,6 +132,15 @@ def check_means(tally: Tally, wanted: list[tuple[Fraction, Fraction, bool]], whe
 
 
 def attempt(rng: np.random.Generator) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            check(rng)
+        except RuntimeWarning as warning:
+            raise AssertionError(f"warning: {warning}") from warning
+
+
+def check(rng: np.random.Generator) -> None:
     rows = random_rows(rng)
     if rows.w is not None and not rows.w.max() > 0:
         return
