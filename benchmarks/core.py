@@ -19,7 +19,7 @@ import scoringrules
 from sklearn.metrics import brier_score_loss, cohen_kappa_score, log_loss
 
 import verax as vx
-from verax.tally import Tally
+from verax.engines.tally import Tally
 
 RULES = ["brier", "log", "spherical", "rps", "sa_rps", "pbs", "pll"]
 ROUNDS = 3

@@ -54,7 +54,7 @@ def drop(path: Path) -> None:
 
 
 def same_batches(path: Path) -> int:
-    from verax.files.columnar import BUFFER
+    from verax.files.formats.columnar import BUFFER
 
     file = papq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
     return sum(batch.num_rows for batch in file.iter_batches(2**17, columns=COLUMNS))

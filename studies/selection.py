@@ -37,7 +37,7 @@ from selection_runs import (
 )
 from selection_training import save_problems, train
 
-from verax.figures import COLOURS
+from verax.display.palette import COLOURS
 from verax.selection import History
 
 mpl.use("Agg")

@@ -20,7 +20,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 import verax as vx
-from verax.metrics import macro_f1_of
+from verax.scores.metrics import macro_f1_of
 
 TRAIN, VALIDATION, TEST = 1, 2, 3
 PARTS = {"validation": VALIDATION, "test": TEST}

@@ -15,7 +15,7 @@ from keras import ops
 import verax as vx
 from cases import RULES, forecasts, number
 from verax.adapters.keras import Loss, Score
-from verax.claims import Holds, Properties
+from verax.scores.properties import Holds, Properties
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]

@@ -10,11 +10,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from verax.claims import Holds, Properties
-from verax.combinators import padded, penalized
+from verax._version import __version__ as __version__
 from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
-from verax.forecasts import Forecasts
-from verax.registry import (
+from verax.inputs.forecasts import Forecasts
+from verax.scores.base import Rule
+from verax.scores.combinators import padded, penalized
+from verax.scores.properties import Holds, Properties
+from verax.scores.registry import (
     RULES,
     abs_rps,
     brier,
@@ -28,35 +30,34 @@ from verax.registry import (
     spherical,
     zero_one,
 )
-from verax.rule import Rule
-from verax.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
+from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
 if TYPE_CHECKING:
     import verax.adapters as adapters
     import verax.compat as compat
     import verax.report as report
     import verax.selection as selection
-    from verax.binning import ece
-    from verax.breakdown import Subgroups, subgroups
-    from verax.comparability import LengthComparison, compare_lengths
-    from verax.comparison import compare
-    from verax.curves import RetentionCurve, RetentionCurves, retention, selective
-    from verax.decisions import decide, expected_cost, kappa
-    from verax.decomposition import Components, Decomposition, decompose
-    from verax.diagrams import Reliability, ReliabilityCurve, reliability
-    from verax.gradients import expected_hessian, gradient
-    from verax.inspection import worst
-    from verax.labelsets import instance_f1
-    from verax.listcard import ListCard
-    from verax.measures import top_k_error
-    from verax.pooling import combine
-    from verax.properties import Certificate, certify
-    from verax.scorecard import Scorecard, evaluate
-    from verax.sequences import ConfidenceSequence
-    from verax.toplists import TopLists
-    from verax.verdicts import Comparison
+    from verax.analyses.calibration.decomposition import Components, Decomposition, decompose
+    from verax.analyses.calibration.ece import ece
+    from verax.analyses.calibration.reliability import Reliability, ReliabilityCurve, reliability
+    from verax.analyses.cards.evaluation import evaluate
+    from verax.analyses.cards.listcard import ListCard
+    from verax.analyses.cards.scorecard import Scorecard
+    from verax.analyses.comparison.compare import compare
+    from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
+    from verax.analyses.comparison.result import Comparison
+    from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
+    from verax.analyses.subgroups import Subgroups, subgroups
+    from verax.analyses.worst import worst
+    from verax.inference.sequences import ConfidenceSequence
+    from verax.inputs.lists.labelsets import instance_f1
+    from verax.inputs.lists.pooling import combine
+    from verax.inputs.lists.toplists import TopLists
+    from verax.scores.certificates.certify import Certificate, certify
+    from verax.scores.coverage import top_k_error
+    from verax.scores.decisions import decide, expected_cost, kappa
+    from verax.scores.gradients.logits import expected_hessian, gradient
 
-__version__ = "0.1.0"
 
 __all__ = [
     "RPS",
@@ -131,39 +132,39 @@ __all__ = [
 
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
-    "Certificate": "verax.properties",
-    "Comparison": "verax.verdicts",
-    "ConfidenceSequence": "verax.sequences",
-    "LengthComparison": "verax.comparability",
-    "ListCard": "verax.listcard",
-    "Components": "verax.decomposition",
-    "Decomposition": "verax.decomposition",
-    "Reliability": "verax.diagrams",
-    "ReliabilityCurve": "verax.diagrams",
-    "RetentionCurve": "verax.curves",
-    "RetentionCurves": "verax.curves",
-    "Scorecard": "verax.scorecard",
-    "Subgroups": "verax.breakdown",
-    "TopLists": "verax.toplists",
-    "certify": "verax.properties",
-    "combine": "verax.pooling",
-    "compare": "verax.comparison",
-    "compare_lengths": "verax.comparability",
-    "decide": "verax.decisions",
-    "decompose": "verax.decomposition",
-    "ece": "verax.binning",
-    "evaluate": "verax.scorecard",
-    "expected_cost": "verax.decisions",
-    "expected_hessian": "verax.gradients",
-    "gradient": "verax.gradients",
-    "instance_f1": "verax.labelsets",
-    "kappa": "verax.decisions",
-    "reliability": "verax.diagrams",
-    "retention": "verax.curves",
-    "selective": "verax.curves",
-    "subgroups": "verax.breakdown",
-    "top_k_error": "verax.measures",
-    "worst": "verax.inspection",
+    "Certificate": "verax.scores.certificates.certify",
+    "Comparison": "verax.analyses.comparison.result",
+    "ConfidenceSequence": "verax.inference.sequences",
+    "LengthComparison": "verax.analyses.comparison.lengths",
+    "ListCard": "verax.analyses.cards.listcard",
+    "Components": "verax.analyses.calibration.decomposition",
+    "Decomposition": "verax.analyses.calibration.decomposition",
+    "Reliability": "verax.analyses.calibration.reliability",
+    "ReliabilityCurve": "verax.analyses.calibration.reliability",
+    "RetentionCurve": "verax.analyses.retention.curves",
+    "RetentionCurves": "verax.analyses.retention.curves",
+    "Scorecard": "verax.analyses.cards.scorecard",
+    "Subgroups": "verax.analyses.subgroups",
+    "TopLists": "verax.inputs.lists.toplists",
+    "certify": "verax.scores.certificates.certify",
+    "combine": "verax.inputs.lists.pooling",
+    "compare": "verax.analyses.comparison.compare",
+    "compare_lengths": "verax.analyses.comparison.lengths",
+    "decide": "verax.scores.decisions",
+    "decompose": "verax.analyses.calibration.decomposition",
+    "ece": "verax.analyses.calibration.ece",
+    "evaluate": "verax.analyses.cards.evaluation",
+    "expected_cost": "verax.scores.decisions",
+    "expected_hessian": "verax.scores.gradients.logits",
+    "gradient": "verax.scores.gradients.logits",
+    "instance_f1": "verax.inputs.lists.labelsets",
+    "kappa": "verax.scores.decisions",
+    "reliability": "verax.analyses.calibration.reliability",
+    "retention": "verax.analyses.retention.curves",
+    "selective": "verax.analyses.retention.curves",
+    "subgroups": "verax.analyses.subgroups",
+    "top_k_error": "verax.scores.coverage",
+    "worst": "verax.analyses.worst",
 }
 
 

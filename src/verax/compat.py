@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from verax.arrays import kind_of, to_array, to_host
-from verax.checks import check_choice, check_n_classes
+from verax.common.checks import check_choice, check_n_classes
 from verax.errors import InputError, RuleError, show
-from verax.forecasts import Forecasts
-from verax.rule import Rule
-from verax.rules import RPS, Brier, Log, RankedLog
+from verax.inputs.arrays import kind_of, to_array, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.scores.base import Rule
+from verax.scores.rules import RPS, Brier, Log, RankedLog
 
 _KERAS_EPSILON = np.float32(1e-7)
 

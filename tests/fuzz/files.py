@@ -23,7 +23,7 @@ import pyarrow.parquet as papq
 
 import verax as vx
 from verax import files
-from verax.files import texts
+from verax.files.formats import texts
 
 ODD = (
     "a",

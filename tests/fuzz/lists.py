@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import verax as vx
-from verax import ragged, rowstats
+from verax.kernels import limits
 
 # The tolerances that the library documents, and how far around them either answer is right.
 ABOVE_ONE, MASS, SMALLEST = Fraction(1e-9), Fraction(1e-12), Fraction(1, 2**52)
@@ -141,12 +141,12 @@ def _same(given: dict[str, float], wanted: dict[str, float]) -> bool:
 
 @contextmanager
 def _compiled_from(n: int) -> Iterator[None]:
-    before = ragged.COMPILED_FROM, rowstats.COMPILED_FROM
-    ragged.COMPILED_FROM = rowstats.COMPILED_FROM = n
+    before = limits.COMPILED_FROM, limits.COMPILED_FROM
+    limits.COMPILED_FROM = limits.COMPILED_FROM = n
     try:
         yield
     finally:
-        ragged.COMPILED_FROM, rowstats.COMPILED_FROM = before
+        limits.COMPILED_FROM, limits.COMPILED_FROM = before
 
 
 def _make(classes: list[list[int]], t: list[list[float]], m: int, rng: np.random.Generator) -> vx.TopLists:

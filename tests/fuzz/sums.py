@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 import verax as vx
-from verax.tally import Tally
+from verax.engines.tally import Tally
 
 RULES = (vx.log_score, vx.brier, vx.zero_one, vx.rps)
 # Relative; means of non-negative losses, totals and counts.

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from verax.common.lazy import exports
 
-
-def __getattr__(name: str) -> Any:
-    # An adapter imports its tool, so each waits until it is asked for.
-    module = f"{__name__}.{name}"
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+# Every adapter imports its tool.
+__getattr__, __dir__ = exports(
+    __name__,
+    {name: name for name in ("boosting", "keras", "mlflow", "sklearn", "torch", "training")},
+)

@@ -13,16 +13,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.arrays import Array, Floats, kind_of, to_array, to_host
-from verax.checks import check_flag, check_n_classes, check_number
+from verax.common.checks import check_flag, check_n_classes, check_number
 from verax.errors import InputError, Remedy, passing
-from verax.forecasts import Forecasts
-from verax.gradients import check_trainable, derivatives, gradient
-from verax.listed import check_weights
-from verax.registry import log_score, name_of, parse
-from verax.rule import Rule
-from verax.validity import Unity
-from verax.vocabulary import positions
+from verax.inputs.arrays import Array, Floats, kind_of, to_array, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.lists.rows import check_weights
+from verax.inputs.lists.vocabulary import positions
+from verax.inputs.validity import Unity
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import check_trainable, derivatives, gradient
+from verax.scores.registry import log_score, name_of, parse
 
 # XGBoost maximises metrics whose names begin with these, and splits its lines at blanks.
 _MAXIMISED = ("auc", "pre", "map", "ndcg")

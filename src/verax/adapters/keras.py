@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from verax.adapters.training import trainable
-from verax.arrays import Array
+from verax.engines.arrays import reduce_rows
+from verax.engines.stats import RowStats
 from verax.errors import InputError, MissingPackageError
-from verax.registry import name_of, parse
-from verax.rowstats import RowStats, reduce_rows
-from verax.rule import Rule
-from verax.sums import two_sum
-from verax.validity import Unity
+from verax.inputs.arrays import Array
+from verax.inputs.validity import Unity
+from verax.kernels.compensation import two_sum
+from verax.scores.base import Rule
+from verax.scores.registry import name_of, parse
 
 try:
     import keras

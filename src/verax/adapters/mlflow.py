@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from verax import __version__
-from verax.checks import check_count
+from verax._version import __version__
+from verax.analyses.cards.scorecard import CardLine, Scorecard
+from verax.analyses.comparison.result import Comparison
+from verax.common.checks import check_count
+from verax.common.strictjson import to_json
 from verax.errors import InputError, MissingPackageError, VeraxError, join, show
-from verax.scorecard import Score, Scorecard
-from verax.strictjson import to_json
-from verax.verdicts import Comparison
 
 try:
     import mlflow
@@ -177,7 +177,7 @@ def _name(text: str) -> str:
     return _REFUSED.sub("_", text).rstrip("_") if _REFUSED.search(text) else text
 
 
-def _numbers(name: str, score: Score) -> dict[str, float]:
+def _numbers(name: str, score: CardLine) -> dict[str, float]:
     numbers = _ends(name, score.mean, score.interval)
     if score.infinite_weight > 0:
         numbers |= {
@@ -191,7 +191,7 @@ def _ends(name: str, mean: float, interval: tuple[float, float]) -> dict[str, fl
     return {name: mean, f"{name}_low": interval[0], f"{name}_high": interval[1]}
 
 
-def _meaning(score: Score) -> str:
+def _meaning(score: CardLine) -> str:
     low, high = score.bounds
     rule = "" if score.rule is None else f"; rule {score.rule!r}"
     return f"{score.summary}; {score.orientation}, from {low:g} to {high:g}{rule}"

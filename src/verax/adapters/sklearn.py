@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from verax.arrays import to_array, to_host
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.outcomes import check_classes
-from verax.registry import name_of, parse
-from verax.rule import Rule
+from verax.inputs.arrays import to_array, to_host
+from verax.inputs.outcomes import check_classes
+from verax.scores.base import Rule
+from verax.scores.registry import name_of, parse
 
 
 class MissingClassWarning(UserWarning):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from verax.errors import RuleError
-from verax.registry import parse
-from verax.rule import Rule
+from verax.scores.base import Rule
+from verax.scores.registry import parse
 
 
 def trainable(rule: Rule | str) -> Rule:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from verax.cli.frame import app
+from verax.cli.app import app
 from verax.cli.output import Json, make_table, show
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from verax.properties import Certificate
+    from verax.scores.certificates.certify import Certificate
 
 
 @app.command(
@@ -26,8 +26,8 @@ def certify(
     as_json: Json = False,
 ) -> None:
     """Search for counterexamples to what a rule promises: that it is proper, local, superior and so on."""
-    from verax.properties import certify as search
-    from verax.registry import as_rules
+    from verax.scores.certificates.certify import certify as search
+    from verax.scores.registry import as_rules
 
     found = [search(rule, n_classes=n_classes) for rule in as_rules(rules)]
     show({"certificates": [c.to_dict() for c in found]}, [_table(c) for c in found], as_json=as_json)

@@ -7,12 +7,12 @@ from typing import Annotated, Any, cast
 import typer
 
 from verax.cli import options
-from verax.cli.frame import app
+from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show
 from verax.errors import InputError, VeraxError
-from verax.inference import Method
-from verax.registry import as_rules
+from verax.inference.estimates import Method
+from verax.scores.registry import as_rules
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log --json`,
@@ -48,7 +48,7 @@ def compare(
     rows in memory.
     """
     from verax import files
-    from verax.comparison import compare as weigh
+    from verax.analyses.comparison.compare import compare as weigh
 
     if len(given) < 2:
         raise VeraxError("compare takes two files or more; evaluate takes one.")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from verax.cli.frame import app
+from verax.cli.app import app
 from verax.cli.output import Json, show
-from verax.demo import Problem
+from verax.display.writing import make_folder, written
 from verax.errors import MissingPackageError
-from verax.writing import make_folder, written
+
+if TYPE_CHECKING:
+    from verax.cli.tour import Example
 
 
 @app.command(epilog="Examples: `verax demo --out tour`")
@@ -29,7 +31,7 @@ def demo(
     come with scikit-learn, two models each. The predictions are written, too, as files to try the other
     commands on.
     """
-    from verax.demo import digits, progression, tour
+    from verax.cli.tour import digits, progression, tour
 
     make_folder(out, "out")
     results = []
@@ -58,7 +60,7 @@ def demo(
     show({"command": "demo", "problems": results}, [_next_steps(results)], as_json=as_json)
 
 
-def _write_predictions(problem: Problem, out: Path) -> list[Path]:
+def _write_predictions(problem: Example, out: Path) -> list[Path]:
     """A Parquet file per model, with the outcome, a column per class, and further columns."""
     import pyarrow as pa
     import pyarrow.parquet as papq
@@ -74,7 +76,7 @@ def _write_predictions(problem: Problem, out: Path) -> list[Path]:
     return paths
 
 
-def _write_report(problem: Problem, out: Path) -> tuple[Path | None, str]:
+def _write_report(problem: Example, out: Path) -> tuple[Path | None, str]:
     from verax.report import Report
 
     (_, ids), (by, subgroups) = problem.columns.items()

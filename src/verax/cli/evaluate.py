@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from verax.analyses.cards.evaluation import fitting_rules
 from verax.cli import options
-from verax.cli.frame import FAILED, app, words
+from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, save_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
-from verax.rule import Rule
-from verax.scorecard import fitting_rules
+from verax.scores.base import Rule
 
 if TYPE_CHECKING:
     from verax.files import Predictions
@@ -95,7 +95,7 @@ def _subgroups(
     rows: Predictions, rule: list[str] | None, least: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """The scores by each column of subgroups."""
-    from verax.breakdown import subgroups
+    from verax.analyses.subgroups import subgroups
 
     found = {}
     for name, column in rows.by.items():

@@ -18,11 +18,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from verax import __version__, strictjson
-from verax.cli.frame import BROKEN_PIPE, give_up_stdout
+from verax._version import __version__
+from verax.cli.app import BROKEN_PIPE, give_up_stdout
 from verax.cli.words import visible, visible_json
+from verax.common import strictjson
+from verax.display.writing import written
 from verax.errors import InputError
-from verax.writing import written
 
 if TYPE_CHECKING:
     from verax.files import Predictions

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from verax.cli.frame import app
+from verax.analyses.retention.curves import SEES_THE_OUTCOME, RetentionCurves
+from verax.cli.app import app
 from verax.cli.output import Json, make_table, show
-from verax.curves import SEES_THE_OUTCOME, RetentionCurves
+from verax.cli.papers.number import PublishedNumber
+from verax.cli.papers.published import PAPERS, findings
 from verax.errors import VeraxError
-from verax.reproduce import PAPERS, Finding, findings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,7 +34,7 @@ def reproduce(
     if predictions is not None:
         if paper != "galdran":
             raise VeraxError(f"{PAPERS[paper]} has no table that can be computed for other predictions.")
-        from verax.reproduce import galdran
+        from verax.cli.papers import galdran
 
         rows = galdran.read_predictions(predictions)
         curves = galdran.retained_areas(rows.y, rows.p, classes=rows.classes)
@@ -42,7 +43,7 @@ def reproduce(
     show(result, tables, as_json=as_json)
 
 
-def _findings_table(paper: str, found: list[Finding]) -> Table:
+def _findings_table(paper: str, found: list[PublishedNumber]) -> Table:
     rows = []
     for f in found:
         printed = f"{f.printed:.6g}" if isinstance(f.printed, float) else f.printed or ""
@@ -53,7 +54,7 @@ def _findings_table(paper: str, found: list[Finding]) -> Table:
 
 
 def _areas_table(predictions: Path, curves: RetentionCurves) -> Table:
-    from verax.reproduce.galdran import REPLICATES, RULES
+    from verax.cli.papers.galdran import REPLICATES, RULES
 
     rows = []
     for printed, rule in RULES.items():

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
+from verax.analyses.cards.scorecard import CardLine, Scorecard
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
-from verax.metrics import fitting_metrics
-from verax.registry import name_of, parse
-from verax.rule import Rule
-from verax.scorecard import Score, Scorecard
+from verax.scores.base import Rule
+from verax.scores.metrics import fitting_metrics
+from verax.scores.registry import name_of, parse
 
 Require = Annotated[
     list[str] | None,
@@ -78,7 +78,7 @@ class Verdict:
     """A requirement with the value that was found."""
 
     bound: Bound
-    score: Score
+    score: CardLine
     value: float
     met: bool
 

@@ -8,18 +8,18 @@ from typing import Annotated, Literal
 
 import typer
 
+from verax.analyses.retention.curves import SEES_THE_OUTCOME, Doubt, RetentionCurves, as_metrics, doubt, draw
+from verax.analyses.retention.cuts import Options
 from verax.cli import options
-from verax.cli.frame import app
+from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split
 from verax.cli.output import Json, draw_to, progress, show
-from verax.curves import SEES_THE_OUTCOME, Doubt, RetentionCurves, as_metrics, doubt, draw
-from verax.cuts import Options
+from verax.display.tables import text_table
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
-from verax.metrics import METRICS, needs_order
-from verax.registry import as_rules
-from verax.rule import Rule
-from verax.tables import text_table
+from verax.scores.base import Rule
+from verax.scores.metrics import METRICS, needs_order
+from verax.scores.registry import as_rules
 
 _EXAMPLES = """Examples:
 `verax retain grades.csv --target grade --ordered --classes none,mild,severe --metric ec`,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from verax.cli.frame import app
+from verax.cli.app import app
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.errors import show as quote

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from verax.cli.frame import app
+from verax.cli.app import app
 from verax.cli.output import Json, show
 
 
@@ -28,10 +28,10 @@ def toplist(
     as_json: Json = False,
 ) -> None:
     """Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`)."""
-    from verax.listcard import padded_rules
-    from verax.logprobs import read_records
-    from verax.scorecard import evaluate
-    from verax.toplists import LOGPROB_TOLERANCE, TopLists
+    from verax.analyses.cards.evaluation import evaluate
+    from verax.analyses.cards.listcard import padded_rules
+    from verax.inputs.lists.logprobs import read_records
+    from verax.inputs.lists.toplists import LOGPROB_TOLERANCE, TopLists
 
     rows, outcomes = read_records(file, outcome, position)
     lists = TopLists.from_dicts(rows, n_classes=classes, tolerance=LOGPROB_TOLERANCE)

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from verax.analyses.worst import find, ranking
 from verax.cli import options
-from verax.cli.frame import app
+from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, show
-from verax.inspection import find, ranking
 
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 `verax worst grades.csv --target grade --ordered --classes none,mild,severe --id patient --json`"""

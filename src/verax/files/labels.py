@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, Kind, Remedy, join, passing, show
-from verax.files.extract import Place
+from verax.files.arrow import Place
 from verax.files.predictions import Request
 
 Array = np.ndarray[Any, Any]

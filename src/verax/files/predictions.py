@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.clusters import Groups
 from verax.errors import InputError, show
+from verax.inputs.groups import Groups
 
 Array = np.ndarray[Any, Any]
 
@@ -221,7 +221,7 @@ class Predictions:
         return self.roles.in_words(self.classes)
 
 
-def join(parts: Sequence[Predictions]) -> Predictions:
+def concatenate(parts: Sequence[Predictions]) -> Predictions:
     """Consecutive rows of one file as one."""
     if len(parts) == 1:
         return parts[0]

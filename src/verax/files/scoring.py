@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from verax.analyses.cards.evaluation import fitting_rules
+from verax.analyses.cards.scorecard import Scorecard
+from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, passing
 from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
-from verax.forecasts import Forecasts
-from verax.metrics import CostsLike, fitting_metrics, needs_order
-from verax.resample import check_confidence, check_replicates
-from verax.rowstats import n_cores
-from verax.rule import Rule
-from verax.scorecard import Resampling, Scorecard, fitting_rules
-from verax.tally import Tally
+from verax.inference.intervals import Resampling, check_confidence, check_replicates
+from verax.inputs.forecasts import Forecasts
+from verax.kernels.threads import n_cores
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike, fitting_metrics, needs_order
 
 # Sums that are further from 1 are not explained by rounding.
 _NEARLY = 0.02

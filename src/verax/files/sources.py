@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verax.clusters import Groups
+from verax.common.paths import check_exists
 from verax.errors import InputError, Remedy, passing, show
-from verax.files import extract, finding
-from verax.files.archives import Stored, find_arrays, stored_arrays, stored_classes
-from verax.files.extract import Place
+from verax.files import arrow, column_roles
+from verax.files.arrow import Place
+from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
+from verax.files.formats.tables import TEXTS, Table, format_of
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Array, Predictions, Request, Roles, join
-from verax.files.tables import TEXTS, Table, format_of
-from verax.paths import check_exists
+from verax.files.predictions import Array, Predictions, Request, Roles, concatenate
+from verax.inputs.groups import Groups
 
 # The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
 _ROWS, _PROBABILITIES = 2**17, 2**21
@@ -60,7 +60,7 @@ class Source(ABC):
         rows : int | None
             By default as many as keep a batch to some megabytes.
         coded : bool
-            Return groups as `clusters.Groups`, which saves sorting them again.
+            Return groups as `Groups`, which saves sorting them again.
         """
         start = 0
         rows = max(1, min(_ROWS, _PROBABILITIES // self.width)) if rows is None else rows
@@ -76,7 +76,7 @@ class Source(ABC):
 
     def read(self) -> Predictions:
         """All rows."""
-        return join(list(self.batches()))
+        return concatenate(list(self.batches()))
 
 
 def read(path: str | Path, **options: Any) -> Predictions:
@@ -163,9 +163,9 @@ class _Columns(Source):
         self._table = Table(path, request)
         self.n_rows = self._table.n_rows
         kinds = self._table.kinds()
-        self._target = self._look(finding.find_target(list(kinds), request, self.path))
-        self.roles = finding.find_roles(kinds, request, where=self.path, labels=self._target.seen)
-        self._lists = kinds[self.roles.probs[0]] == finding.LIST
+        self._target = self._look(column_roles.find_target(list(kinds), request, self.path))
+        self.roles = column_roles.find_roles(kinds, request, where=self.path, labels=self._target.seen)
+        self._lists = kinds[self.roles.probs[0]] == column_roles.LIST
         n_columns = None if self._lists else len(self.roles.probs)
         self._labels = find_labels(self._target, self.roles.names, n_columns, request, self.path)
         self.classes = self._labels.classes
@@ -183,11 +183,11 @@ class _Columns(Source):
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
             return Target(name, INTEGER, boolean=bool(pa.types.is_boolean(kind)))
         place = self._place(name, "target")
-        if not extract.is_text(kind):
+        if not arrow.is_text(kind):
             raise place.refusal("must hold classes, as names or whole numbers", f"its type is {kind}")
         head = self._table.head(name)
         if head.null_count == len(head):
-            extract.refuse_missing(head, place)
+            arrow.refuse_missing(head, place)
         if pa.types.is_dictionary(kind):
             seen = [str(v) for v in head.chunk(0).dictionary.to_pylist() if v is not None]
             return Target(name, TEXT, tuple(seen), bool(kind.ordered))
@@ -200,7 +200,7 @@ class _Columns(Source):
         """How many numbers the first list has."""
         place = self._place(self.roles.probs[0], "probs")
         first = self._table.head(place.column, 1)
-        extract.refuse_missing(first, place)
+        arrow.refuse_missing(first, place)
         width = len(first[0])
         if self.classes is not None and width != len(self.classes):
             raise place.refusal(
@@ -246,11 +246,11 @@ class _Columns(Source):
         def labels(argument: str, name: str | None) -> Array | None:
             if name is None:
                 return None
-            return extract.labels(table[name], self._checked(table, name, argument, start))
+            return arrow.labels(table[name], self._checked(table, name, argument, start))
 
         groups: Array | Groups | None = labels("groups", roles.groups) if not coded else None
         if coded and roles.groups is not None:
-            groups = extract.groups(table[roles.groups], self._checked(table, roles.groups, "groups", start))
+            groups = arrow.groups(table[roles.groups], self._checked(table, roles.groups, "groups", start))
         return Predictions(
             self.path,
             self._outcomes(table, start),
@@ -267,7 +267,7 @@ class _Columns(Source):
         """The place of labels, which must be texts everywhere or numbers everywhere."""
         place = self._place(name, argument, start)
         first, here = self._table.schema.field(name).type, table.schema.field(name).type
-        if first != here and extract.is_text(first) != extract.is_text(here):
+        if first != here and arrow.is_text(first) != arrow.is_text(here):
             raise place.refusal("must hold values of one type", f"holds {here} after {first}", at=0)
         return place
 
@@ -275,13 +275,13 @@ class _Columns(Source):
         name = self.roles.weights
         if name is None:
             return None
-        return extract.side_by_side([table[name]], [self._place(name, "weights", start)])[:, 0]
+        return arrow.side_by_side([table[name]], [self._place(name, "weights", start)])[:, 0]
 
     def _outcomes(self, table: Any, start: int) -> Array:
         column, place = table[self.roles.target], self._place(self.roles.target, "target", start)
-        if not extract.is_text(column.type):
-            return self._labels.encode_integers(extract.integers(column, place), place)
-        codes, texts = extract.coded(column, place)
+        if not arrow.is_text(column.type):
+            return self._labels.encode_integers(arrow.integers(column, place), place)
+        codes, texts = arrow.coded(column, place)
         if self._target.cells and self._target.kind == INTEGER:
             texts = self._plain_numbers(texts)
         return self._labels.encode_texts(codes, texts, place)
@@ -289,8 +289,8 @@ class _Columns(Source):
     def _probabilities(self, table: Any, start: int) -> Array:
         places = [self._place(name, "probs", start) for name in self.roles.probs]
         if self._lists:
-            return extract.from_lists(table[self.roles.probs[0]], places[0], self.width)
-        p = extract.side_by_side([table[name] for name in self.roles.probs], places)
+            return arrow.from_lists(table[self.roles.probs[0]], places[0], self.width)
+        p = arrow.side_by_side([table[name] for name in self.roles.probs], places)
         return both_classes(p[:, 0], places[0], self._request.logits) if self._single else p
 
 
@@ -392,7 +392,7 @@ class _Arrays(Source):
             return self._labels.encode_texts(codes, _texts(texts, place), place)
         if y.ndim > 1 or self.classes is None:
             return y
-        whole = extract.integers(pa.chunked_array([pa.array(np.ascontiguousarray(y))]), place)
+        whole = arrow.integers(pa.chunked_array([pa.array(np.ascontiguousarray(y))]), place)
         return self._labels.encode_integers(whole, place)
 
 

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 from verax.errors import MissingPackageError
-from verax.registry import name_of
 from verax.report.contents import Contents
-from verax.report.panels import Panel
+from verax.report.reliability import ReliabilityPanel
 from verax.report.words import clean, short_of
+from verax.scores.registry import name_of
 
 Spec = dict[str, Any]
 Values = list[dict[str, Any]]
@@ -153,7 +153,7 @@ def curve_rows(contents: Contents, *, sees_outcome: bool) -> Values:
     return rows
 
 
-def point_rows(panels: list[Panel]) -> Values:
+def point_rows(panels: list[ReliabilityPanel]) -> Values:
     """A row for each model and point of one event's curve."""
     names = ("x", "y", "low", "high", "share")
     return [
@@ -163,7 +163,7 @@ def point_rows(panels: list[Panel]) -> Values:
     ]
 
 
-def bar_rows(panels: list[Panel]) -> Values:
+def bar_rows(panels: list[ReliabilityPanel]) -> Values:
     """A row for each model and bar of one event's forecasts."""
     return [
         {"m": m, "from": i / _BINS, "to": (i + 1) / _BINS, "foot": 0, "top": _finite(_BAR * share)}

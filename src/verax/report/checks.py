@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from verax.analyses.cards.scorecard import Scorecard
 from verax.errors import join
 from verax.report.problem import Problem
 from verax.report.words import clean, count, number, percent
-from verax.scorecard import Scorecard
 
 Kind = Literal["fine", "note", "look"]
 

@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from verax.breakdown import Subgroups, subgroups
-from verax.comparison import compare
-from verax.curves import RetentionCurve, RetentionCurves, retention, selective
-from verax.decisions import cheapest, count_decisions
-from verax.decomposition import Decomposition, decompose
-from verax.inference import Estimate
-from verax.inspection import Worst, worst
-from verax.metrics import cost_matrix, expected_cost_of
-from verax.pairs import PairedTally
-from verax.registry import name_of, parse
+from verax.analyses.calibration.decomposition import Decomposition, decompose
+from verax.analyses.cards.evaluation import evaluate
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.compare import compare
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
+from verax.analyses.subgroups import Subgroups, subgroups
+from verax.analyses.worst import Worst, worst
+from verax.engines.differences import PairedTally
+from verax.engines.tally import CONFUSION_UP_TO
+from verax.inference.estimates import Estimate
+from verax.inference.sureness import Sureness, sureness_of
 from verax.report.checks import Check, look_over
-from verax.report.panels import Panel, panels_of
 from verax.report.problem import Problem
-from verax.report.sureness import Sureness, sureness_of
-from verax.rule import losses_of
-from verax.scorecard import Scorecard, evaluate
-from verax.tally import CONFUSION_UP_TO
-from verax.verdicts import Comparison
+from verax.report.reliability import ReliabilityPanel, panels_of
+from verax.scores.base import losses_of
+from verax.scores.decisions import cheapest, count_decisions
+from verax.scores.metrics import cost_matrix, expected_cost_of
+from verax.scores.registry import name_of, parse
 
 # How much is shown. The page says what is left out.
 WORST = 9
@@ -73,7 +74,7 @@ class Findings:
     decomposition: Decomposition
     sureness: Sureness
     worst: Worst
-    panels: list[Panel]
+    panels: list[ReliabilityPanel]
     retained: list[RetentionCurve]
     selected: list[RetentionCurve]
     by_class: list[ClassLoss]

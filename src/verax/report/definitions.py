@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from verax.combinators import Penalized
-from verax.metrics import DecisionMetric
-from verax.registry import name_of
+from verax.analyses.cards.scorecard import CardLine, Scorecard
 from verax.report.words import number, title_of, within
-from verax.rule import Rule
-from verax.scorecard import Score, Scorecard
+from verax.scores.base import Rule
+from verax.scores.combinators import Penalized
+from verax.scores.metrics import DecisionMetric
+from verax.scores.registry import name_of
 
 _GALDRAN = "Galdran (2023)"
 _AHMADIAN = "Ahmadian, Ghatee and Wahlström (2025)"
@@ -101,7 +101,7 @@ def definitions(card: Scorecard) -> list[Definition]:
     return [*lines, *(_of_metric(card.metrics[metric.name], metric) for metric in metrics)]
 
 
-def _of_rule(score: Score, rule: Rule, k: int) -> Definition:
+def _of_rule(score: CardLine, rule: Rule, k: int) -> Definition:
     text = rule.description or rule.summary
     if isinstance(rule, Penalized):
         inner = title_of(name_of(rule.rule))
@@ -134,7 +134,7 @@ def _promise(holds: bool | None, extent: str) -> str:
     return answer if extent in ("yes", "no", "unknown") else f"{answer} ({extent})"
 
 
-def _of_metric(score: Score, metric: DecisionMetric) -> Definition:
+def _of_metric(score: CardLine, metric: DecisionMetric) -> Definition:
     return Definition(
         score.name,
         metric.title,
@@ -147,6 +147,6 @@ def _of_metric(score: Score, metric: DecisionMetric) -> Definition:
     )
 
 
-def _range(score: Score) -> str:
+def _range(score: CardLine) -> str:
     low, high = score.bounds
     return f"{low:g} to {'∞' if math.isinf(high) else f'{high:.4g}'}".replace("-", "−")

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from verax.metrics import CostsLike
-from verax.registry import name_of
+from verax._version import __version__
+from verax.display.writing import written
+from verax.inference.intervals import check_confidence
 from verax.report.contents import Contents, compute
 from verax.report.page import render
 from verax.report.problem import Problem
 from verax.report.verdict import verdict_of
-from verax.resample import check_confidence
-from verax.rule import Rule
-from verax.writing import written
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike
+from verax.scores.registry import name_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -116,8 +117,6 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything on the page as plain Python values."""
-        from verax import __version__
-
         contents = self.contents
         problem = contents.problem
         return {

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from verax.breakdown import Subgroup
-from verax.curves import SEES_THE_OUTCOME, RetentionCurve
+from verax.analyses.retention.curves import SEES_THE_OUTCOME, RetentionCurve
+from verax.analyses.subgroups import Subgroup
 from verax.errors import join
-from verax.metrics import HIGHER, LOWER, cost_matrix
-from verax.registry import name_of
 from verax.report.contents import Contents, Findings
-from verax.report.panels import PANELS, n_events
+from verax.report.reliability import PANELS, n_events
 from verax.report.verdict import claims_of, excess_share, miscalibrated
 from verax.report.words import clean, count, number, percent, probability, short_of, span, title_of
+from verax.scores.metrics import HIGHER, LOWER, cost_matrix
+from verax.scores.registry import name_of
 
 # Up to so many classes a confusion matrix is laid out; beyond, its largest cells are listed.
 _MATRIX = 16

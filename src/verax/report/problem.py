@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import Floats, to_array, to_host
-from verax.clusters import Groups
 from verax.errors import InputError, show
-from verax.forecasts import Forecasts
-from verax.metrics import CostsLike, cost_range, needs_order
-from verax.registry import RULES, as_rules, name_of
+from verax.inputs.arrays import Floats, to_array, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
 from verax.report.words import distinct
-from verax.rule import Rule
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike, cost_range, needs_order
+from verax.scores.registry import RULES, as_rules, name_of
 
 _MISSING = "(missing)"
 

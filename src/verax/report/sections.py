@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from verax._version import __version__
+from verax.analyses.cards.scorecard import CardLine
+from verax.analyses.worst import Case
 from verax.errors import join
-from verax.inspection import Case
-from verax.metrics import HIGHER
-from verax.registry import name_of
 from verax.report.contents import COUNTED, Contents, Findings
 from verax.report.definitions import definitions
 from verax.report.exhibits import (
@@ -21,7 +21,8 @@ from verax.report.exhibits import (
 )
 from verax.report.verdict import verdict_of
 from verax.report.words import chance, clean, count, number, percent, probability, span, title_of, within
-from verax.scorecard import Score
+from verax.scores.metrics import HIGHER
+from verax.scores.registry import name_of
 
 # Up to so many classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4
@@ -29,8 +30,6 @@ _WRITTEN, _TOP = 6, 4
 
 def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]:
     """Everything that the template asks for."""
-    from verax import __version__
-
     problem = contents.problem
     return {
         "title": clean(title),
@@ -84,7 +83,7 @@ def _card(contents: Contents, found: Findings) -> dict[str, Any]:
     return {"lines": [*scores, *metrics], "notes": _calibration_words(contents, found)}
 
 
-def _line(score: Score, skill: float, interval: tuple[float, float]) -> dict[str, Any]:
+def _line(score: CardLine, skill: float, interval: tuple[float, float]) -> dict[str, Any]:
     known = math.isfinite(skill)
     explained = [score.summary] if score.summary.lower() != title_of(score.name).lower() else []
     explained += ["higher is better"] if score.orientation == HIGHER else []
@@ -101,7 +100,7 @@ def _line(score: Score, skill: float, interval: tuple[float, float]) -> dict[str
     }
 
 
-def _infinite(score: Score) -> str:
+def _infinite(score: CardLine) -> str:
     if not score.infinite_weight:
         return ""
     return f"{number(score.finite_mean)} without the {count(score.infinite_weight, 'row')} of infinite loss"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from verax.decomposition import Components
+from verax.analyses.calibration.decomposition import Components
 from verax.errors import join
+from verax.inference.sureness import Sureness
 from verax.report.contents import Contents, Findings
-from verax.report.sureness import Sureness
 from verax.report.words import number, percent, span, title_of, within
 
 # Below this share of the loss, miscalibration is there but hardly matters.

@@ -6,8 +6,8 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from verax.metrics import METRICS
-from verax.registry import RULES
+from verax.scores.metrics import METRICS
+from verax.scores.registry import RULES
 
 # How long a text from outside (a class, an id, a file name) may be before it is cut.
 LONGEST = 120

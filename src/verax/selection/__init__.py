@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from verax.common.lazy import exports
 
 if TYPE_CHECKING:
     from verax.selection.blocks import HBlockSplit, Parts
     from verax.selection.choice import Best, Correlation, Selection
-    from verax.selection.histories import History
+    from verax.selection.history import History
     from verax.selection.stopping import EarlyStopping
     from verax.selection.windows import Windows, sliding_windows
 
@@ -24,26 +25,18 @@ __all__ = [
     "sliding_windows",
 ]
 
-# Imported when first used: the splitter needs scikit-learn, the others do not.
-_LAZY = {
-    "Best": "choice",
-    "Correlation": "choice",
-    "EarlyStopping": "stopping",
-    "HBlockSplit": "blocks",
-    "History": "histories",
-    "Parts": "blocks",
-    "Selection": "choice",
-    "Windows": "windows",
-    "sliding_windows": "windows",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        globals()[name] = value = getattr(import_module(f"verax.selection.{_LAZY[name]}"), name)
-        return value
-    raise AttributeError(f"module 'verax.selection' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+# Only the splitter needs scikit-learn.
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "Best": "choice",
+        "Correlation": "choice",
+        "EarlyStopping": "stopping",
+        "HBlockSplit": "blocks",
+        "History": "history",
+        "Parts": "blocks",
+        "Selection": "choice",
+        "Windows": "windows",
+        "sliding_windows": "windows",
+    },
+)

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
-from verax.arrays import to_array, to_host
-from verax.checks import check_count
+from verax.common.checks import check_count
 from verax.errors import InputError, Remedy, show
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+from verax.inputs.arrays import Ints, to_array, to_host
 
 _TRAIN, _VALIDATION, _TEST, _GAP = range(4)
 

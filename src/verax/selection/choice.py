@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.errors import InputError, join, show
-from verax.rule import Rule
+from verax.inputs.arrays import Floats
+from verax.scores.base import Rule
 from verax.selection.directions import Direction, unknown_direction
-from verax.selection.logs import STEP, Floats
-from verax.tables import FrameKind, data_frame, html_table, text_table
-
-if TYPE_CHECKING:
-    from verax.selection.histories import History
+from verax.selection.epochs import Epochs
+from verax.selection.logs import STEP
 
 # Fewer epochs than this make any correlation 1, -1 or undefined.
 _LEAST_EPOCHS = 3
@@ -46,7 +45,7 @@ class Best:
     left_out: int
 
     @classmethod
-    def of(cls, history: History, column: str) -> Best:
+    def of(cls, history: Epochs, column: str) -> Best:
         """The best epoch of a history under one of its columns."""
         direction = history.direction_of(column)
         values = history.values[column]
@@ -99,7 +98,7 @@ class Correlation:
     left_out: int
 
     @classmethod
-    def of(cls, history: History, rule: str, metric: str) -> Correlation:
+    def of(cls, history: Epochs, rule: str, metric: str) -> Correlation:
         """The correlation of two columns of a history."""
         from scipy import stats
 
@@ -129,7 +128,7 @@ class Selection:
     notes : what was left out and why.
     """
 
-    history: History
+    history: Epochs
     rules: tuple[str, ...]
     against: tuple[str, ...]
     best: dict[str, Best]
@@ -139,7 +138,7 @@ class Selection:
     @classmethod
     def of(
         cls,
-        history: History,
+        history: Epochs,
         rules: Sequence[str | Rule] | str | Rule | None,
         against: Sequence[str] | str | None,
     ) -> Selection:
@@ -184,7 +183,7 @@ class Selection:
 
         Returns the matplotlib figure. `options` go to `matplotlib.pyplot.subplots`.
         """
-        from verax.selection.traces import draw_selection
+        from verax.display.epochs import draw_selection
 
         return draw_selection(self, **options)
 
@@ -287,7 +286,7 @@ def _varies(values: Floats) -> bool:
     return bool(np.ptp(scaled) > 1e-12)
 
 
-def _columns(history: History, metrics: Any) -> list[str] | None:
+def _columns(history: Epochs, metrics: Any) -> list[str] | None:
     if metrics is None:
         return None
     listed = [metrics] if isinstance(metrics, (str, Rule)) else list(metrics)
@@ -297,7 +296,7 @@ def _columns(history: History, metrics: Any) -> list[str] | None:
     return columns
 
 
-def _default_rules(history: History) -> list[str]:
+def _default_rules(history: Epochs) -> list[str]:
     """The rules of verax in a history; without any, whatever has a direction."""
     rules = [c for c in history.judged if history.names[c].rule is not None]
     rules = rules or [c for c in history.judged if history.known_direction(c) is not None]
@@ -308,7 +307,7 @@ def _default_rules(history: History) -> list[str]:
     return rules
 
 
-def _left_out(history: History, used: set[str]) -> list[str]:
+def _left_out(history: Epochs, used: set[str]) -> list[str]:
     rest = [column for column in history.values if column not in used]
     unknown = [c for c in rest if history.known_direction(c) is None]
     known = [c for c in rest if c not in unknown]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from verax.errors import InputError, VeraxError, join, passing, show
-from verax.metrics import METRICS
-from verax.registry import parse
-from verax.rule import Rule
+from verax.scores.base import Rule
+from verax.scores.metrics import METRICS
+from verax.scores.registry import parse
 
 Direction = Literal["min", "max"]
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_array, to_host
 from verax.errors import InputError, Remedy, join, show
+from verax.inputs.arrays import Floats, to_array, to_host
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Record = Mapping[str, object]
 
 # The columns that number rows instead of measuring something.
@@ -24,7 +23,7 @@ EPOCH, STEP = "epoch", "step"
 
 
 @dataclass(frozen=True)
-class Log:
+class TrainingLog:
     """Columns of equal length; NaN where an epoch has no value."""
 
     epochs: Floats
@@ -32,7 +31,7 @@ class Log:
     notes: tuple[str, ...]
 
 
-def merge(records: Iterable[Record], argument: str) -> Log:
+def merge(records: Iterable[Record], argument: str) -> TrainingLog:
     """Records brought together by their epoch; without epochs, each record is one.
 
     Loggers write training and validation metrics of one epoch into separate records with holes. Where
@@ -86,7 +85,9 @@ def merge(records: Iterable[Record], argument: str) -> Log:
     }
     if not columns:
         raise InputError("No column besides the epoch holds numbers", argument=argument, kind="missing")
-    return Log(np.array(order), columns, _notes(texts, [name for name in repeated if name in columns]))
+    return TrainingLog(
+        np.array(order), columns, _notes(texts, [name for name in repeated if name in columns])
+    )
 
 
 def _checked(record: object, argument: str, i: int) -> Record:

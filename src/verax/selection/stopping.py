@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from verax.checks import check_count
+from verax.common.checks import check_count
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
-from verax.registry import name_of, parse
-from verax.rule import Rule
+from verax.scores.base import Rule
+from verax.scores.registry import name_of, parse
 from verax.selection.directions import Direction
 
 _COUNTERS = ("epoch", "best", "best_epoch", "waited", "n_not_finite")

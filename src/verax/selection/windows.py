@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from verax.arrays import to_array, to_host
-from verax.caching import cached_property
-from verax.checks import check_count
+from verax.common.caching import cached_property
+from verax.common.checks import check_count
 from verax.errors import InputError, Remedy, passing, show
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+from verax.inputs.arrays import Ints, to_array, to_host
 
 
 @dataclass(frozen=True, repr=False)

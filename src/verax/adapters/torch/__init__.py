@@ -7,31 +7,22 @@ means class 1 of two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verax.errors import MissingPackageError
-
-try:
-    from verax.adapters.torch.losses import Loss
-except ImportError as error:
-    if error.name != "torch":
-        raise
-    raise MissingPackageError("verax.adapters.torch needs PyTorch: pip install 'verax[torch]'.") from None
+from verax.common.lazy import exports
 
 if TYPE_CHECKING:
+    from verax.adapters.torch.losses import Loss
     from verax.adapters.torch.metrics import Card, Score
 
 __all__ = ["Card", "Loss", "Score"]
 
-
-def __getattr__(name: str) -> Any:
-    # Losses need PyTorch alone, so torchmetrics is imported when first used.
-    if name not in ("Card", "Score"):
-        raise AttributeError(f"module 'verax.adapters.torch' has no attribute {name!r}")
-    try:
-        from verax.adapters.torch.metrics import Card, Score
-    except ImportError as error:
-        if error.name != "torchmetrics":
-            raise
-        raise MissingPackageError(f"{name} needs torchmetrics: pip install 'verax[torch]'.") from None
-    return {"Card": Card, "Score": Score}[name]
+# The loss needs PyTorch alone.
+__getattr__, __dir__ = exports(
+    __name__,
+    {"Card": "metrics", "Loss": "losses", "Score": "metrics"},
+    missing={
+        "torch": "verax.adapters.torch needs PyTorch: pip install 'verax[torch]'.",
+        "torchmetrics": "{name} needs torchmetrics: pip install 'verax[torch]'.",
+    },
+)

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import trainable
-from verax.checks import check_choice
+from verax.common.checks import check_choice
 from verax.errors import InputError, show
-from verax.registry import name_of
-from verax.rule import Rule
+from verax.scores.base import Rule
+from verax.scores.registry import name_of
 
-Reduction = Literal["mean", "sum", "none"]
+ReductionName = Literal["mean", "sum", "none"]
+_REDUCTIONS = get_args(ReductionName)
 
 
 class Loss(torch.nn.Module):
@@ -56,12 +57,12 @@ class Loss(torch.nn.Module):
         self,
         rule: Rule | str,
         *,
-        reduction: Reduction = "mean",
+        reduction: ReductionName = "mean",
         class_weights: Tensor | Sequence[float] | None = None,
     ) -> None:
         super().__init__()
         self.rule = trainable(rule)
-        check_choice("reduction", reduction, get_args(Reduction))
+        check_choice("reduction", reduction, get_args(ReductionName))
         self.reduction = reduction
         self.register_buffer("class_weights", None if class_weights is None else _to_tensor(class_weights))
 

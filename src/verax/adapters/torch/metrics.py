@@ -13,17 +13,18 @@ from torchmetrics import Metric
 
 from verax.adapters.torch.rows import TensorRows, read
 from verax.adapters.training import is_differentiable
-from verax.arrays import widen
-from verax.checks import check_flag, check_n_classes
+from verax.analyses.cards.evaluation import fitting_rules
+from verax.analyses.cards.scorecard import Scorecard
+from verax.common.checks import check_flag, check_n_classes
+from verax.engines.tally import CONFUSION_UP_TO, Tally, n_cells
 from verax.errors import InputError, Kind, Remedy, passing
-from verax.metrics import CostsLike, fitting_metrics
-from verax.outcomes import check_classes
-from verax.registry import name_of, parse
-from verax.rule import Rule
-from verax.scorecard import Scorecard, fitting_rules
-from verax.sums import two_sum
-from verax.tally import CONFUSION_UP_TO, Tally, n_cells
-from verax.validity import Unity
+from verax.inputs.arrays import widen
+from verax.inputs.outcomes import check_classes
+from verax.inputs.validity import Unity
+from verax.kernels.compensation import two_sum
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike, fitting_metrics
+from verax.scores.registry import name_of, parse
 
 # A card keeps some numbers of each class.
 _MOST_CLASSES = 10**7

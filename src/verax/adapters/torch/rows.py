@@ -9,8 +9,9 @@ import torch
 from array_api_compat import torch as xp
 from torch import Tensor
 
+from verax.engines.arrays import reduce_rows
+from verax.engines.stats import RowStats
 from verax.errors import InputError, Remedy
-from verax.rowstats import RowStats, reduce_rows
 
 
 @dataclass(frozen=True)

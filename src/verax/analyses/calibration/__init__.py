@@ -1,0 +1,1 @@
+"""Whether events happen as often as forecast: decompositions and reliability diagrams."""

@@ -1,0 +1,363 @@
+"""Where a score comes from: miscalibration, discrimination and uncertainty, by isotonic recalibration.
+
+The events of a forecast (each class, or each threshold) are recalibrated one by one. The results need
+not be a forecast: recalibrated classes do not sum to one, and recalibrated thresholds cross. So the
+components are returned, never the recalibrated rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax._version import __version__
+from verax.analyses.calibration.events import Event, events, split
+from verax.analyses.table import RowTable
+from verax.common.caching import cached_property
+from verax.display.tables import Cells, html_table, text_table
+from verax.errors import InputError
+from verax.inference.bootstrap import percentile_interval
+from verax.inference.intervals import Resampling
+from verax.inputs.arrays import Floats
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Reading, reads
+from verax.scores.base import Rule
+from verax.scores.metrics import needs_order
+from verax.scores.registry import parse
+
+COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
+
+
+@reads
+def decompose(
+    y: object,
+    p: object,
+    *,
+    rule: Rule | str,
+    bootstrap: int = 0,
+    seed: int = 0,
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> Decomposition:
+    """Split a mean score: score = miscalibration - discrimination + uncertainty.
+
+    Every class against the rest (`brier`, `log`) or every threshold (`rps`, `ranked_log`) is a
+    binary event. Its forecasts are recalibrated by isotonic regression, those that are equal pooled
+    first. *Miscalibration* is what recalibrating gains, *discrimination* what the recalibrated
+    forecast gains on the constant one, *uncertainty* the score of that constant, the frequency of the
+    event. None of the three is negative; low miscalibration and high discrimination are good.
+
+    The log score of three and more classes looks at one class only and has no such parts. What is
+    decomposed then is the sum of the K binary log scores, and it is called "one-vs-rest log".
+
+    An isotonic fit overfits, so miscalibration and discrimination are estimated too large, and a calibrated
+    forecast shows some miscalibration, too. Intervals are corrected for that, and `p_value` says how often
+    a calibrated forecast would show as much.
+
+    Parameters
+    ----------
+    y, p
+        Outcomes and forecasts as for `evaluate`.
+    rule : rule or str
+        `brier`, `rps` (any scale), `log` (any base) or `ranked_log`.
+    bootstrap : int
+        Number of replicates for the intervals and for the p-value of calibration; 0 for none.
+    seed, confidence
+        Random seed and level of the intervals.
+    **read
+
+    References
+    ----------
+    Dimitriadis, Gneiting and Jordan (2021), doi:10.1073/pnas.2016191118
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [1, 0, 1, 1, 0, 0], [0.9, 0.6, 0.6, 0.3, 0.3, 0.1]
+    >>> vx.decompose(y, p, rule="rps", classes=["dry", "wet"])
+    verax decomposition of rps: 6 rows, 2 ordered classes
+               score  miscalibration  discrimination  uncertainty
+    rps       0.1867          0.0200          0.0833       0.2500
+    y <= dry  0.1867          0.0200          0.0833       0.2500
+    score = miscalibration - discrimination + uncertainty; rps is the mean over the thresholds.
+    """
+    rule = parse(rule)
+    plan = Resampling.checked(confidence, bootstrap, seed, or_none=True)
+    forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
+    if bootstrap and forecasts.groups is not None and len(forecasts.groups.labels) < 2:
+        raise InputError("must name at least two groups to resample", argument="groups")
+    how = split(rule, forecasts.n_classes)
+    rows = RowTable.of(forecasts, [])
+    parts = [_measure(event, rows, plan) for event in events(forecasts, rows, how)]
+    return Decomposition(
+        rule=repr(rule),
+        whole=Components(
+            how.quantity,
+            how.factor * np.sum([part.observed for part in parts], axis=0),
+            how.factor * np.sum([part.replicates for part in parts], axis=0),
+            how.factor * np.sum([part.calibrated for part in parts], axis=0),
+            confidence,
+        ),
+        parts=tuple(parts),
+        total=how.total,
+        thresholds=how.thresholds,
+        n_rows=forecasts.n_rows,
+        n_classes=forecasts.n_classes,
+        n_groups=None if forecasts.groups is None else len(forecasts.groups.labels),
+        resampling=plan,
+    )
+
+
+def _measure(event: Event, rows: RowTable, plan: Resampling) -> Components:
+    """The components of one event; the draws are the same for every event."""
+    replicates = [event.components(w) for w in rows.multiplicities(plan.replicates, plan.seed)]
+    # Rows that belong together do not have outcomes of their own to draw.
+    n_draws = plan.replicates if rows.groups is None else 0
+    rng = np.random.default_rng([plan.seed, 1])
+    redrawn = (event.redrawn(rng.random(len(rows.y))) for _ in range(n_draws))
+    calibrated = [other.components(rows.weights)[1] for other in redrawn]
+    return Components(
+        event.name,
+        event.components(rows.weights),
+        np.array(replicates).reshape(-1, 4),
+        np.array(calibrated),
+        plan.confidence,
+    )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Components:
+    """A mean score and what it is made of, for one event or for all of them.
+
+    Attributes
+    ----------
+    name : str
+        The class, "<= class" for a threshold, or what the events add up to.
+    observed : (4,) array
+        Score, miscalibration, discrimination, uncertainty.
+    replicates : (B, 4) array
+        The same for each bootstrap replicate. Replicates of two forecasts of the same rows with the same
+        seed are paired.
+    calibrated : (B,) array
+        Miscalibrations of outcomes drawn from the forecast, each row independently; empty with groups.
+    confidence : float
+        The level of the intervals.
+    """
+
+    name: str
+    observed: Floats
+    replicates: Floats
+    calibrated: Floats
+    confidence: float
+
+    @property
+    def score(self) -> float:
+        """The mean score of the forecast."""
+        return float(self.observed[0])
+
+    @property
+    def miscalibration(self) -> float:
+        """What isotonic recalibration gains. Lower is better."""
+        return float(self.observed[1])
+
+    @property
+    def discrimination(self) -> float:
+        """What the recalibrated forecast gains on a constant one. Higher is better."""
+        return float(self.observed[2])
+
+    @property
+    def uncertainty(self) -> float:
+        """The score of the constant forecast of the frequency; it does not depend on the forecast."""
+        return float(self.observed[3])
+
+    @cached_property
+    def intervals(self) -> dict[str, tuple[float, float]] | None:
+        """Intervals of the score and the components, by name; None without a bootstrap.
+
+        The interval of the score is made of percentiles. An isotonic fit overfits, so miscalibration and
+        discrimination are estimated too large, and resampling adds to that bias. Their intervals are the
+        percentiles reflected at the estimate and moved down by the bias that resampling adds: they are
+        about the values for many more rows, and the estimate may lie above them.
+        """
+        if not len(self.replicates):
+            return None
+        interval = percentile_interval(self.replicates, self.confidence)
+        with np.errstate(invalid="ignore"):
+            reflected = 2 * self.observed - interval[::-1]
+            added = np.nanmean(self.replicates, axis=0) - self.observed
+            corrected = np.maximum(reflected - [0.0, added[1], added[2], 0.0], 0.0)
+        for i in (1, 2, 3):
+            if np.isfinite(corrected[:, i]).all():
+                interval[:, i] = corrected[:, i]
+        return {name: (float(interval[0, i]), float(interval[1, i])) for i, name in enumerate(COMPONENTS)}
+
+    @property
+    def expected_miscalibration(self) -> float | None:
+        """The mean miscalibration that a calibrated forecast with these values would show."""
+        return float(self.calibrated.mean()) if len(self.calibrated) else None
+
+    @property
+    def p_value(self) -> float | None:
+        """How often a calibrated forecast with these values would show at least this miscalibration.
+
+        Outcomes are drawn from the forecast, each row independently. None without a bootstrap, and with
+        groups.
+        """
+        if not len(self.calibrated):
+            return None
+        # What differs by rounding alone is equal.
+        reached = self.calibrated >= self.miscalibration - 1e-12 * (1 + abs(self.score))
+        return (1 + int(reached.sum())) / (1 + len(self.calibrated))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The components as plain Python values."""
+        intervals = self.intervals
+        return {
+            "name": self.name,
+            **dict(zip(COMPONENTS, self.observed.tolist(), strict=True)),
+            "intervals": None if intervals is None else {k: list(v) for k, v in intervals.items()},
+            "expected_miscalibration": self.expected_miscalibration,
+            "p_value": self.p_value,
+        }
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name} {text}" for name, text in zip(COMPONENTS, self.texts(), strict=True))
+        return f"{self.name}: {values}"
+
+    def texts(self) -> list[str]:
+        """The four numbers with their intervals, for tables."""
+        intervals = self.intervals or {}
+        texts = []
+        for name, value in zip(COMPONENTS, self.observed, strict=True):
+            low, high = intervals.get(name, (0.0, 0.0))
+            texts.append(f"{value:z.4f}" + (f" ({low:z.4f} to {high:z.4f})" if intervals else ""))
+        return texts
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Decomposition:
+    """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
+
+    Attributes
+    ----------
+    rule : str
+        The rule.
+    whole : Components
+        The components of its score. For the log score of three and more classes they are of "one-vs-rest
+        log", the sum of the K binary log scores.
+    parts : tuple of Components
+        The components of every class or threshold, as binary scores.
+    total : str
+        How the parts make the whole, in words.
+    thresholds : bool
+        Whether the parts are thresholds of ordered classes.
+
+    The score is infinite, and the miscalibration with it, where an event that was given probability
+    zero happened.
+    """
+
+    rule: str
+    whole: Components
+    parts: tuple[Components, ...]
+    total: str
+    thresholds: bool
+    n_rows: int
+    n_classes: int
+    n_groups: int | None
+    resampling: Resampling
+
+    @property
+    def quantity(self) -> str:
+        """What was decomposed: the rule, or "one-vs-rest log" for three and more classes."""
+        return self.whole.name
+
+    @property
+    def score(self) -> float:
+        """The mean score."""
+        return self.whole.score
+
+    @property
+    def miscalibration(self) -> float:
+        """What isotonic recalibration of every event gains. Lower is better."""
+        return self.whole.miscalibration
+
+    @property
+    def discrimination(self) -> float:
+        """What the recalibrated events gain on constant ones. Higher is better."""
+        return self.whole.discrimination
+
+    @property
+    def uncertainty(self) -> float:
+        """The score of constant forecasts of the frequencies; it does not depend on the forecast."""
+        return self.whole.uncertainty
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]] | None:
+        """Intervals of the score and the components, by name; None without a bootstrap."""
+        return self.whole.intervals
+
+    @property
+    def p_value(self) -> float | None:
+        """How often a calibrated forecast with these values would show at least this miscalibration."""
+        return self.whole.p_value
+
+    # ---- out -------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """All components as plain Python values."""
+        return {
+            "verax": __version__,
+            "rule": self.rule,
+            "n_rows": self.n_rows,
+            "n_classes": self.n_classes,
+            "n_groups": self.n_groups,
+            "whole": self.whole.to_dict(),
+            "parts": [part.to_dict() for part in self.parts],
+            "total": self.total,
+            "bootstrap": {
+                "replicates": self.resampling.replicates,
+                "confidence": self.resampling.confidence,
+                "seed": self.resampling.seed,
+                "method": "percentiles; of components reflected at the estimate, less the bias",
+            },
+        }
+
+    def _heading(self) -> str:
+        kind = "ordered classes" if self.thresholds else "classes"
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        rows = f"{self.n_rows:,} rows{grouped}, {self.n_classes:,} {kind}"
+        return f"verax decomposition of {self.quantity}: {rows}"
+
+    def _cells(self) -> Cells:
+        prefix = "y " if self.thresholds else "class "
+        lines = [(self.quantity, self.whole), *((prefix + part.name, part) for part in self.parts)]
+        return [["", *COMPONENTS], *([name, *line.texts()] for name, line in lines)]
+
+    def _notes(self) -> list[str]:
+        notes = [f"score = miscalibration - discrimination + uncertainty; {self.quantity} is {self.total}."]
+        if self.intervals is not None:
+            units = "rows" if self.n_groups is None else "groups"
+            plan = self.resampling
+            notes.append(
+                f"In brackets {100 * plan.confidence:g}% intervals from {plan.replicates:,} replicates "
+                f"of the {units}, corrected for overfitting of the isotonic fit."
+            )
+        if self.p_value is not None:
+            notes.append(
+                "A calibrated forecast would show a miscalibration of "
+                f"{self.whole.expected_miscalibration:.4f}; p = {self.p_value:.2g}."
+            )
+        if self.score == float("inf"):
+            notes.append(
+                "Infinite: something happened that had been given probability zero. Recalibration "
+                "repairs that, so the miscalibration is infinite too."
+            )
+        return notes
+
+    def __repr__(self) -> str:
+        return "\n".join([self._heading(), *text_table(self._cells(), right=(1, 2, 3, 4)), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self._heading(), notes=self._notes())

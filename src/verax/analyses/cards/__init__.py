@@ -1,0 +1,1 @@
+"""All scores that fit a problem, from one pass: cards of probabilities and of top lists."""

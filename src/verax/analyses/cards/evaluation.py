@@ -1,0 +1,85 @@
+"""`evaluate`: all the scores that fit a problem, from one pass over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from verax.analyses.cards.listcard import score_lists
+from verax.analyses.cards.scorecard import Scorecard, check_groups
+from verax.common.checks import check_flag
+from verax.engines.tally import Tally
+from verax.inference.intervals import Resampling
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Reading, reads
+from verax.inputs.rows import pair
+from verax.scores.base import Rule
+from verax.scores.metrics import (
+    CostsLike,
+    fitting_metrics,
+    needs_order,
+)
+from verax.scores.registry import RULES, as_rules
+
+
+@reads
+def evaluate(
+    y: object,
+    p: object,
+    *,
+    ordered: bool = False,
+    costs: CostsLike | None = None,
+    rules: Sequence[Rule | str] | None = None,
+    confidence: float = 0.95,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    **read: Unpack[Reading],
+) -> Scorecard:
+    """Score forecasts `p` of outcomes `y` by every rule that fits, in one pass, with intervals.
+
+    Parameters
+    ----------
+    y : array
+        (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
+    p : array or TopLists
+        (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; for `TopLists` the
+        card also says how much the lists cover (`ListCard`).
+    ordered : bool
+        The classes have an order, so ordinal rules, quadratic kappa and expected cost fit too.
+    costs : {"quadratic", "linear", "zero_one"} or (K, K) array, optional
+        The cost of each decision (column) for each outcome (row); "quadratic" if `ordered`.
+    rules : sequence of Rule or str, optional
+        The rules to use instead of all that fit.
+    confidence : float
+        Confidence level of the intervals.
+    bootstrap : int
+        Number of bootstrap replicates, for intervals that need them.
+    seed : int
+        Random seed of the bootstrap.
+    **read
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> card = vx.evaluate([0, 1, 2], [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]], ordered=True)
+    >>> round(card["rps"], 4), card.accuracy, card["qwk"]
+    (0.105, 1.0, 1.0)
+    """
+    plan = Resampling.checked(confidence, bootstrap, seed)
+    chosen = fitting_rules(rules, ordered)
+    forecasts = pair(y, p, ordered=needs_order(chosen, costs=costs, ordered=ordered), **read)
+    if forecasts.groups is not None:
+        check_groups(len(forecasts.groups.labels))
+    if not isinstance(forecasts, Forecasts):
+        return score_lists(forecasts, p, None if rules is None else chosen, costs, plan)
+    metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
+    tally = Tally(chosen, forecasts.n_classes).update(forecasts)
+    return Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+
+
+def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
+    """The rules asked for; if none are, all that fit classes with or without an order."""
+    ordered = check_flag("ordered", ordered)
+    if rules is None:
+        return [rule for rule in RULES.values() if ordered or not rule.ordinal]
+    return as_rules(rules, "rules")

@@ -1,0 +1,178 @@
+"""The scorecard of top lists: the scores, and how much of the truth the lists hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.cards.scorecard import CardLine, Scorecard
+from verax.common.caching import cached_property
+from verax.engines.stats import Formula
+from verax.engines.tally import Tally
+from verax.errors import InputError, VeraxError
+from verax.inference.intervals import Resampling
+from verax.inputs.rows import Rows
+from verax.scores.base import Rule
+from verax.scores.combinators import Padded, padded
+from verax.scores.coverage import LIST_METRICS, TOP_K, ListMetric, TopKError
+from verax.scores.registry import RULES, parse
+
+
+def padded_rules(invalid_penalty: float = 1.0) -> list[Padded]:
+    """Every registered rule that top lists can be scored by, with the fine for invalid lists."""
+    return [
+        padded(rule, invalid_penalty)
+        for rule in RULES.values()
+        if rule.properties.symmetric.at(3) and rule.properties.proper.at(3)
+    ]
+
+
+def score_lists(
+    rows: Rows, lists: Any, rules: Sequence[Rule] | None, costs: object | None, plan: Resampling
+) -> ListCard:
+    """The card of lists that have met their outcomes; by every rule that fits if none are given."""
+    if costs is not None:
+        raise InputError(
+            "cannot be used with top lists",
+            argument="costs",
+            found="costs need a decision for every row, which a top list need not give",
+            values=[costs],
+        )
+    chosen: list[Formula] = list(padded_rules() if rules is None else rules)
+    tally = Tally([*chosen, *LIST_METRICS], rows.n_classes, decisions=False).update(rows)
+    longest = int(lists.lengths.max())
+    return ListCard(tally, resampling=plan, n_invalid=lists.n_invalid, longest=longest)
+
+
+@dataclass(frozen=True, repr=False)
+class ListCard(Scorecard):
+    """The scores of top lists, with what the lists cover. Cards of parts can be merged.
+
+    `metrics` has coverage, mean length, mean unaccounted mass, share of invalid lists, accuracy and
+    top-k errors, with intervals. There is no confusion table and no count of classes.
+
+    Attributes
+    ----------
+    n_invalid : int
+        How many lists are invalid, and were scored as their largest valid sublist.
+    longest : int
+        The length of the longest list.
+    """
+
+    n_invalid: int = 0
+    longest: int = 0
+
+    def merge(self, other: Scorecard) -> ListCard:
+        """The card of the lists of both, in whatever order cards are merged."""
+        if not isinstance(other, ListCard):
+            raise VeraxError("A card of top lists can be merged with cards of top lists only.")
+        return replace(
+            self,
+            tally=self.tally.merge(other.tally),
+            n_invalid=self.n_invalid + other.n_invalid,
+            longest=max(self.longest, other.longest),
+        )
+
+    def __getitem__(self, name: str | Rule) -> float:
+        """The mean of a metric, of a rule, or of that rule padded."""
+        if isinstance(name, str) and name in self.metrics:
+            return self.metrics[name].mean
+        wanted = parse(name)
+        for score in self.scores.values():
+            if score.rule == wanted or (isinstance(score.rule, Padded) and score.rule.rule == wanted):
+                return score.mean
+        known = ", ".join([*self.scores, *self.metrics])
+        raise KeyError(f"{name!r} is not on this card; it has {known}")
+
+    @cached_property
+    def metrics(self) -> dict[str, CardLine]:
+        """What the lists cover, and how often they are right, under the name of each measure."""
+        results = {}
+        for i, measure in enumerate(self.tally.rules):
+            if isinstance(measure, (ListMetric, TopKError)) and self._is_of_use(measure):
+                bounds = measure.bounds(self.n_classes)
+                results[measure.name] = CardLine(
+                    name=measure.name,
+                    mean=float(self.tally.moments.mean[i]),
+                    interval=self._interval_of_mean(i, bounds),
+                    bounds=bounds,
+                    orientation=measure.orientation,
+                    summary=measure.summary,
+                    std=float(self.tally.moments.std[i]),
+                )
+        return results
+
+    def _is_of_use(self, measure: ListMetric | TopKError) -> bool:
+        return isinstance(measure, ListMetric) or measure.k == TOP_K[0] or measure.k <= self.longest
+
+    @property
+    def coverage(self) -> float:
+        """The weighted share of rows whose outcome is listed. Higher is better."""
+        return self.metrics["coverage"].mean
+
+    @property
+    def mean_length(self) -> float:
+        """The weighted mean number of listed classes."""
+        return self.metrics["length"].mean
+
+    @property
+    def mean_unaccounted(self) -> float:
+        """The weighted mean probability that the lists leave for all unlisted classes together."""
+        return self.metrics["unaccounted"].mean
+
+    @property
+    def invalid_share(self) -> float:
+        """The weighted share of invalid lists."""
+        return self.metrics["invalid"].mean
+
+    @property
+    def accuracy(self) -> float:
+        """The weighted share of rows whose most likely class was the outcome; ties count in part."""
+        return self.metrics["accuracy"].mean
+
+    @property
+    def top_k_error(self) -> dict[int, float]:
+        """For some k the weighted share of outcomes not among the k most confident classes."""
+        errors = (m for m in self.tally.rules if isinstance(m, TopKError))
+        return {m.k: self.metrics[m.name].mean for m in errors if m.name in self.metrics}
+
+    @property
+    def confusion(self) -> None:
+        """None: a list does not always say which class is most likely."""
+        return None
+
+    @property
+    def class_counts(self) -> np.ndarray[Any, Any]:
+        """Empty: there may be more classes than can be counted."""
+        return np.zeros(0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything on the card as plain Python values."""
+        result = super().to_dict()
+        for name in ("class_counts", "confusion", "ordered", "classes"):
+            del result[name]
+        return {**result, "n_invalid": self.n_invalid, "longest": self.longest}
+
+    def _method(self) -> str:
+        return super()._method() if self.n_groups is not None else "normal, from the moments of the means"
+
+    def _heading(self) -> str:
+        weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        return f"verax scorecard of top lists: {self.n_rows:,} rows{grouped}, {m} classes{weighed}"
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        notes[0] += " Length and unaccounted mass are neither good nor bad."
+        if self.n_invalid:
+            some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
+            notes.append(f"{some} invalid, scored as the largest valid sublist{self._fine()}.")
+        return notes
+
+    def _fine(self) -> str:
+        fines = {getattr(score.rule, "invalid_penalty", 0.0) for score in self.scores.values()}
+        return f" plus {fines.pop():g}" if len(fines) == 1 and fines != {0.0} else ""

@@ -1,0 +1,412 @@
+"""All the scores that fit a problem, from one pass over the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from verax._version import __version__
+from verax.common.caching import cached_property
+from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.engines.clusters import Replicates
+from verax.engines.tally import CONFUSION_UP_TO, Counts, Tally
+from verax.errors import InputError, VeraxError
+from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
+from verax.inference.intervals import Interval, Resampling, few
+from verax.inputs.arrays import Floats
+from verax.scores.base import Rule
+from verax.scores.metrics import (
+    HIGHER,
+    LOWER,
+    DecisionMetric,
+    find_metric,
+)
+from verax.scores.registry import name_of, parse
+
+_NO_ROWS = "the total weight is at most 1, and weights count as numbers of rows"
+
+
+def check_groups(n_groups: int) -> None:
+    """Refuse a single group: there would be nothing to resample."""
+    if n_groups < 2:
+        raise InputError(
+            "must name at least two groups to resample", argument="groups", found=f"there is {n_groups}"
+        )
+
+
+@dataclass(frozen=True)
+class CardLine:
+    """One line of a card.
+
+    Attributes
+    ----------
+    mean : float
+        The weighted mean loss, infinite if that of any row is; or the value of a metric of decisions.
+    interval : Interval
+        The confidence interval of `mean`. Where there is none, its ends are NaN and its caution says why.
+    std : float
+        The weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
+    finite_mean : float
+        The mean over the rows whose loss is finite.
+    infinite_weight : float
+        The total weight of the rows whose loss is infinite.
+    rule : Rule, optional
+        The rule; None for metrics of decisions.
+    """
+
+    name: str
+    mean: float
+    interval: Interval
+    bounds: tuple[float, float]
+    orientation: str
+    summary: str
+    proper: str = ""
+    std: float = math.nan
+    finite_mean: float = math.nan
+    infinite_weight: float = 0.0
+    rule: Rule | None = None
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """The scores of one set of forecasts. It holds sums only, so cards of parts can be merged.
+
+    `card["brier"]` is a mean; `scores` has the details of the rules, `metrics` those of the
+    decisions, which take the most likely class, the lowest index where several are.
+    """
+
+    tally: Tally
+    classes: tuple[Hashable, ...] | None = None
+    ordered: bool = False
+    count_metrics: tuple[DecisionMetric, ...] = ()
+    resampling: Resampling = field(default_factory=Resampling)
+
+    def merge(self, other: Scorecard) -> Scorecard:
+        """The card of the rows of both, in whatever order cards are merged.
+
+        Rows are numbered within each part, so the merged card counts the outcomes that were given
+        probability zero but does not say in which rows; parts of a file know their place in it.
+        """
+        if not isinstance(other, Scorecard):
+            raise VeraxError(f"A card merges with another card, not with a {type(other).__name__}.")
+        if self.classes != other.classes or self.ordered != other.ordered:
+            raise VeraxError("Cards of different classes, or with and without an order, cannot be merged.")
+        return replace(self, tally=self.tally.merge(other.tally))
+
+    def __getitem__(self, name: str | Rule) -> float:
+        lines = {**self.scores, **self.metrics}
+        if isinstance(name, str) and name in lines:
+            return lines[name].mean
+        rule = parse(name)
+        for score in self.scores.values():
+            if score.rule == rule:
+                return score.mean
+        raise KeyError(f"{name!r} is not on this card; it has {', '.join(lines)}")
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.tally.n_rows
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.tally.n_classes
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights; the number of rows if there were none."""
+        return self.tally.weight
+
+    @property
+    def n_groups(self) -> int | None:
+        """The number of clusters; None if the rows stand for themselves."""
+        return None if self.tally.clusters is None else len(self.tally.clusters.labels)
+
+    @cached_property
+    def scores(self) -> dict[str, CardLine]:
+        """Every rule's result under its name."""
+        moments = self.tally.moments
+        infinite_weight = self.tally.unscaled(moments.infinite.high)
+        columns = (moments.mean, moments.std, moments.finite_mean, infinite_weight)
+        results = {}
+        for i, rule in enumerate(self.tally.rules):
+            if not isinstance(rule, Rule):
+                continue
+            mean, std, finite, infinite = (float(column[i]) for column in columns)
+            results[name_of(rule)] = CardLine(
+                name=name_of(rule),
+                mean=mean,
+                interval=self._interval_of_mean(i, rule.bounds(self.n_classes)),
+                bounds=rule.bounds(self.n_classes),
+                orientation=LOWER,
+                summary=rule.summary,
+                proper=self._proper(rule),
+                std=std,
+                finite_mean=finite,
+                infinite_weight=infinite,
+                rule=rule,
+            )
+        return results
+
+    def _proper(self, rule: Rule) -> str:
+        claims = rule.properties.at(self.n_classes)
+        if claims["strictly_proper"]:
+            return "strictly"
+        return {True: "yes", False: "no", None: "unknown"}[claims["proper"]]
+
+    def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> Interval:
+        if self.tally.clusters is not None:
+            return self._from_replicates(self._of_groups.means[:, i])
+        moments, n = self.tally.moments, self.weight
+        if moments.n_infinite[i] > 0:
+            return self._undefined("the mean is infinite", "normal")
+        if n <= 1:
+            return self._undefined(_NO_ROWS, "normal")
+        half = self._quantile * math.sqrt(moments.variance[i] / (n - 1))
+        mean, confidence = float(moments.mean[i]), self.resampling.confidence
+        caution = few(n, "row", "rows")
+        interval = Interval(mean - half, mean + half, method="normal", confidence=confidence, caution=caution)
+        return interval.within(bounds)
+
+    def _undefined(self, caution: str, method: str) -> Interval:
+        return Interval.undefined(caution, method=method, confidence=self.resampling.confidence)
+
+    def _from_replicates(self, replicates: Floats) -> Interval:
+        caution = "" if self.n_groups is None else few(self.n_groups, "group", "groups")
+        return bootstrap_interval(replicates, self.resampling.confidence, self._bootstrap_of, caution)
+
+    @property
+    def _bootstrap_of(self) -> str:
+        what = "confusion counts" if self.n_groups is None else f"{self.n_groups:,} groups"
+        return f"bootstrap of {what}"
+
+    @property
+    def _quantile(self) -> float:
+        return -NormalDist().inv_cdf((1 - self.resampling.confidence) / 2)
+
+    @cached_property
+    def metrics(self) -> dict[str, CardLine]:
+        """Every metric of decisions under its name: accuracy, and for ordered classes qwk and ec."""
+        if self._counts.confusion is None:
+            return {"accuracy": self._accuracy_without_table()}
+        results = {}
+        for i, metric in enumerate(self.count_metrics):
+            results[metric.name] = CardLine(
+                name=metric.name,
+                mean=float(metric.of(self._counts.confusion)),
+                interval=self._interval_of_metric(i),
+                bounds=metric.bounds(self.n_classes),
+                orientation=metric.orientation,
+                summary=metric.summary,
+            )
+        return results
+
+    def _interval_of_metric(self, i: int) -> Interval:
+        if self.count_metrics[i].name == "accuracy":
+            return self._interval_of_accuracy()
+        if self.n_groups is not None:
+            return self._from_replicates(self._of_groups.metrics[:, i])
+        if self.weight <= 1:
+            return self._undefined(_NO_ROWS, self._bootstrap_of)
+        return self._from_replicates(self._of_counts[:, i])
+
+    def _interval_of_accuracy(self) -> Interval:
+        """Of groups by bootstrap; of rows by Wilson's formula, which also holds for shares of 0 and 1."""
+        if self.n_groups is not None:
+            return self._from_replicates(self._of_groups.accuracy)
+        n, z = self.weight, self._quantile
+        if n <= 1:
+            return self._undefined(_NO_ROWS, "Wilson")
+        centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(self.accuracy * (1 - self.accuracy) / n + (z / (2 * n)) ** 2)
+        confidence = self.resampling.confidence
+        return Interval(
+            max(0.0, centre - half), min(1.0, centre + half), method="Wilson", confidence=confidence
+        )
+
+    def _accuracy_without_table(self) -> CardLine:
+        metric = find_metric("accuracy")
+        interval, bounds = self._interval_of_accuracy(), metric.bounds(self.n_classes)
+        return CardLine(metric.name, self.accuracy, interval, bounds, HIGHER, metric.summary)
+
+    @cached_property
+    def _of_counts(self) -> Floats:
+        """(B, M) metrics of resampled confusion counts."""
+        plan = self.resampling
+        assert self._counts.confusion is not None
+        table = self._counts.confusion
+        return resampled_metrics(table, self.weight, plan.replicates, plan.seed, self._metrics_of)
+
+    @cached_property
+    def _of_groups(self) -> Replicates:
+        """Means and metrics of resampled groups."""
+        assert self.tally.clusters is not None
+        plan = self.resampling
+        tabled = self._counts.confusion is not None and len(self.count_metrics) > 1
+        reduce = self._metrics_of if tabled else None
+        return self.tally.clusters.replicates(plan.replicates, plan.seed, reduce)
+
+    def _metrics_of(self, counts: Floats) -> Floats:
+        """(b, M) metrics of (b, K*K) counts; of accuracy, which has other intervals, nothing."""
+        tables = counts.reshape(-1, self.n_classes, self.n_classes)
+        nothing = np.full(len(counts), np.nan)
+        columns = [nothing if m.name == "accuracy" else np.asarray(m.of(tables)) for m in self.count_metrics]
+        return np.stack(columns, axis=1)
+
+    @property
+    def accuracy(self) -> float:
+        """The weighted share of rows whose most likely class was the outcome. Higher is better."""
+        return self._counts.n_correct / float(self.tally.weights.high[0])
+
+    @property
+    def confusion(self) -> np.ndarray[Any, Any] | None:
+        """Weights by outcome (row) and decision (column); None beyond 1,024 classes."""
+        table = self._counts.confusion
+        return None if table is None else self.tally.unscaled(table)
+
+    @property
+    def class_counts(self) -> np.ndarray[Any, Any]:
+        """The weight of each class among the outcomes."""
+        return self.tally.unscaled(self._counts.per_class)
+
+    @property
+    def n_zero_probability(self) -> int:
+        """How many outcomes had been given probability zero."""
+        return self._counts.n_zero
+
+    @property
+    def zero_probability_rows(self) -> tuple[int, ...]:
+        """The first 100 rows whose outcome had been given probability zero; none if numbers are unknown."""
+        return tuple(self._counts.zero_rows)
+
+    @property
+    def _counts(self) -> Counts:
+        assert self.tally.counts is not None
+        return self.tally.counts
+
+    # ---- out -------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything on the card as plain Python values."""
+        return {
+            "verax": __version__,
+            "n_rows": self.n_rows,
+            "weight": self.weight,
+            "n_groups": self.n_groups,
+            "n_classes": self.n_classes,
+            "classes": None if self.classes is None else list(self.classes),
+            "ordered": self.ordered,
+            "intervals": {
+                "confidence": self.resampling.confidence,
+                "replicates": self.resampling.replicates,
+                "seed": self.resampling.seed,
+                "method": self._method(),
+            },
+            "scores": {name: _line(score) for name, score in self.scores.items()},
+            "metrics": {name: _line(score) for name, score in self.metrics.items()},
+            "class_counts": self.class_counts.tolist(),
+            "confusion": None if self.confusion is None else self.confusion.tolist(),
+            "zero_probability": {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)},
+        }
+
+    def _method(self) -> str:
+        if self.n_groups is not None:
+            return self._bootstrap_of
+        return "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per score, as a data frame of the kind named."""
+        lines = [_line(score) for score in self._all]
+        data: dict[str, list[Any]] = {"score": [score.name for score in self._all]}
+        data |= {key: [line[key] for line in lines] for key in ("mean", "std")}
+        for column, key, end in (("low", "interval", 0), ("high", "interval", 1)):
+            data[column] = [line[key][end] for line in lines]
+        for column, end in (("smallest", 0), ("largest", 1)):
+            data[column] = [score.bounds[end] for score in self._all]
+        data |= {key: [line[key] for line in lines] for key in ("orientation", "proper", "summary")}
+        return data_frame(data, kind)
+
+    @property
+    def _all(self) -> list[CardLine]:
+        return [*self.scores.values(), *self.metrics.values()]
+
+    def _heading(self) -> str:
+        kind = "ordered classes" if self.ordered else "classes"
+        weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        return f"verax scorecard: {self.n_rows:,} rows{grouped}, {self.n_classes:,} {kind}{weighed}"
+
+    def _cells(self) -> list[list[str]]:
+        interval = f"{100 * self.resampling.confidence:g}% interval"
+        header = ["score", "mean", interval, "range", "proper", "what it is"]
+        return [header, *([s.name, f"{s.mean:.4f}", *_texts(s), s.proper, s.summary] for s in self._all)]
+
+    def _notes(self) -> list[str]:
+        better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
+        notes = [f"Lower is better, except for {better}."]
+        if self.weight <= 1 and self.n_groups is None:
+            notes.append(
+                f"Weights count as numbers of rows; a total of {self.weight:.3g} leaves no interval."
+            )
+        if self.n_groups is not None:
+            notes.append(f"Intervals: {self._method()}, {self.resampling.replicates:,} replicates.")
+            if few(self.n_groups, "group", "groups"):
+                notes.append(f"With {self.n_groups} groups only, intervals tend to be too narrow.")
+        if self.ordered and self.n_classes > CONFUSION_UP_TO:
+            notes.append(
+                f"Beyond {CONFUSION_UP_TO:,} classes there is no confusion table: qwk and ec are left out."
+            )
+        if self.n_zero_probability:
+            shown = ", ".join(str(row) for row in self.zero_probability_rows[:5])
+            more = ", ..." if self.n_zero_probability > 5 else ""
+            what, where = ("outcome", "row") if self.n_zero_probability == 1 else ("outcomes", "rows")
+            # Merged parts and sums from a device do not know their rows.
+            known = f" ({where} {shown}{more})" if shown else ""
+            notes.append(f"Probability zero had been given to {self.n_zero_probability:,} {what}{known}.")
+        infinite = [s for s in self.scores.values() if s.infinite_weight > 0]
+        if infinite:
+            finite = ", ".join(f"{s.name} {s.finite_mean:.4f}" for s in infinite)
+            notes.append(f"Without the rows of infinite loss: {finite}.")
+        return notes
+
+    def __str__(self) -> str:
+        header, *body = text_table(self._cells(), right=(1, 2))
+        rule = "-" * max(len(line) for line in [header, *body])
+        return "\n".join([self._heading(), header, rule, *body, rule, *self._notes()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self._heading(), notes=self._notes())
+
+
+def _texts(score: CardLine) -> tuple[str, str]:
+    return f"{score.interval:.4f}", f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
+
+
+def _line(score: CardLine) -> dict[str, Any]:
+    line = {
+        "mean": score.mean,
+        "interval": list(score.interval),
+        "std": score.std,
+        "range": list(score.bounds),
+        "orientation": score.orientation,
+        "proper": score.proper,
+        "summary": score.summary,
+    }
+    if score.interval.caution:
+        line["caution"] = score.interval.caution
+    if score.rule is not None:
+        line |= {
+            "rule": repr(score.rule),
+            "finite_mean": score.finite_mean,
+            "infinite_weight": score.infinite_weight,
+            "reference": score.rule.reference,
+        }
+    return line

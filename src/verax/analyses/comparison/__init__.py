@@ -1,0 +1,1 @@
+"""Models on the same rows: differences, ranks, and why rules disagree."""

@@ -1,0 +1,439 @@
+"""Models compared on the same rows, under each rule and for each pair of models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack, get_args
+
+import numpy as np
+
+from verax.analyses.cards.scorecard import check_groups
+from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.traits import Traits
+from verax.common.checks import check_choice, check_flag
+from verax.engines.differences import PairedTally, all_pairs
+from verax.errors import InputError, passing, show
+from verax.inference.bootstrap import bootstrap_interval
+from verax.inference.estimates import (
+    Estimate,
+    Method,
+    Units,
+    bootstrap_intervals,
+    bootstrap_means,
+    bootstrap_p,
+    holm,
+    permutation_p,
+)
+from verax.inference.intervals import Interval, Resampling
+from verax.inputs.arrays import Floats, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+from verax.inputs.options import Reading, reads
+from verax.inputs.rows import Rows, pair
+from verax.scores.base import Rule, losses_of
+from verax.scores.metrics import needs_order
+from verax.scores.registry import as_rules, name_of
+
+FREQUENCIES, UNIFORM = "frequencies", "uniform"
+
+
+# ---- compare -----------------------------------------------------------------------------------
+
+
+@reads
+def compare(
+    y: object,
+    forecasts: Mapping[str, object],
+    *,
+    rule: Rule | str | Sequence[Rule | str],
+    ordered: bool = False,
+    time_ordered: bool = False,
+    lags: int | None = None,
+    method: Method = "moments",
+    reference: str | None = None,
+    confidence: float = 0.95,
+    bootstrap: int = 2000,
+    seed: int = 0,
+    **read: Unpack[Reading],
+) -> Comparison:
+    """Mean losses of several models, and which of their differences are real.
+
+    Parameters
+    ----------
+    y : array or mapping
+        Outcomes as for `evaluate`; or a mapping from names to outcomes where every model has rows of its
+        own, which are then compared as independent samples.
+    forecasts : mapping
+        The forecasts of each model, by name, row for row the same cases: full distributions or
+        `TopLists`, also side by side (use `padded` rules to penalize invalid lists). A single model is
+        enough with a `reference`.
+    rule : Rule, str or list
+        One rule or several.
+    ordered : bool
+        As for `evaluate`.
+    time_ordered : bool
+        The rows are in order of time and neighbours may depend on each other. Standard errors are then
+        robust to autocorrelation up to `lags` (the test of Diebold and Mariano), and resampling draws
+        blocks of that length.
+    lags : int, optional
+        By default 4 (n/100)^(2/9), rounded down.
+    method : str
+        "moments": standard errors of the differences, t distribution. "bootstrap": percentile intervals
+        and p-values from resampled rows, groups or blocks. "permutation": p-values from swapping the
+        models at random in rows, groups or blocks; intervals as with "moments".
+    reference : str, optional
+        What skill is measured against: "frequencies" of the classes in the other nine tenths of the rows
+        (of the groups), "uniform", or the name of a model.
+    confidence, bootstrap, seed
+        Confidence of the intervals, number of replicates or permutations, and random seed.
+    **read
+
+    References
+    ----------
+    Diebold and Mariano (1995), doi:10.1080/07350015.1995.10524599; Newey and West (1987),
+    doi:10.2307/1913610; Holm (1979).
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 500)
+    >>> good = 0.6 * np.eye(3)[y] + 0.4 * rng.dirichlet(np.ones(3), 500)
+    >>> comparison = vx.compare(y, {"good": good, "flat": np.full((500, 3), 1 / 3)}, rule="brier")
+    >>> comparison.best(), comparison.difference("good", "flat").p_value < 1e-6
+    ('good', True)
+    """
+    rules = as_rules(rule)
+    time_ordered = check_flag("time_ordered", time_ordered)
+    _check(forecasts, method, reference)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=100)
+    options: dict[str, Any] = {**read, "ordered": needs_order(rules, ordered=ordered)}
+    weights, groups = options.pop("weights", None), options.pop("groups", None)
+    if isinstance(y, Mapping):
+        paired_only = {"time_ordered": time_ordered, "method": method != "moments"}
+        for argument, value in (("weights", weights), ("groups", groups), ("reference", reference)):
+            paired_only[argument] = value is not None
+        _check_unpaired(paired_only)
+        return _compare_unpaired(y, forecasts, rules, options, plan.confidence)
+    rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, plan.seed)
+    units = Units.of(rows.n_rows, rows.weights, rows.groups, time_ordered, lags)
+    return _compare_paired(rows, rules, units, method, plan, reference)
+
+
+def _check(forecasts: Mapping[str, object], method: str, reference: str | None) -> None:
+    if not isinstance(forecasts, Mapping):
+        raise InputError(
+            "must be a mapping from the names of models to their forecasts",
+            argument="forecasts",
+            kind="type",
+            found=f"it is a {type(forecasts).__name__}",
+        )
+    if len(forecasts) < (2 if reference is None else 1):
+        raise InputError(
+            "must name at least two models",
+            argument="forecasts",
+            found=f"there {'is' if len(forecasts) == 1 else 'are'} {len(forecasts)}",
+            remedies=[passing("to measure the skill of one model", reference=FREQUENCIES)],
+        )
+    check_choice("method", method, get_args(Method))
+
+
+def _check_unpaired(paired_only: Mapping[str, bool]) -> None:
+    """Models with rows of their own are compared by moments alone."""
+    for argument, given in paired_only.items():
+        if given:
+            raise InputError("cannot be used where every model has rows of its own", argument=argument)
+
+
+# ---- rows that are paired ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """The losses of every model on the same rows: for each rule (n, M), the reference last if it is new."""
+
+    names: list[str]
+    losses: dict[Rule, Floats]
+    traits: dict[str, Traits]
+    weights: Floats | None
+    groups: Groups | None
+
+    @classmethod
+    def of(
+        cls,
+        y: object,
+        forecasts: Mapping[str, object],
+        rules: list[Rule],
+        options: dict[str, Any],
+        weights: object | None,
+        groups: object | None,
+        reference: str | None,
+        seed: int,
+    ) -> _Paired:
+        names = [str(name) for name in forecasts]
+        columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
+        traits = {}
+        first: Rows | None = None
+        for name, p in forecasts.items():
+            read = _named(str(name), y, p, {**options, "weights": weights, "groups": groups})
+            if first is not None and read.n_classes != first.n_classes:
+                raise InputError(
+                    "must have the same classes for all models",
+                    argument="forecasts",
+                    kind="length",
+                    found=f"{name!r} has {read.n_classes}, {names[0]!r} has {first.n_classes}",
+                    values=[read.n_classes, first.n_classes],
+                )
+            first = first or read
+            if read.groups is not None:
+                check_groups(len(read.groups.labels))
+            for rule, loss in zip(rules, _losses(str(name), rules, read), strict=True):
+                columns[rule].append(loss)
+            if isinstance(read, Forecasts):
+                traits[str(name)] = Traits.of(read, options["ordered"])
+        assert first is not None
+        batch = first.batch(0, first.n_rows)
+        w = None if batch.weights is None else to_host(batch.weights)
+        if reference is not None and reference not in names:
+            if len(traits) < len(names):
+                raise InputError(
+                    "must be one of the models where there are top lists, not " + show(reference),
+                    argument="reference",
+                    values=[reference],
+                )
+            p = _reference(reference, to_host(batch.y), first.n_classes, w, first.groups, names, seed)
+            for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
+                columns[rule].append(to_host(loss))
+        losses = {rule: np.column_stack(parts) for rule, parts in columns.items()}
+        return cls(names, losses, traits, w, first.groups)
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.losses.values())))
+
+
+def _named(name: str, y: object, p: object, options: dict[str, Any]) -> Rows:
+    try:
+        return pair(y, p, **options)
+    except InputError as error:
+        raise _at_fault(name, error) from None
+
+
+def _at_fault(name: str, error: InputError) -> InputError:
+    """The error with the name of the model, where its forecasts are what is wrong."""
+    source = f"{name!r}: {error.source}" if error.source else repr(name)
+    return error.replace(source=source) if error.argument == "p" else error
+
+
+def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
+    try:
+        return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
+    except InputError as error:
+        raise _at_fault(name, error) from None
+
+
+def _reference(
+    reference: str,
+    y: Any,
+    n_classes: int,
+    weights: Floats | None,
+    groups: Groups | None,
+    names: list[str],
+    seed: int,
+) -> Floats:
+    """Forecasts that know nothing of the single case."""
+    if reference == UNIFORM:
+        return np.full((len(y), n_classes), 1 / n_classes)
+    if reference != FREQUENCIES:
+        known = ", ".join([FREQUENCIES, UNIFORM, *names])
+        raise InputError(
+            f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
+        )
+    units = np.arange(len(y)) if groups is None else groups.codes
+    n_folds = min(10, int(units.max()) + 1)
+    fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
+    counts = np.bincount(fold * n_classes + y, weights, n_folds * n_classes).reshape(n_folds, n_classes)
+    # Half a case more of every class, so that no class has probability zero.
+    others = counts.sum(axis=0) - counts + 0.5
+    return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])
+
+
+def _compare_paired(
+    rows: _Paired,
+    rules: list[Rule],
+    units: Units,
+    method: Method,
+    plan: Resampling,
+    reference: str | None,
+) -> Comparison:
+    confidence = plan.confidence
+    models, differences = {}, {}
+    labels = None if rows.groups is None else rows.groups.labels[rows.groups.codes]
+    notes = []
+    for rule in rules:
+        losses = rows.losses[rule]
+        tally = PairedTally(losses.shape[1]).update(losses, rows.weights, labels)
+        estimate = Estimate.of(tally, losses, units)
+        draws = None
+        if method == "bootstrap":
+            draws = bootstrap_means(losses, units, plan.replicates, plan.seed)
+        p_values = estimate.p_values()
+        if draws is not None:
+            p_values = bootstrap_p(draws, estimate.mean)
+        elif method == "permutation":
+            p_values = permutation_p(losses, units, plan.replicates, plan.seed)
+        intervals = (
+            estimate.intervals(confidence) if draws is None else bootstrap_intervals(draws, confidence)
+        )
+        skill = _skill(estimate, tally, rows.names, reference, confidence, draws)
+        name = name_of(rule)
+        # Where a difference is undefined the mean itself is not: it is infinite.
+        mean = np.where(
+            np.isnan(estimate.mean) & (np.arange(len(estimate.mean)) < losses.shape[1]), np.inf, estimate.mean
+        )
+        models[name], differences[name] = _results(
+            rows.names, losses.shape[1], mean, intervals, p_values, skill, 1 - confidence
+        )
+        if np.isinf(mean[: len(rows.names)]).any():
+            infinite = [n for n, m in zip(rows.names, mean, strict=False) if math.isinf(m)]
+            notes.append(f"{name} is infinite for {', '.join(infinite)}, so its differences are undefined.")
+    n_groups = None if rows.groups is None else len(rows.groups.labels)
+    text = units.describe(method)
+    return Comparison(
+        models, differences, rows.traits, rows.n_rows, n_groups, text, confidence, reference, tuple(notes)
+    )
+
+
+# ---- results ------------------------------------------------------------------------------------
+
+
+Skill = tuple[float, Interval]
+
+
+def _skill(
+    estimate: Estimate,
+    tally: PairedTally,
+    names: list[str],
+    reference: str | None,
+    confidence: float,
+    draws: Floats | None,
+) -> list[Skill]:
+    """One minus the mean over that of the reference, with the interval of a ratio of means."""
+    if reference is None:
+        return [_no_skill("there is no reference", confidence)] * len(names)
+    m = tally.n_models
+    base = names.index(reference) if reference in names else m - 1
+    column = {pair: m + i for i, pair in enumerate(all_pairs(m))}
+    result: list[Skill] = []
+    for i in range(len(names)):
+        if i == base:
+            result.append((0.0, Interval(0.0, 0.0, method="exact", confidence=confidence)))
+            continue
+        if estimate.mean[base] == 0:
+            result.append(_no_skill("the mean loss of the reference is zero", confidence))
+            continue
+        ratio = estimate.mean[i] / estimate.mean[base]
+        if draws is not None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                skills = 1 - draws[:, i] / draws[:, base]
+            result.append((float(1 - ratio), bootstrap_interval(skills, confidence, "bootstrap")))
+            continue
+        # Var(A - r B) from the variances of A, B and A - B, which are known.
+        a, b = estimate.error[i] ** 2, estimate.error[base] ** 2
+        gap = estimate.error[column[min(i, base), max(i, base)]] ** 2
+        variance = max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)
+        single = Estimate(np.array([1 - ratio]), np.sqrt([variance]) / estimate.mean[base], estimate.freedom)
+        result.append((float(1 - ratio), single.intervals(confidence)[0]))
+    return result
+
+
+def _no_skill(caution: str, confidence: float) -> Skill:
+    return math.nan, Interval.undefined(caution, confidence=confidence)
+
+
+def _results(
+    names: list[str],
+    n_columns: int,
+    mean: Floats,
+    intervals: list[Interval],
+    p_values: Floats,
+    skill: list[Skill],
+    level: float,
+) -> tuple[list[Model], list[Difference]]:
+    pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
+    adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
+    found = [
+        Difference(names[a], names[b], float(mean[c]), intervals[c], float(p_values[c]), float(p))
+        for (a, b, c), p in zip(pairs, adjusted, strict=True)
+    ]
+    order = np.argsort(mean[: len(names)], kind="stable")
+    finite = [names[i] for i in order if math.isfinite(mean[i])]
+    letters = {**dict.fromkeys(names, ""), **_letters(finite, found, level)}
+    models = [
+        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i])
+        for rank, i in enumerate(order)
+    ]
+    return models, found
+
+
+def _letters(ranked: list[str], differences: list[Difference], level: float) -> dict[str, str]:
+    """Letters for runs of the ranking within which no difference is seen."""
+    seen = {frozenset((d.a, d.b)) for d in differences if d.p_adjusted <= level}
+    letters = dict.fromkeys(ranked, "")
+    last, letter = -1, ord("a")
+    for start in range(len(ranked)):
+        stop = start
+        while stop + 1 < len(ranked) and not any(
+            frozenset((ranked[i], ranked[stop + 1])) in seen for i in range(start, stop + 1)
+        ):
+            stop += 1
+        if stop > last:
+            for name in ranked[start : stop + 1]:
+                letters[name] += chr(letter)
+            last, letter = stop, letter + 1
+    return letters
+
+
+# ---- rows that are not paired ----------------------------------------------------------------------
+
+
+def _compare_unpaired(
+    y: Mapping[Any, object],
+    forecasts: Mapping[str, object],
+    rules: list[Rule],
+    options: dict[str, Any],
+    confidence: float,
+) -> Comparison:
+    """Independent samples: the variance of a difference is the sum of the two (Welch)."""
+    if set(y) != set(forecasts):
+        raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
+    names = [str(name) for name in forecasts]
+    read = {str(name): _named(str(name), y[name], p, options) for name, p in forecasts.items()}
+    losses = {name: _losses(name, rules, f) for name, f in read.items()}
+    traits = {n: Traits.of(f, options["ordered"]) for n, f in read.items() if isinstance(f, Forecasts)}
+    models, differences = {}, {}
+    pairs = all_pairs(len(names))
+    for i, rule in enumerate(rules):
+        tallies = [PairedTally(1).update(losses[name][i][:, None]) for name in names]
+        mean = np.array([t.means[0] for t in tallies])
+        error = np.array([t.standard_errors()[0][0] for t in tallies])
+        gaps = np.array([mean[a] - mean[b] for a, b in pairs])
+        gap_errors = np.array([math.hypot(error[a], error[b]) for a, b in pairs])
+        freedom = min(t.standard_errors()[1] for t in tallies)
+        estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
+        name = name_of(rule)
+        models[name], differences[name] = _results(
+            names,
+            len(names),
+            estimate.mean,
+            estimate.intervals(confidence),
+            estimate.p_values(),
+            [_no_skill("there is no reference", confidence)] * len(names),
+            1 - confidence,
+        )
+    total = sum(f.n_rows for f in read.values())
+    note = ("Every model has rows of its own: differences are between independent samples.",)
+    return Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)

@@ -1,0 +1,243 @@
+"""How much longer lists improve the score: hard predictions, lists of several lengths, full distributions.
+
+The expected padded score of a true list never gets worse when the list grows, so predictions of
+different lengths can be compared by one number. How much it improves depends on the rule.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.analyses.cards.listcard import padded_rules
+from verax.common.checks import check_count, check_number
+from verax.display.tables import text_table
+from verax.engines.tally import Tally
+from verax.errors import InputError, show
+from verax.inputs.arrays import to_array, to_host
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.options import Weighted, reads
+from verax.inputs.rows import Rows, pair
+from verax.scores.base import Rule
+from verax.scores.combinators import Padded, padded
+from verax.scores.registry import as_rules, name_of
+
+_LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)
+
+
+@reads
+def compare_lengths(
+    y: object,
+    p: object,
+    *,
+    k: Sequence[int] | None = None,
+    rule: Rule | str | Sequence[Rule | str] | None = None,
+    **read: Unpack[Weighted],
+) -> LengthComparison:
+    """Score a classifier's hard prediction, its top lists and its full distribution on the same outcomes.
+
+    Parameters
+    ----------
+    y : array_like
+        The outcomes, in any form that `evaluate` takes.
+    p : array_like or TopLists
+        (N, m) probabilities; or lists, which then take the place of the full distribution.
+    k : sequence of int, optional
+        The lengths to compare; 1, 2, 3, 5, 10, ... if not given.
+    rule : Rule, str or sequence of these, optional
+        Symmetric proper rules to use instead of all that are registered.
+    **read
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> p = [[0.5, 0.44, 0.03, 0.03], [0.3, 0.6, 0.05, 0.05], [0.1, 0.2, 0.65, 0.05]]
+    >>> comparison = vx.compare_lengths([1, 0, 2], p, rule="brier")
+    >>> [round(mean, 4) for mean in comparison["brier"]]
+    [1.3333, 0.77, 0.5314, 0.5318, 0.5318]
+    >>> print(comparison)
+    what longer lists buy: 3 rows, 4 classes
+    prediction   brier
+    ------------------
+    hard        1.3333
+    top-1       0.7700
+    top-2       0.5314
+    top-3       0.5318
+    full        0.5318
+    ------------------
+    brier: the probability of the first class takes the loss from 1.333 to 0.77. The other classes take it to
+    0.5318: lists of 2 have 100 % of that and are within 1 % of the full distribution.
+    """
+    form: dict[str, Any] = dict(read)
+    weights = form.pop("weights", None)
+    lists, lengths = _lists(p, k, form)
+    chosen = _choose(rule)
+    first = lists.truncate(1)
+    certain = np.ones(first.classes.size)
+    hard = TopLists(first.classes, certain, first.offsets, lists.n_classes, vocabulary=lists.vocabulary)
+    shorter = [hard, *(lists.truncate(length) for length in lengths)]
+    rows: list[Rows] = [each.with_outcomes(y, weights=weights) for each in shorter]
+    rows.append(pair(y, p, **read))
+    last = "as given" if isinstance(p, TopLists) else "full"
+    names = ["hard", *(f"top-{length}" for length in lengths), last]
+    tallies = [Tally(chosen, lists.n_classes, counts=False).update(each) for each in rows]
+    means = np.array([tally.moments.mean for tally in tallies])
+    infinite = np.array([tally.moments.infinite.high for tally in tallies])
+    shown = [name_of(rule.rule) for rule in chosen]
+    return LengthComparison(
+        tuple(names),
+        tuple(chosen),
+        {name: tuple(means[:, i].tolist()) for i, name in enumerate(shown)},
+        {name: tuple(infinite[:, i].tolist()) for i, name in enumerate(shown)},
+        tuple(lengths),
+        tallies[0].n_rows,
+        lists.n_classes,
+    )
+
+
+def _lists(p: object, k: Sequence[int] | None, read: dict[str, Any]) -> tuple[TopLists, list[int]]:
+    """Lists to truncate, and the lengths to truncate them to."""
+    if isinstance(p, TopLists):
+        longest = int(p.lengths.max(initial=0))
+        return p, _lengths(k, longest)
+    raw, _ = to_array(p, "p")
+    m = int(raw.shape[1]) if raw.ndim == 2 else 2
+    lengths = _lengths(k, m)
+    # The hard prediction needs one class, even if all lengths are 0.
+    return TopLists.from_probabilities(p, max(1, *lengths), **read), lengths
+
+
+def _lengths(k: Sequence[int] | None, longest: int) -> list[int]:
+    if k is None:
+        return [length for length in _LENGTHS if length < max(longest, 2)]
+    given: list[Any] = to_host(to_array(k, "k")[0]).reshape(-1).tolist()
+    for length in given:
+        check_count("k", length, least=0)
+    if not given or max(given) > longest:
+        raise InputError(
+            f"must hold lengths from 0 to {longest}", argument="k", found=f"it is {show(k)}", values=given
+        )
+    return sorted(set(given))
+
+
+def _choose(rules: Rule | str | Sequence[Rule | str] | None) -> list[Padded]:
+    if rules is None:
+        return padded_rules()
+    return [rule if isinstance(rule, Padded) else padded(rule) for rule in as_rules(rules)]
+
+
+@dataclass(frozen=True)
+class LengthComparison:
+    """Mean losses of predictions of growing length. `comparison["brier"]` has those of one rule.
+
+    Attributes
+    ----------
+    predictions : tuple of str
+        "hard", "top-1", ..., "full"; for given lists the last is "as given".
+    rules : tuple of Padded
+        The padded rules.
+    means : dict
+        Under the name of each inner rule the mean loss of every prediction.
+    infinite : dict
+        Likewise the weight of the rows whose loss is infinite.
+    lengths : tuple of int
+        The lengths of the lists between "hard" and the last.
+    """
+
+    predictions: tuple[str, ...]
+    rules: tuple[Padded, ...]
+    means: dict[str, tuple[float, ...]]
+    infinite: dict[str, tuple[float, ...]]
+    lengths: tuple[int, ...]
+    n_rows: int
+    n_classes: int
+
+    def __getitem__(self, name: str) -> tuple[float, ...]:
+        if not isinstance(name, str) or name not in self.means:
+            raise KeyError(f"{name!r} was not compared; there are {', '.join(self.means)}")
+        return self.means[name]
+
+    def excess(self, name: str) -> tuple[float, ...]:
+        """How much larger each loss is than that of the last prediction, relative to that one."""
+        losses = np.array(self[name])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return tuple((losses / losses[-1] - 1).tolist())
+
+    def length_within(self, name: str, share: float = 0.01) -> int | None:
+        """The least length from which on all losses are within `share` of that of the last prediction."""
+        share = check_number("share", share, "must be a number that is not negative", lambda s: s >= 0)
+        near = [bool(abs(excess) <= share) for excess in self.excess(name)[1:-1]]
+        for i, length in enumerate(self.lengths):
+            if all(near[i:]):
+                return length
+        return None
+
+    def words(self) -> list[str]:
+        """How much the additional classes improve the loss: one paragraph per rule."""
+        return [f"{name}: {self._words(name)}" for name in self.means]
+
+    def _words(self, name: str) -> str:
+        hard, *lists, last = self[name]
+        whole = "the full distribution" if self.predictions[-1] == "full" else "the lists as given"
+        if len({f"{loss:.9g}" for loss in (hard, *lists, last)}) == 1:
+            return f"{last:.4g} for every prediction: only the most likely class counts."
+        text = ""
+        if self.lengths[:1] == (1,):
+            wrong = ""
+            if np.isinf(hard):
+                wrong = f" (a class that was ruled out happened in {self.infinite[name][0]:,.6g} rows)"
+            text = f"the probability of the first class takes the loss from {hard:.4g}{wrong} "
+            text += f"to {lists[0]:.4g}. "
+        if len(lists) < 1 or not np.isfinite(last):
+            return text + (f"{whole[0].upper()}{whole[1:]} has {last:.4g}.")
+        return text + self._growth(name, lists, last, whole)
+
+    def _growth(self, name: str, lists: list[float], last: float, whole: str) -> str:
+        first, gain = lists[0], lists[0] - last
+        if abs(gain) <= 1e-12 * max(abs(first), abs(last)):
+            return "The other classes change nothing."
+        if gain < 0:
+            return f"The other classes take it up again, to {last:.4g}: they do more harm than good."
+        near = self.length_within(name)
+        if near is None:
+            shares = [f"lists of {k} have {100 * (first - m) / gain:.3g} %" for k, m in self._pairs(lists)]
+            reached = f"{', '.join(shares)} of that, and none is within 1 % of {whole}" if shares else ""
+        else:
+            mean = lists[self.lengths.index(near)]
+            share = f"{100 * (first - mean) / gain:.3g} %"
+            reached = f"lists of {near} have {share} of that and are within 1 % of {whole}"
+        return f"The other classes take it to {last:.4g}" + (f": {reached}." if reached else ".")
+
+    def _pairs(self, lists: list[float]) -> list[tuple[int, float]]:
+        return list(zip(self.lengths, lists, strict=True))[1:]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "n_rows": self.n_rows,
+            "n_classes": self.n_classes,
+            "predictions": list(self.predictions),
+            "orientation": "lower is better",
+            "means": {name: list(means) for name, means in self.means.items()},
+            "excess": {name: list(self.excess(name)) for name in self.means},
+            "length_within_1_percent": {name: self.length_within(name) for name in self.means},
+            "words": self.words(),
+        }
+
+    def __str__(self) -> str:
+        names = list(self.means)
+        cells = [["prediction", *names]]
+        for i, prediction in enumerate(self.predictions):
+            cells.append([prediction, *(f"{self.means[name][i]:.4f}" for name in names)])
+        lines = text_table(cells, right=range(1, len(names) + 1))
+        rule = "-" * len(lines[0])
+        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        heading = f"what longer lists buy: {self.n_rows:,} rows, {m} classes"
+        words = [line for text in self.words() for line in textwrap.wrap(text, 106)]
+        return "\n".join([heading, lines[0], rule, *lines[1:], rule, *words])
+
+    __repr__ = __str__

@@ -1,0 +1,70 @@
+"""Why rules disagree about which of two models is better, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.traits import _RULED_OUT, Traits
+
+
+def disagreements(
+    differences: dict[str, list[Difference]],
+    traits: dict[str, Traits],
+    level: float,
+) -> list[str]:
+    """A sentence for each pair of models with known traits that the rules order differently."""
+    by_pair: dict[tuple[str, str], dict[str, Any]] = {}
+    for rule, found in differences.items():
+        for d in found:
+            by_pair.setdefault((d.a, d.b), {})[rule] = d
+    sentences = []
+    for (a, b), rules in by_pair.items():
+        if a not in traits or b not in traits:
+            continue
+        for_a = [r for r, d in rules.items() if d.p_adjusted <= level and d.difference < 0]
+        for_b = [r for r, d in rules.items() if d.p_adjusted <= level and d.difference > 0]
+        undecided = [r for r in rules if r not in for_a and r not in for_b]
+        more_right = traits[a].accuracy != traits[b].accuracy
+        accurate = a if traits[a].accuracy > traits[b].accuracy else b
+        against = (for_b if accurate == a else for_a) if more_right else []
+        if (for_a and for_b) or against:
+            sentences.append(_sentence(a, b, for_a, for_b, undecided, traits))
+    return sentences
+
+
+def _sentence(
+    a: str, b: str, for_a: list[str], for_b: list[str], undecided: list[str], traits: dict[str, Traits]
+) -> str:
+    verdicts = [f"{', '.join(rules)} for {name}" for name, rules in ((a, for_a), (b, for_b)) if rules]
+    verdicts += [f"{', '.join(undecided)} undecided"] if undecided else []
+    return f"{a} or {b}? {'; '.join(verdicts)}. {' '.join(_reasons(a, b, traits[a], traits[b]))}"
+
+
+def _reasons(a: str, b: str, x: Traits, y: Traits) -> list[str]:
+    reasons = []
+    if abs(x.accuracy - y.accuracy) >= 0.0005:
+        first, second = (a, b) if x.accuracy > y.accuracy else (b, a)
+        high, low = max(x.accuracy, y.accuracy), min(x.accuracy, y.accuracy)
+        reasons.append(f"{first} is right more often than {second} ({high:.3f} against {low:.3f}).")
+    if abs(abs(x.overconfidence) - abs(y.overconfidence)) >= 0.005:
+        worse, trait = (a, x) if abs(x.overconfidence) > abs(y.overconfidence) else (b, y)
+        kind = "overconfident" if trait.overconfidence > 0 else "underconfident"
+        reasons.append(
+            f"{worse} is {kind}: mean confidence {trait.confidence:.3f}, accuracy {trait.accuracy:.3f}."
+        )
+    if max(x.ruled_out, y.ruled_out) > 1.2 * min(x.ruled_out, y.ruled_out) + 0.0005:
+        worse = a if x.ruled_out > y.ruled_out else b
+        most, least = max(x.ruled_out, y.ruled_out), min(x.ruled_out, y.ruled_out)
+        share = f"{100 * most:.2g}% of its rows, {100 * least:.2g}% of the other's"
+        unlikely = f"a probability below {_RULED_OUT:g}"
+        reasons.append(f"{worse} gave the outcome {unlikely} in {share}: log scores weigh this most.")
+    far, near = x.error_distance, y.error_distance
+    if far is not None and near is not None and abs(far - near) >= 0.01:
+        worse = a if far > near else b
+        off = f"{max(far, near):.2f} classes off on average, those of the other {min(far, near):.2f}"
+        reasons.append(f"The mistakes of {worse} are {off}: ranked scores weigh this.")
+    if abs(x.sharpness - y.sharpness) >= 0.01:
+        sharper = a if x.sharpness > y.sharpness else b
+        reasons.append(f"{sharper} is the sharper of the two.")
+    return reasons or ["The models hardly differ on average; the difference is made by few rows."]

@@ -1,0 +1,51 @@
+"""What a comparison is made of: one model, one difference of two models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from verax.inference.intervals import Interval
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model under one rule.
+
+    Attributes
+    ----------
+    mean : float
+        The mean loss.
+    interval : Interval
+        Its confidence interval.
+    rank : int
+        1 for the smallest mean.
+    letters : str
+        Models that share a letter do not differ significantly.
+    skill : float
+        One minus the mean over that of the reference; NaN without one.
+    skill_interval : Interval
+        Its confidence interval.
+    """
+
+    name: str
+    mean: float
+    interval: Interval
+    rank: int
+    letters: str
+    skill: float
+    skill_interval: Interval
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean loss of model `a` minus that of model `b` under one rule: negative if `a` is better.
+
+    `p_value` is two-sided; `p_adjusted` is corrected for all pairs under this rule (Holm).
+    """
+
+    a: str
+    b: str
+    difference: float
+    interval: Interval
+    p_value: float
+    p_adjusted: float

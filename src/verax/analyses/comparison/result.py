@@ -1,0 +1,123 @@
+"""The result of a comparison of models: means, ranks and differences, as data and as tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from verax.analyses.comparison.reasons import disagreements
+from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.traits import Traits
+from verax.display.tables import html_table, text_table
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Models compared under one or several rules; `models` and `differences` are by rule name."""
+
+    models: dict[str, list[Model]]
+    differences: dict[str, list[Difference]]
+    traits: dict[str, Traits]
+    n_rows: int
+    n_groups: int | None
+    method: str
+    confidence: float
+    reference: str | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return sorted({m.name for models in self.models.values() for m in models})
+
+    def best(self, rule: str | None = None) -> str:
+        """The model with the smallest mean loss under a rule (the first one by default)."""
+        return str(self._of(self.models, rule)[0].name)
+
+    def _of(self, by_rule: dict[str, Any], rule: str | None) -> Any:
+        if rule is not None and rule not in by_rule:
+            raise KeyError(f"{rule!r} is not in this comparison; it has {', '.join(by_rule)}")
+        return by_rule[rule or next(iter(by_rule))]
+
+    def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
+        """The difference of two models, in the direction asked for."""
+        found: list[Difference] = self._of(self.differences, rule)
+        for d in found:
+            if (d.a, d.b) == (a, b):
+                return d
+            if (d.a, d.b) == (b, a):
+                return Difference(a, b, -d.difference, -d.interval, d.p_value, d.p_adjusted)
+        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
+
+    @property
+    def disagreements(self) -> list[str]:
+        """Where the rules order two models differently, and why, in words."""
+        return disagreements(self.differences, self.traits, 1 - self.confidence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "n_rows": self.n_rows,
+            "n_groups": self.n_groups,
+            "method": self.method,
+            "confidence": self.confidence,
+            "reference": self.reference,
+            "models": {rule: [vars(m) for m in models] for rule, models in self.models.items()},
+            "differences": {rule: [vars(d) for d in found] for rule, found in self.differences.items()},
+            "traits": {name: vars(t) for name, t in self.traits.items()},
+            "disagreements": self.disagreements,
+            "notes": list(self.notes),
+        }
+
+    def _ranking(self, rule: str) -> list[list[str]]:
+        header = [
+            "rank",
+            "model",
+            "mean",
+            f"{100 * self.confidence:g}% interval",
+            "same letter: no difference seen",
+        ]
+        skilled = self.reference is not None
+        header += [f"skill against {self.reference}"] if skilled else []
+        rows = []
+        for m in self.models[rule]:
+            row = [str(m.rank), m.name, f"{m.mean:.5f}", f"{m.interval:.5f}", m.letters]
+            row += [_signed(m.skill, f" ({m.skill_interval:.4f})", 4)] if skilled else []
+            rows.append(row)
+        return [header, *rows]
+
+    def _pairs(self, rule: str) -> list[list[str]]:
+        header = ["a - b", "difference", f"{100 * self.confidence:g}% interval", "p", "p (Holm)"]
+        rows = [
+            [f"{d.a} - {d.b}", _signed(d.difference), f"{d.interval:.6f}", _p(d.p_value), _p(d.p_adjusted)]
+            for d in self.differences[rule]
+        ]
+        return [header, *rows]
+
+    def _heading(self) -> str:
+        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
+
+    def __repr__(self) -> str:
+        lines = [self._heading()]
+        for rule in self.models:
+            lines += ["", f"{rule} (lower is better)", *text_table(self._ranking(rule), right=(0, 2))]
+            lines += ["", *text_table(self._pairs(rule), right=(1, 3, 4))]
+        lines += [""] if self.disagreements or self.notes else []
+        return "\n".join([*lines, *self.disagreements, *self.notes])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{self._heading()}</p>"]
+        for rule in self.models:
+            parts.append(html_table(self._ranking(rule), caption=f"{rule} (lower is better)"))
+            parts.append(html_table(self._pairs(rule)))
+        return "".join(parts) + html_table([["notes"], *([t] for t in [*self.disagreements, *self.notes])])
+
+
+def _signed(value: float, interval: str = "", digits: int = 6) -> str:
+    return "undefined" if math.isnan(value) else f"{value:+.{digits}f}{interval}"
+
+
+def _p(value: float) -> str:
+    return "" if math.isnan(value) else "<0.0001" if value < 1e-4 else f"{value:.4f}"

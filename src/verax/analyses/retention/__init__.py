@@ -1,0 +1,1 @@
+"""What a metric becomes as rows are removed."""

@@ -1,0 +1,348 @@
+"""Rows in an order, cut at shares of their weight: what curves are made of.
+
+Rows are sorted once. A bootstrap replicate is a vector of multiplicities along that order, and a
+cut may split a row's copies, so nothing is sorted again and the result is that of explicit resampling.
+Where a cut falls into rows that tie, each of them counts in part; `ties="order"` splits them by their
+place in the data instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.analyses.table import RowTable
+from verax.common.checks import check_choice
+from verax.engines.tally import CONFUSION_UP_TO
+from verax.errors import InputError, passing, show
+from verax.inference.intervals import check_confidence, check_replicates, check_seed
+from verax.inputs.arrays import Floats, Ints
+from verax.scores.base import Rule
+from verax.scores.metrics import METRICS, DecisionMetric
+from verax.scores.registry import name_of
+
+Metric = DecisionMetric | Rule | Callable[[Any, Any], float]
+Area = Literal["mean", "steps"]
+Undefined = Literal["nan", "one", "zero", "omit"]
+Ties = Literal["share", "order"]
+
+DEFAULT_REMOVED = tuple(Fraction(i, 100) for i in range(21))
+
+# How many cells of confusion tables are held at a time.
+_CELLS = 2**22
+# Beyond so many classes, metrics that are means over rows are computed without tables.
+_TABLES_OF_MEANS = 64
+# How many rows a function of rows may be given, where tied rows are repeated to count in part.
+_REPEATED = 2**24
+
+
+class Options:
+    """How curves are cut, summed up and resampled; checked once."""
+
+    def __init__(
+        self,
+        removed: Sequence[float | Fraction] | None,
+        area: Area,
+        undefined: Undefined,
+        bootstrap: int,
+        seed: int,
+        confidence: float,
+        *,
+        sees_outcome: bool,
+        ties: Ties = "share",
+    ) -> None:
+        self.removed = _shares(removed)
+        self.shares = np.array([float(r) for r in self.removed])
+        self._taken: dict[float, Floats] = {}
+        check_choice("area", area, ("mean", "steps"))
+        check_choice("undefined", undefined, ("nan", "one", "zero", "omit"))
+        check_choice("ties", ties, ("share", "order"))
+        check_replicates(bootstrap, least=2, or_none=True)
+        check_confidence(confidence)
+        check_seed(seed)
+        self.area, self.undefined, self.ties = area, undefined, ties
+        self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
+        self.sees_outcome = sees_outcome
+
+    def taken(self, total: float, whole: bool) -> Floats:
+        """How much of a total weight is removed at each cut: whole rows where the weights are whole."""
+        if not whole:
+            return np.asarray(total * self.shares)
+        if total not in self._taken:
+            # Exact: a tenth of 30 rows is three, whatever 0.1 * 30 is in floating point.
+            self._taken[total] = np.array([float(int(r * int(total))) for r in self.removed])
+        return self._taken[total]
+
+    def fill(self, values: Floats) -> Floats:
+        """Undefined values as asked for."""
+        replacement = {"one": 1.0, "zero": 0.0}.get(self.undefined)
+        return values if replacement is None else np.where(np.isnan(values), replacement, values)
+
+    def area_of(self, values: Floats) -> float:
+        """The area under one curve."""
+        x = self.shares
+        if self.undefined == "omit":
+            defined = ~np.isnan(values)
+            x, values = x[defined], values[defined]
+            if len(x) < 2:
+                return float("nan")
+        heights = (values[1:] + values[:-1]) / 2
+        return float(heights.sum() if self.area == "steps" else (heights * np.diff(x)).sum() / (x[-1] - x[0]))
+
+
+def _shares(removed: Sequence[float | Fraction] | None) -> tuple[Fraction, ...]:
+    if removed is None:
+        return DEFAULT_REMOVED
+    shares: tuple[Fraction, ...] = ()
+    listed: list[Any] = [removed]
+    try:
+        listed = list(removed) if isinstance(removed, Iterable) else listed
+        shares = tuple(Fraction(r).limit_denominator(10**6) for r in listed)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    increasing = all(a < b for a, b in pairwise(shares))
+    if len(shares) < 2 or not increasing or shares[0] < 0 or shares[-1] >= 1:
+        raise InputError(
+            "must be at least two increasing shares from 0 to below 1, such as [0, 0.1, 0.2]",
+            argument="removed",
+            found=f"it is {show(removed)}",
+            values=listed,
+        )
+    return shares
+
+
+# ---- orders and cuts ---------------------------------------------------------------------------
+
+
+class Order:
+    """The rows from the worst to the best: those that are removed first come first.
+
+    Attributes
+    ----------
+    rows : (N,) int array
+        The rows, the worst first.
+    starts, ends : (N,) int arrays or None
+        For each place in `rows`, where the run of rows that tie with it starts and ends. None where no
+        rows tie, or where ties are split by the order of the data.
+    """
+
+    def __init__(self, key: Floats, ties: Ties) -> None:
+        # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
+        key = np.round(key, 12)
+        self.rows: Ints = np.argsort(key, kind="stable")[::-1]
+        self.starts: Ints | None = None
+        self.ends: Ints | None = None
+        ordered = key[self.rows]
+        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        if ties == "share" and len(first) < len(key):
+            sizes = np.diff(first, append=len(key))
+            self.starts = np.repeat(first, sizes)
+            self.ends = np.repeat(first + sizes, sizes)
+
+
+class Sample:
+    """One vector of weights on the rows, and what does not depend on their order."""
+
+    def __init__(self, rows: RowTable, weights: Floats, options: Options, *, counting: bool) -> None:
+        self.weights = weights
+        self.total = float(weights.sum())
+        self.taken = options.taken(self.total, rows.whole)
+        self.counts: Floats = np.zeros(0)
+        if counting:
+            self.counts = np.bincount(rows.cells, weights, rows.n_classes**2).astype(float, copy=False)
+
+
+class Cuts:
+    """Where the cuts fall along an order, for one sample.
+
+    Few rows are removed as a rule, so everything is found from the end where rows are removed.
+
+    Attributes
+    ----------
+    starts, ends : (C,) int arrays
+        The run of tied rows that each cut falls into; the rows before it are removed.
+    part, share : (C,) arrays
+        How much of the weight of this run is removed, and which share of it.
+    """
+
+    def __init__(self, order: Order, sample: Sample) -> None:
+        self.order, self.sample, taken = order, sample, sample.taken
+        n = len(order.rows)
+        length = min(n, int(1.1 * n * taken[-1] / sample.total) + 64)
+        while True:
+            self.weights = sample.weights[order.rows[:length]]
+            cumulative = np.cumsum(self.weights)
+            at = np.minimum(np.searchsorted(cumulative, taken, side="right"), n - 1)
+            self.starts = at if order.starts is None else order.starts[at]
+            self.ends = at + 1 if order.ends is None else order.ends[at]
+            if self.ends[-1] <= length:
+                break
+            length = min(n, max(2 * length, int(self.ends[-1])))
+        before = np.where(self.starts > 0, cumulative[self.starts - 1], 0.0)
+        self.part = taken - before
+        run = cumulative[self.ends - 1] - before
+        self.share = np.divide(self.part, run, out=np.zeros_like(run), where=run > 0)
+        # Cuts through several tied rows; the others split the copies of one row at most.
+        self._tied = np.flatnonzero((self.ends - self.starts > 1) & (self.part > 0)).tolist()
+
+    @property
+    def kept(self) -> Floats:
+        """The weight kept at each cut."""
+        return self.sample.total - self.sample.taken
+
+    def tables(self, cells: Ints, step: int) -> Iterator[Floats]:
+        """Weighted counts of the rows kept, (step, cells) for `step` cuts at a time.
+
+        Parameters
+        ----------
+        cells : (N,) int array
+            The cell of each row, in the order.
+        """
+        n_cells = self.sample.counts.size
+        removed_before = np.zeros(n_cells)
+        for first in range(0, len(self.starts), step):
+            starts = self.starts[first : first + step]
+            begin = self.starts[first - 1] if first else 0
+            # Each removed row counts from the first cut that removes it on.
+            cut = np.repeat(np.arange(len(starts)), np.diff(starts, prepend=begin)) * n_cells
+            place = slice(begin, starts[-1])
+            new = np.bincount(cut + cells[place], self.weights[place], len(starts) * n_cells).astype(float)
+            removed = np.cumsum(new.reshape(len(starts), n_cells), axis=0)
+            removed += removed_before
+            removed_before = removed[-1].copy()
+            self._remove_parts(removed, first, cells)
+            np.subtract(self.sample.counts, removed, out=removed)
+            # A cell whose rows are all removed may keep a rounding error, which kappa would count as a class.
+            removed[removed <= 1e-12 * self.sample.total] = 0.0
+            yield removed
+
+    def _remove_parts(self, removed: Floats, first: int, cells: Ints) -> None:
+        """Remove what each of the cuts from `first` on takes of the run of tied rows that it falls into."""
+        cuts = slice(first, first + len(removed))
+        alone = first + np.flatnonzero((self.ends - self.starts)[cuts] == 1)
+        removed[alone - first, cells[self.starts[alone]]] += self.part[alone]
+        for t in self._tied:
+            if cuts.start <= t < cuts.stop:
+                run = slice(self.starts[t], self.ends[t])
+                tied = np.bincount(cells[run], self.weights[run], removed.shape[1])
+                removed[t - first] += self.share[t] * tied
+
+    def sums(self, values: Floats) -> Floats:
+        """Weighted sums of `values`, one per row, over the rows kept at each cut."""
+        n = len(self.order.rows)
+        best_first = self.order.rows[::-1]
+        ordered, weights = values[best_first], self.sample.weights[best_first]
+        with np.errstate(invalid="ignore"):
+            terms = np.where(weights > 0, weights * ordered, 0.0)
+            cumulative = np.concatenate([[0.0], np.cumsum(terms)])
+            left = weights[n - self.ends] - self.part
+            parts = np.where(left > 0, left * ordered[n - self.ends], 0.0)
+            for t in np.flatnonzero(self.ends - self.starts > 1):
+                run = terms[n - self.ends[t] : n - self.starts[t]].sum()
+                parts[t] = (1 - self.share[t]) * run if self.share[t] < 1 else 0.0
+            return np.asarray(cumulative[n - self.ends] + parts)
+
+    def rows(self, t: int) -> Ints:
+        """The rows kept at one cut, the best first, copies repeated.
+
+        Where tied rows count in part, all rows are repeated so often that these parts are whole.
+        """
+        copies = self.sample.weights[self.order.rows].astype(np.int64)
+        start, end, part = int(self.starts[t]), int(self.ends[t]), int(self.part[t])
+        copies[:start] = 0
+        if end - start == 1:
+            copies[start] -= part
+        elif part:
+            run = int(copies[start:end].sum())
+            common = math.gcd(run, run - part)
+            copies[start:end] *= (run - part) // common
+            copies[end:] *= run // common
+            if copies.sum() > _REPEATED:
+                raise InputError(
+                    "must be the name of a metric or a rule where so many rows tie",
+                    argument="metric",
+                    found=f"{end - start:,} rows tie at a cut, and a function cannot count them in part",
+                    remedies=[passing("to split ties by the order of the rows", ties="order")],
+                )
+        return np.repeat(self.order.rows[::-1], copies[::-1])
+
+
+# ---- what is measured --------------------------------------------------------------------------
+
+
+class CurveMetric:
+    """A metric along orders: the same for every vector of weights."""
+
+    def __init__(self, rows: RowTable, metric: Metric) -> None:
+        self.rows, self._metric = rows, metric
+        self.counts: DecisionMetric | None = None
+        self._values: Floats | None = None
+        self.higher_is_better = True
+        if isinstance(metric, DecisionMetric):
+            self.name, self.higher_is_better = metric.name, metric.higher_is_better
+            self._read(metric)
+        elif isinstance(metric, Rule):
+            self._values = rows.losses[metric]
+            self.name, self.higher_is_better = name_of(metric), False
+        else:
+            self.name = getattr(metric, "__name__", repr(metric))
+            if not rows.whole:
+                raise InputError(
+                    "must be whole numbers where the metric is a function of rows", argument="weights"
+                )
+
+    def _read(self, metric: DecisionMetric) -> None:
+        """Decide whether the metric is a mean over rows or needs tables of counts."""
+        n_classes = self.rows.n_classes
+        # Costs that do not fit the classes are refused here.
+        metric.bounds(n_classes)
+        if metric.of_row is not None and n_classes > _TABLES_OF_MEANS:
+            self._values = metric.of_row(self.rows.y, self.rows.decisions)
+        elif n_classes <= CONFUSION_UP_TO:
+            self.counts = metric
+        else:
+            means = [name for name, known in METRICS.items() if known.of_row is not None]
+            raise InputError(
+                f"must be a rule or one of {', '.join(means)} beyond {CONFUSION_UP_TO:,} classes",
+                argument="metric",
+                found=f"{metric.name} needs a table of {n_classes:,} x {n_classes:,} counts at every cut",
+                values=[metric.name],
+            )
+
+    def along(self, cuts: Cuts) -> Floats:
+        """The metric at each cut along an order, where it needs no counts."""
+        if self._values is not None:
+            return cuts.sums(self._values) / cuts.kept
+        return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.starts))])
+
+    def _of_rows(self, kept: Ints) -> float:
+        assert callable(self._metric)
+        return float(self._metric(self.rows.y[kept], self.rows.p[kept]))
+
+
+def measured(measures: Sequence[CurveMetric], cuts: Sequence[Cuts], cells: Sequence[Ints]) -> Floats:
+    """All measures at each cut along each order: (measures, orders, cuts)."""
+    n_cuts, k = len(cuts[0].starts), measures[0].rows.n_classes
+    values = np.empty((len(measures), len(cuts), n_cuts))
+    counted = []
+    for j, measure in enumerate(measures):
+        if measure.counts is not None:
+            counted.append((j, measure.counts))
+        else:
+            values[j] = [measure.along(along) for along in cuts]
+    if counted and len(cuts) * n_cuts * k * k <= _CELLS:
+        tables = np.array([next(a.tables(c, n_cuts)) for a, c in zip(cuts, cells, strict=True)])
+        for j, metric in counted:
+            values[j] = metric.of(tables.reshape(len(cuts), n_cuts, k, k))
+    elif counted:
+        step = max(1, _CELLS // (k * k))
+        for i, (along, own) in enumerate(zip(cuts, cells, strict=True)):
+            for first, tables in zip(range(0, n_cuts, step), along.tables(own, step), strict=True):
+                for j, metric in counted:
+                    values[j, i, first : first + step] = metric.of(tables.reshape(-1, k, k))
+    return values

@@ -1,0 +1,284 @@
+"""The same questions asked of every subgroup: how good, how well calibrated, which model is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.analyses.calibration.decomposition import Decomposition, decompose
+from verax.analyses.cards.evaluation import evaluate
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.compare import compare
+from verax.analyses.comparison.result import Comparison
+from verax.common.checks import check_count, check_flag
+from verax.display.tables import Cells, html_table, text_table
+from verax.errors import InputError, Remedy, join, passing, show
+from verax.inference.estimates import holm
+from verax.inputs.arrays import to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+from verax.inputs.options import Reading, reads
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike, needs_order
+from verax.scores.registry import as_rules, each_of, name_of, parse
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """One model in one subgroup.
+
+    Attributes
+    ----------
+    label : object
+        The label of the subgroup.
+    model : str
+        The name of the model.
+    card, decomposition : Scorecard, Decomposition
+        As `evaluate` and `decompose` give them for the rows of the subgroup.
+    p_value, p_adjusted : float or None
+        How often a calibrated forecast would look as miscalibrated, and the same with Holm's correction over
+        the subgroups. None where rows belong to groups.
+    stands_out : bool
+        Whether the miscalibration is beyond chance after the correction.
+    """
+
+    label: Any
+    model: str
+    card: Scorecard
+    decomposition: Decomposition
+    p_value: float | None
+    p_adjusted: float | None
+    stands_out: bool
+
+
+class Subgroups(Mapping[Any, Any]):
+    """Subgroups by label; (label, model) where there are several models, whose comparisons are beside."""
+
+    def __init__(self, lines: list[Subgroup], comparisons: dict[Any, Comparison], rule: str, by: str) -> None:
+        self.lines, self.comparisons, self.rule, self.by = lines, comparisons, rule, by
+        several = len({line.model for line in lines}) > 1
+        self._by_key = {(line.label, line.model) if several else line.label: line for line in lines}
+        self._several = several
+
+    def __getitem__(self, key: Any) -> Subgroup:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    @property
+    def flagged(self) -> list[Subgroup]:
+        """The subgroups whose miscalibration stands out."""
+        return [line for line in self.lines if line.stands_out]
+
+    @property
+    def untested(self) -> str:
+        """Why there is no p-value of calibration; empty where there is."""
+        first = self.lines[0]
+        if first.p_value is not None:
+            return ""
+        if first.decomposition.n_groups is None:
+            return "Calibration was not tested: the p-value needs draws of outcomes, and none were asked for."
+        why = "rows of a group belong together, so their outcomes cannot be drawn independently"
+        found = "" if first.decomposition.intervals is None else "; use the interval of the miscalibration"
+        return f"No p-values of calibration: {why}{found}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "by": self.by,
+            "rule": self.rule,
+            "untested": self.untested,
+            "subgroups": [
+                {
+                    "label": str(line.label),
+                    "model": line.model,
+                    "card": line.card.to_dict(),
+                    "decomposition": line.decomposition.to_dict(),
+                    "p_value": line.p_value,
+                    "p_adjusted": line.p_adjusted,
+                    "stands_out": line.stands_out,
+                }
+                for line in self.lines
+            ],
+            "comparisons": {str(label): c.to_dict() for label, c in self.comparisons.items()},
+        }
+
+    def _cells(self) -> Cells:
+        header = [self.by, *(["model"] if self._several else []), "rows", self.rule, "accuracy"]
+        header += ["miscalibration", "expected by chance", "p (Holm)", ""]
+        rows = []
+        for line in self.lines:
+            score = line.card.scores[self.rule]
+            whole = line.decomposition.whole
+            chance = whole.expected_miscalibration
+            rows.append(
+                [
+                    str(line.label),
+                    *([line.model] if self._several else []),
+                    f"{line.card.n_rows:,}",
+                    f"{score.mean:.4f} ({score.interval[0]:.4f} to {score.interval[1]:.4f})",
+                    f"{line.card.accuracy:.3f}",
+                    f"{whole.miscalibration:.4f}" if chance is not None else whole.texts()[1],
+                    "-" if chance is None else f"{chance:.4f}",
+                    "-" if line.p_adjusted is None else f"{line.p_adjusted:.3f}",
+                    "stands out" if line.stands_out else "",
+                ]
+            )
+        return [header, *rows]
+
+    def _notes(self) -> list[str]:
+        notes = [self.untested] if self.untested else []
+        for label, comparison in self.comparisons.items():
+            best = comparison.models[self.rule][0]
+            alone = sum(m.letters == best.letters for m in comparison.models[self.rule]) == 1
+            verdict = f"{best.name} is best" if alone else "no single best model can be told"
+            notes.append(f"{label}: {verdict} by {self.rule}.")
+        return notes
+
+    def __repr__(self) -> str:
+        return "\n".join([f"verax subgroups by {self.by}", *text_table(self._cells()), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=f"verax subgroups by {self.by}", notes=self._notes())
+
+
+@reads
+def subgroups(
+    y: object,
+    p: object,
+    *,
+    by: object,
+    rule: Rule | str | None = None,
+    rules: Sequence[Rule | str] | None = None,
+    ordered: bool = False,
+    costs: CostsLike | None = None,
+    confidence: float = 0.95,
+    bootstrap: int = 300,
+    seed: int = 0,
+    least: int = 20,
+    **read: Unpack[Reading],
+) -> Subgroups:
+    """The card and the decomposition of every subgroup, and which are miscalibrated beyond chance.
+
+    Parameters
+    ----------
+    y, ordered, costs
+        As for `evaluate`.
+    p : array or dict
+        The forecasts of one model, or of several by name, which are then compared in every subgroup.
+    by : array
+        (N,) labels of the subgroups.
+    rule : rule, str or None
+        What is decomposed and compared; by default RPS for ordered classes, else Brier.
+    rules : list of rules, or None
+        The rules on the cards, beside `rule`; by default all that fit, or the zero-one loss if `rule` is
+        given.
+    confidence, bootstrap, seed
+        Level of the intervals, number of draws behind the p-values of calibration, and random seed.
+    least : int
+        Subgroups with fewer rows are refused, because nothing can be said about them.
+    **read
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(600)
+    >>> site = np.repeat(["north", "south"], 300)
+    >>> y = rng.random(600) < np.where(site == "south", q**2, q)
+    >>> found = vx.subgroups(y, q, by=site)
+    >>> [line.label for line in found.flagged]
+    ['south']
+    """
+    check_count("least", least)
+    chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
+    on_card = None
+    if rule is not None or rules is not None:
+        on_card = as_rules([chosen, *each_of("zero_one" if rules is None else rules)], "rules")
+    models = {str(name): value for name, value in p.items()} if isinstance(p, Mapping) else {"model": p}
+    if not models:
+        raise InputError("must hold at least one model", argument="p", kind="missing")
+    order_matters = needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered)
+    forecasts_of = {
+        name: Forecasts(y, value, ordered=order_matters, **read) for name, value in models.items()
+    }
+    for forecasts in forecasts_of.values():
+        forecasts.check()
+    # As given: in another precision, rows that may sum to 1.00001 would be refused.
+    rows = {name: to_host(forecasts.given) for name, forecasts in forecasts_of.items()}
+    first = next(iter(forecasts_of.values()))
+    batch = first.batch(0, first.n_rows)
+    names, outcomes = first.classes, to_host(batch.y)
+    outcomes = outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
+    weight = None if batch.weights is None else to_host(batch.weights)
+    cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
+    plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    lines, comparisons = [], {}
+    for label, part in _parts(by, first.n_rows, least).items():
+        own: dict[str, Any] = {
+            "classes": names,
+            "weights": None if weight is None else weight[part],
+            "groups": None if cluster is None else cluster[part],
+            "normalize": read.get("normalize", False),
+            "logits": read.get("logits", False),
+        }
+        y_of, p_of = outcomes[part], {name: p[part] for name, p in rows.items()}
+        for name, forecast in p_of.items():
+            card = evaluate(y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **plan, **own)
+            parted = decompose(y_of, forecast, rule=chosen, bootstrap=bootstrap, **plan, **own)
+            lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
+        if len(p_of) > 1:
+            comparisons[label] = compare(
+                y_of, p_of, rule=chosen, ordered=ordered, confidence=confidence, **own
+            )
+    return Subgroups(
+        _corrected(lines, 1 - confidence),
+        comparisons,
+        name_of(chosen),
+        getattr(by, "name", None) or "subgroup",
+    )
+
+
+def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
+    """The rows of each subgroup, in the order of their labels."""
+    try:
+        read = Groups.of(by, n_rows)
+    except InputError as error:
+        raise (error.replace(argument="by") if error.argument == "groups" else error) from None
+    parts = {label: np.flatnonzero(read.codes == i) for i, label in enumerate(read.labels.tolist())}
+    small = {label: len(rows) for label, rows in parts.items() if len(rows) < least}
+    if small:
+        some = join(f"{show(label)} ({n})" for label, n in list(small.items())[:5])
+        raise InputError(
+            f"must give at least {show(least)} rows to every subgroup",
+            argument="by",
+            kind="length",
+            found=f"{some} {'has' if len(small) == 1 else 'have'} fewer",
+            values=list(small),
+            remedies=[Remedy("Join small subgroups with others."), passing("to allow them", least=1)],
+        )
+    return parts
+
+
+def _corrected(lines: list[Subgroup], level: float) -> list[Subgroup]:
+    """With Holm's correction over the subgroups of each model."""
+    result = []
+    for model in dict.fromkeys(line.model for line in lines):
+        own = [line for line in lines if line.model == model]
+        if any(line.p_value is None for line in own):
+            result += own
+            continue
+        adjusted = holm(np.array([line.p_value for line in own], dtype=float))
+        result += [
+            replace(line, p_adjusted=float(p), stands_out=bool(p <= level))
+            for line, p in zip(own, adjusted, strict=True)
+        ]
+    order = {id_: i for i, id_ in enumerate((line.label, line.model) for line in lines)}
+    return sorted(result, key=lambda line: order[line.label, line.model])

@@ -1,0 +1,97 @@
+"""All rows in memory with their losses and decisions: for what needs an order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.common.caching import cached_property
+from verax.errors import InputError
+from verax.inference.bootstrap import multiplicities
+from verax.inputs.arrays import Floats, Ints, to_host, widen
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+from verax.scores.base import Rule, losses_of
+from verax.scores.decisions import cheapest
+from verax.scores.metrics import CostsLike
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """Valid rows in standard form, on the host: curves need all of them.
+
+    Where only their losses and decisions matter, the forecasts themselves (`p`) are left out.
+    """
+
+    y: Ints
+    p: Floats
+    decisions: Ints
+    losses: dict[Rule, Floats]
+    weights: Floats | None
+    groups: Groups | None
+    n_classes: int
+
+    @classmethod
+    def of(
+        cls, forecasts: Forecasts, rules: Sequence[Rule], decision_costs: CostsLike | None = None
+    ) -> RowTable:
+        """Read and check all rows, with their losses by some rules."""
+        losses = losses_of(rules, forecasts)
+        batch = forecasts.batch(0, forecasts.n_rows)
+        p = to_host(widen(batch.p))
+        return cls(
+            y=to_host(batch.y),
+            p=p,
+            decisions=np.argmax(p, axis=1) if decision_costs is None else cheapest(p, decision_costs),
+            losses={rule: to_host(loss) for rule, loss in zip(rules, losses, strict=True)},
+            weights=None if batch.weights is None else to_host(batch.weights),
+            groups=forecasts.groups,
+            n_classes=forecasts.n_classes,
+        )
+
+    def without_forecasts(self) -> RowTable:
+        """The same rows with all but `p`, their classes in as few bytes as they need."""
+        small = np.min_scalar_type(self.n_classes - 1)
+        y, decisions = self.y.astype(small), self.decisions.astype(small)
+        return replace(self, y=y, decisions=decisions, p=np.zeros((0, self.n_classes)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[RowTable]) -> RowTable:
+        """The rows of all parts, one part after the other."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        if any(part.n_classes != first.n_classes for part in parts):
+            raise InputError("All parts must have the same classes", argument="p", kind="length")
+        groups = None
+        if first.groups is not None:
+            labels = [part.groups.labels[part.groups.codes] for part in parts if part.groups is not None]
+            groups = Groups.of(np.concatenate(labels), sum(len(part.y) for part in parts))
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(
+            y=np.concatenate([part.y for part in parts]),
+            p=np.concatenate([part.p for part in parts]),
+            decisions=np.concatenate([part.decisions for part in parts]),
+            losses={rule: np.concatenate([part.losses[rule] for part in parts]) for rule in first.losses},
+            weights=np.concatenate(weights) if weights else None,
+            groups=groups,
+            n_classes=first.n_classes,
+        )
+
+    @cached_property
+    def cells(self) -> Any:
+        """The cell of the confusion table that each row falls into."""
+        return np.multiply(self.y, self.n_classes, dtype=np.int64) + self.decisions
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all weights are whole numbers, so that they are numbers of copies."""
+        return self.weights is None or bool((self.weights == np.floor(self.weights)).all())
+
+    def multiplicities(self, n: int, seed: int) -> Iterator[Floats]:
+        """Weights of the rows in each bootstrap replicate."""
+        for drawn in multiplicities(len(self.y), self.groups, n, seed):
+            yield drawn.astype(float) if self.weights is None else drawn * self.weights

@@ -1,0 +1,226 @@
+"""Which predictions to look at first: the rows with the largest loss, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.common.checks import check_count
+from verax.display.tables import html_table, text_table
+from verax.errors import InputError
+from verax.inputs.arrays import Floats, to_array, to_host, widen
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Form, reads
+from verax.scores.base import Rule, losses_of
+from verax.scores.metrics import needs_order
+from verax.scores.registry import RULES, as_rules, each_of, name_of, parse
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of the worst rows.
+
+    Attributes
+    ----------
+    row : int
+        Its number, from 0.
+    id : object
+        Its id if ids were given, else its number.
+    outcome : object
+        What happened: a class position, or the name of the class if names were given.
+    forecast : tuple of floats
+        The probabilities of the classes.
+    loss : float
+        The loss by the rule that ranks the rows.
+    ranks : dict
+        Its rank by each rule, 1 for the worst of all rows.
+    source : str
+        Where the loss comes from, in words.
+    """
+
+    row: int
+    id: Any
+    outcome: Hashable
+    forecast: tuple[float, ...]
+    loss: float
+    ranks: dict[str, int]
+    source: str
+
+
+@dataclass(frozen=True, repr=False)
+class Worst:
+    """The worst rows by a rule, worst first."""
+
+    rule: str
+    n_rows: int
+    cases: tuple[Case, ...]
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __iter__(self) -> Any:
+        return iter(self.cases)
+
+    def __getitem__(self, i: int) -> Case:
+        return self.cases[i]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cases as plain Python values."""
+        return {"rule": self.rule, "n_rows": self.n_rows, "cases": [vars(case).copy() for case in self.cases]}
+
+    def _cells(self) -> list[list[str]]:
+        others = [name for name in self.cases[0].ranks if name != self.rule]
+        header = [
+            "id",
+            "outcome",
+            "forecast",
+            self.rule,
+            *(f"rank by {o}" for o in others),
+            "where it comes from",
+        ]
+        body = [
+            [
+                str(c.id),
+                str(c.outcome),
+                " ".join(f"{x:.2f}" for x in c.forecast[:8]) + (" ..." if len(c.forecast) > 8 else ""),
+                f"{c.loss:.4f}",
+                *(str(c.ranks[o]) for o in others),
+                c.source,
+            ]
+            for c in self.cases
+        ]
+        return [header, *body]
+
+    def __repr__(self) -> str:
+        title = f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}"
+        return "\n".join([title, *text_table(self._cells())])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells())
+
+
+@reads
+def worst(
+    y: object,
+    p: object,
+    *,
+    rule: Rule | str,
+    n: int = 10,
+    others: Sequence[Rule | str] | None = None,
+    ids: object | None = None,
+    **read: Unpack[Form],
+) -> Worst:
+    """The `n` rows with the largest loss, how other rules rank them, and where the loss comes from.
+
+    Parameters
+    ----------
+    y, p
+        Outcomes and forecasts as for `evaluate`.
+    rule : rule or str
+        What ranks the rows. Of equal losses the first row comes first.
+    n : int
+        The number of rows.
+    others : list of rules, or None
+        Rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.
+    ids : array or None
+        (N,) names of the rows; by default their numbers.
+    **read
+
+    Examples
+    --------
+    Which mistake is worse for an outcome in the lowest of three grades? Brier and RPS disagree:
+
+    >>> import verax as vx
+    >>> p = [[0.2, 0.8, 0.0], [0.3, 0.0, 0.7]]
+    >>> vx.worst([0, 0], p, rule=vx.brier, n=1)[0].row, vx.worst([0, 0], p, rule=vx.rps, n=1)[0].row
+    (0, 1)
+    """
+    rules = ranking(rule, others)
+    rows = Forecasts(y, p, ordered=needs_order(rules), **read)
+    return find([(rows, ids)], rules, n)
+
+
+def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> list[Rule]:
+    """The rule that ranks the rows, followed by the rules whose ranks are shown beside it."""
+    chosen = parse(rule)
+    if others is None:
+        others = [RULES["brier"], RULES["log_score"], *([RULES["rps"]] if chosen.ordinal else [])]
+    return as_rules([chosen, *each_of(others)])
+
+
+def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule], n: int) -> Worst:
+    """The worst rows of all parts by the first rule. Of each row only its losses are kept.
+
+    Parameters
+    ----------
+    parts : iterable of pairs
+        Forecasts, and the ids of their rows or None.
+    """
+    check_count("n", n)
+    chosen = rules[0]
+    cases: list[Case] = []
+    kept: list[list[Floats]] = []
+    n_rows = 0
+    for forecasts, ids in parts:
+        losses = [np.round(to_host(loss), 12) for loss in losses_of(rules, forecasts)]
+        names = _ids(ids, forecasts.n_rows)
+        # Of equal losses the first row comes first, within a part and among parts.
+        for row in np.argsort(-losses[0], kind="stable")[:n].tolist():
+            name = n_rows + row if names is None else names[row]
+            cases.append(_case(forecasts, row, n_rows, name, float(losses[0][row]), chosen))
+        cases = sorted(cases, key=lambda case: -case.loss)[:n]
+        kept.append(losses)
+        n_rows += forecasts.n_rows
+    by_rule = {name_of(rule): np.concatenate([part[i] for part in kept]) for i, rule in enumerate(rules)}
+    ranked = [replace(case, ranks=_ranks(case.row, by_rule)) for case in cases]
+    return Worst(name_of(chosen), n_rows, tuple(ranked))
+
+
+def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:
+    """The rank of a row by each rule, 1 for the worst."""
+    return {name: 1 + int(np.sum(loss > loss[row])) for name, loss in losses.items()}
+
+
+def _case(forecasts: Forecasts, row: int, start: int, name: Any, loss: float, rule: Rule) -> Case:
+    batch = forecasts.batch(row, row + 1)
+    outcome, forecast = int(batch.y[0]), to_host(widen(batch.p))[0]
+    return Case(
+        row=start + row,
+        id=name,
+        outcome=outcome if forecasts.classes is None else forecasts.classes[outcome],
+        forecast=tuple(forecast.tolist()),
+        loss=loss,
+        ranks={},
+        source=_source(forecast, outcome, forecasts.classes, rule.ordinal),
+    )
+
+
+def _ids(ids: object | None, n_rows: int) -> list[Any] | None:
+    if ids is None:
+        return None
+    values = to_host(to_array(ids, "ids")[0])
+    if values.shape != (n_rows,):
+        raise InputError(
+            f"must be {n_rows} names, one per row",
+            argument="ids",
+            kind="length",
+            found=f"its shape is {values.shape}",
+        )
+    return list(values.tolist())
+
+
+def _source(p: Floats, outcome: int, classes: tuple[Hashable, ...] | None, ordinal: bool) -> str:
+    """The threshold (ordered classes) or the rival class that the forecast got most wrong."""
+    names = list(range(len(p))) if classes is None else list(classes)
+    if not ordinal:
+        rival = int(np.argmax(np.where(np.arange(len(p)) == outcome, -1.0, p)))
+        return f"{names[rival]} had {p[rival]:.2f}, {names[outcome]} {p[outcome]:.2f}"
+    below = np.cumsum(p)[:-1]
+    above = np.cumsum(p[::-1])[::-1][1:]
+    error = np.where(outcome <= np.arange(len(p) - 1), above, below)
+    i = int(np.argmax(error))
+    side = f"above {names[i]}" if outcome <= i else f"below {names[i + 1]}"
+    return f"{error[i]:.2f} was put {side}"

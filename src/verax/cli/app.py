@@ -1,0 +1,173 @@
+"""The frame of the command line: what holds for every command, its exit codes, and how errors leave it.
+
+Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 failure of the machine (disk full, no
+permission, out of memory, or a bug in verax), 128 + n stopped by signal n.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from verax._version import __version__
+from verax.cli.words import CommandWords, one_line
+from verax.errors import VeraxError
+
+DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
+BROKEN_PIPE = 128 + 13
+
+# In the order in which people meet them, not in that of their imports.
+ORDER = ("demo", "evaluate", "compare", "worst", "retain", "select", "toplist", "certify", "reproduce")
+
+# The base of all complaints about the command line itself; typer may bring its own copy of click.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, context: Any) -> list[str]:
+        return sorted(super().list_commands(context), key=ORDER.index)
+
+
+app = typer.Typer(
+    name="verax",
+    cls=_Commands,
+    help="How good are a classifier's probabilities, which model to keep, what to look at first.",
+    invoke_without_command=True,
+    epilog="Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 failure of the machine (disk full, "
+    "no permission, out of memory). Files of predictions are described in docs/files.md; every command has "
+    "examples in its --help.",
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"verax {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Set what holds for every command."""
+    _State.debug = debug
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+    command = context.command.get_command(context, context.invoked_subcommand)  # type: ignore[attr-defined]
+    typed = [option for parameter in command.params for option in parameter.opts]
+    _State.words = CommandWords([option[2:] for option in typed if option.startswith("--")])
+
+
+class _State:
+    """What is known of the command that runs."""
+
+    debug = False
+    words = CommandWords()
+
+
+def words() -> CommandWords:
+    """The vocabulary of the command that runs."""
+    return _State.words
+
+
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit; an error is one line on stderr.
+
+    Parameters
+    ----------
+    arguments : Sequence[str] | None
+        What was typed after `verax`; by default that of this process.
+    """
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    _State.debug, _State.words = False, CommandWords()
+    try:
+        with _signals_exit(), _warnings_are_quiet():
+            return int(app(arguments, standalone_mode=False) or DONE)
+    except VeraxError as error:
+        return _leave(BAD_INPUT, words().say(error))
+    except _UsageError as error:
+        return _leave(BAD_INPUT, error.format_message())  # type: ignore[attr-defined]
+    except MemoryError as error:
+        return _leave(MACHINE, f"Out of memory. {error}".rstrip())
+    except OSError as error:
+        give_up_stdout()
+        if error.errno == errno.EPIPE:
+            return BROKEN_PIPE
+        return _leave(MACHINE, _in_words(error))
+    except Exception as error:
+        kind = type(error).__name__
+        return _leave(
+            MACHINE, f"Internal error, {kind}: {str(error)[:200]}. `verax --debug ...` prints where."
+        )
+
+
+def _leave(code: int, text: str) -> int:
+    with suppress(OSError):
+        if _State.debug:
+            traceback.print_exc()
+        print(f"verax: {one_line(text)}", file=sys.stderr, flush=True)
+    return code
+
+
+def _in_words(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+
+
+def give_up_stdout() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not fail again at its end."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def _signals_exit() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exit that runs every `finally`; an ignored signal stays ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    before = {number: signal.getsignal(number) for number in numbers if number is not None}
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    try:
+        for number in before:
+            signal.signal(number, leave)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _warnings_are_quiet() -> Iterator[None]:
+    """Warnings are for programmers: shown only where Python was asked to show them."""
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
+        yield

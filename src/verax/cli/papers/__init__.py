@@ -1,0 +1,1 @@
+"""Published numbers beside what they should be: one module per paper."""

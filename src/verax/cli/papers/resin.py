@@ -1,0 +1,150 @@
+"""Resin (2023), From classification accuracy to proper scoring rules: Examples 1 to 5 and Table 1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from verax.cli.papers.number import PublishedNumber
+from verax.inputs.lists.labelsets import instance_f1
+from verax.inputs.lists.toplists import TopLists
+from verax.scores.combinators import padded
+from verax.scores.registry import brier, parse
+
+# Table 1: the printed expected scores of the mode, the top-1 list, the top-2 list and the truth.
+_DISTRIBUTIONS = {
+    "p(h)": (0.99, 0.01, 0.0, 0.0, 0.0),
+    "p(m)": (0.5, 0.44, 0.03, 0.02, 0.01),
+    "p(l)": (0.25, 0.22, 0.2, 0.18, 0.15),
+}
+_PREDICTIONS = ("Mode", "T1", "T2", "p")
+_TABLE = {
+    ("p(h)", "brier"): (0.02, 0.0199, 0.0198, 0.0198),
+    ("p(m)", "brier"): (1.0, 0.6875, 0.5552, 0.5550),
+    ("p(l)", "brier"): (1.5, 0.7969, 0.7955, 0.7942),
+    ("p(h)", "log"): (math.inf, 0.0699, 0.0560, 0.0560),
+    ("p(m)", "log"): (math.inf, 1.3863, 0.9425, 0.9373),
+    ("p(l)", "log"): (math.inf, 1.6021, 1.5984, 1.5948),
+}
+# The relative differences in percent that stand in brackets; none where the score is infinite.
+_PERCENT = {
+    ("p(h)", "brier"): (1.01, 0.38, 0.0),
+    ("p(m)", "brier"): (80.18, 23.87, 0.04),
+    ("p(l)", "brier"): (88.87, 0.34, 0.16),
+    ("p(h)", "log"): (None, 24.75, 0.0),
+    ("p(m)", "log"): (None, 47.9, 0.56),
+    ("p(l)", "log"): (None, 0.45, 0.23),
+}
+
+
+def findings() -> list[PublishedNumber]:
+    """Every number of the examples and the table."""
+    return [*_example_1(), *_examples_2_and_3(), *_example_4(), *_table_1()]
+
+
+def _finding(
+    where: str, what: str, printed: float | str, computed: object, erratum: str = "", tolerance: float = 5e-4
+) -> PublishedNumber:
+    return PublishedNumber(where, what, printed, float(np.asarray(computed)), erratum, tolerance)
+
+
+def _lists(*rows: dict[int, float]) -> TopLists:
+    """Lists over the classes 1 to 4 of the paper."""
+    return TopLists.from_dicts(rows, n_classes=4, names=[1, 2, 3, 4])
+
+
+def _example_1() -> list[PublishedNumber]:
+    sets, q = [{1, 2}, {1, 3}, {1, 4}, {1, 5}], np.array([0.28, 0.24, 0.24, 0.24])
+
+    def expected(guess: set[int]) -> float:
+        return float(q @ instance_f1(sets, [guess] * 4, labels=[1, 2, 3, 4, 5]))
+
+    return [
+        _finding(
+            "Example 1", "expected instance F1 of {1, 2}, the mode", 0.64, expected({1, 2}), tolerance=1e-12
+        ),
+        _finding("Example 1", "expected instance F1 of {1}", 2 / 3, expected({1}), tolerance=1e-12),
+    ]
+
+
+def _examples_2_and_3() -> list[PublishedNumber]:
+    p = np.array([0.5, 0.2, 0.2, 0.1])
+    true = TopLists.from_probabilities(p[None], 2)
+    lists = _lists({1: 0.5, 2: 0.2}, {1: 0.5, 3: 0.2}, {1: 0.5, 4: 0.1}, {1: 0.5, 4: 0.2})
+    valid = lists.valid.astype(float).tolist()
+    s_padded, t_padded = lists.padded()[2], lists.padded()[0]
+    unrepaired = brier.expected(s_padded, p) - brier.expected(true, p[None])[0]
+    repaired = brier.expected(lists[2:3], p[None])[0] - brier.expected(true, p[None])[0]
+    majorized = np.sort(t_padded)[1:].sum() - np.sort(s_padded)[1:].sum()
+    return [
+        _finding(
+            "Example 2", "first confidence of the true top-2 lists", 0.5, true.confidences[0], tolerance=1e-15
+        ),
+        _finding("Example 2", "second confidence", 0.2, true.confidences[1], tolerance=1e-15),
+        _finding("Example 2", "true list ({1, 2}, (.5, .2)) is valid (1: yes)", 1.0, valid[0]),
+        _finding("Example 2", "true list ({1, 3}, (.5, .2)) is valid", 1.0, valid[1]),
+        _finding("Example 2", "s = ({1, 4}, (.5, .1)) is valid", 0.0, valid[2]),
+        _finding("Example 2", "r = ({1, 4}, (.5, .2)) is valid", 1.0, valid[3]),
+        _finding(
+            "Example 3", "largest distance of padded s from p", 0.0, abs(s_padded - p).max(), tolerance=1e-15
+        ),
+        _finding("Example 3", "Brier: s padded as it is, minus the true list", "< 0", unrepaired),
+        _finding("Example 3", "Brier: largest valid sublist of s, minus the true list", ">= 0", repaired),
+        _finding(
+            "Lemma 6",
+            "three largest of padded t, minus those of padded s",
+            ">= 0",
+            majorized,
+            "holds for valid lists only; Example 2 is the counterexample",
+        ),
+    ]
+
+
+def _example_4() -> list[PublishedNumber]:
+    p = np.array([[0.4, 0.2, 0.2, 0.2]])
+    t = _lists({1: 0.4, 2: 0.1})
+    true = TopLists.from_probabilities(p, 2)
+    sublist = t.largest_valid()
+
+    def excess(fine: float) -> float:
+        rule = padded(brier, invalid_penalty=fine)
+        return float(rule.expected(t, p)[0] - rule.expected(true, p)[0])
+
+    return [
+        _finding("Example 4", "length of the largest valid sublist", 1.0, float(sublist.lengths[0])),
+        _finding("Example 4", "its confidence", 0.4, sublist.confidences[0], tolerance=1e-15),
+        _finding(
+            "Example 4",
+            "largest distance of it, padded, from p",
+            0.0,
+            abs(sublist.padded() - p).max(),
+            tolerance=1e-15,
+        ),
+        _finding("Example 4", "excess over the true list without a fine", 0.0, excess(0.0), tolerance=1e-15),
+        _finding("Example 4", "excess over the true list with a fine of 1", "> 0", excess(1.0)),
+    ]
+
+
+def _table_1() -> list[PublishedNumber]:
+    found = []
+    for (name, score), printed in _TABLE.items():
+        q = np.array([_DISTRIBUTIONS[name]])
+        rule = padded(parse(score))
+        predictions = (
+            TopLists.from_decisions([0], n_classes=5),
+            TopLists.from_probabilities(q, 1),
+            TopLists.from_probabilities(q, 2),
+            TopLists.from_probabilities(q, 5),
+        )
+        expected = [float(rule.expected(each, q)[0]) for each in predictions]
+        for prediction, value, computed in zip(_PREDICTIONS, printed, expected, strict=True):
+            what = f"expected {score} of {prediction} under {name}"
+            found.append(_finding("Table 1", what, value, computed, tolerance=5.1e-5))
+        brackets = zip(_PREDICTIONS, _PERCENT[name, score], expected, strict=False)
+        for prediction, percent, computed in brackets:
+            if percent is not None:
+                excess = 100 * (computed / expected[-1] - 1)
+                what = f"its excess over the truth in percent, {prediction}, {score}, {name}"
+                found.append(_finding("Table 1", what, percent, excess, tolerance=5.1e-3))
+    return found

@@ -1,0 +1,1 @@
+"""How results are shown: text tables, figures, files that are written whole."""

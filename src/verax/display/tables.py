@@ -1,0 +1,48 @@
+"""Tables of texts for terminals and notebooks, whose first row is the header; and data frames."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection
+from typing import Any, Literal, get_args
+
+from verax.common.checks import check_choice
+from verax.errors import MissingPackageError
+
+Cells = list[list[str]]
+FrameKind = Literal["pandas", "polars", "pyarrow"]
+
+
+def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
+    """Lines with aligned columns; those numbered in `right` are flush right."""
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return [
+        "  ".join(
+            text.rjust(width) if i in right else text.ljust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def html_table(cells: Cells, *, caption: str = "", notes: Collection[str] = ()) -> str:
+    """A table element; every text is escaped."""
+    header, *body = ([html.escape(text) for text in row] for row in cells)
+    head = "".join(f"<th>{text}</th>" for text in header)
+    rows = "".join("<tr>" + "".join(f"<td>{text}</td>" for text in row) + "</tr>" for row in body)
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    below = f"<p>{'<br>'.join(html.escape(note) for note in notes)}</p>" if notes else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}"
+
+
+def data_frame(columns: dict[str, list[Any]], kind: FrameKind) -> Any:
+    """Columns as a data frame of the kind named."""
+    import narwhals as nw
+
+    check_choice("kind", kind, get_args(FrameKind))
+    try:
+        return nw.from_dict(columns, backend=kind).to_native()
+    except (ImportError, ModuleNotFoundError):
+        raise MissingPackageError(
+            f"to_frame needs {kind}: install it, or ask for another kind of frame."
+        ) from None

@@ -1,0 +1,111 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from verax.common.paths import refusing_wrong_names
+from verax.errors import InputError
+
+
+@contextmanager
+def written(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary file to write to, whose content takes the place of `path` at the end.
+
+    If writing is interrupted, the old file stays. A symbolic link stays, and the file it points to is
+    replaced. What is not a regular file (a device, a pipe, /dev/stdout) is written to, not replaced.
+
+    >>> target = Path(tempfile.mkdtemp(), "numbers.txt")
+    >>> with written(target) as new:
+    ...     _ = new.write_text("1 2 3")
+    >>> target.read_text()
+    '1 2 3'
+    """
+    path = Path(path)
+    with refusing_wrong_names(path):
+        mode = _mode(path)
+        target = Path(os.path.realpath(path))
+        if mode is not None and stat.S_ISDIR(mode):
+            raise InputError(f"{path} is a folder; name a file in it", argument="path", kind="file")
+        if not target.parent.is_dir():
+            raise InputError(
+                f"There is no folder {target.parent} to write {target.name} to",
+                argument="path",
+                kind="missing",
+            )
+    through = _descriptor(path) is not None or (mode is not None and not stat.S_ISREG(mode))
+    new: Path | None = None
+    try:
+        new = _temporary(path, None if through else target.parent)
+        yield new
+        if through:
+            _copy_into(path, new)
+        else:
+            new.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
+            os.replace(new, target)
+    finally:
+        if new is not None:
+            new.unlink(missing_ok=True)
+
+
+def make_folder(path: Path, argument: str) -> None:
+    """Make a folder and those above it, unless it is there."""
+    with refusing_wrong_names(path, argument):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def _mode(path: Path) -> int | None:
+    """The mode of what a path leads to; None if there is nothing yet."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _temporary(path: Path, folder: Path | None) -> Path:
+    """A new file with the ending of `path`, which tells writers of figures what to write."""
+    try:
+        # The system allows 255 bytes for a name, and the random part needs some of them.
+        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.stem[:40]}-", suffix=path.suffix[:20])
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    os.close(handle)
+    return Path(name)
+
+
+def _copy_into(path: Path, new: Path) -> None:
+    """Write the content of `new` to a device, a pipe or an open file."""
+    number = _descriptor(path)
+    if number is not None:
+        sys.stdout.flush()
+    # An open file is not opened again: that would start at its beginning and overwrite what was printed.
+    into = os.open(path, os.O_WRONLY | os.O_APPEND) if number is None else os.dup(number)
+    with new.open("rb") as content, open(into, "wb", buffering=0) as out:
+        shutil.copyfileobj(content, out)
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the open file that a path such as /dev/stdout stands for; None for other paths."""
+    own = {Path(f"/proc/{os.getpid()}/fd"), Path("/proc/self/fd")}
+    for _ in range(40):
+        path = Path(os.path.realpath(path.parent)) / path.name
+        if path.parent in own and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+    return None
+
+
+def _umask() -> int:
+    """The permissions that new files of this process do not get; asking needs setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

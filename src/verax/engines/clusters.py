@@ -1,0 +1,250 @@
+"""Rows that belong together: the group of every row, and what each group adds up to.
+
+The sums merge like any tally, and whole groups can be resampled from them without the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.engines.sums import Sum
+from verax.inputs.arrays import Floats, Ints
+from verax.kernels.compensation import two_sum
+
+# How many numbers a bootstrap holds at a time.
+_HELD = 2**22
+# Up to how many cells of all groups are kept as a table; else, how many are kept before they are merged.
+_TABLE, _PENDING = 2**15, 2**20
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Weights of cells by group, of those that occur only.
+
+    Attributes
+    ----------
+    keys : Ints
+        Group times the number of cells, plus the cell; in order.
+    sums : Sum
+        The weight of each key.
+    n_cells : int
+        The number of cells, 0 where they are not counted.
+    """
+
+    keys: Ints
+    sums: Sum
+    n_cells: int
+
+    @classmethod
+    def of(cls, keys: Ints, weights: Floats, n_cells: int) -> Cells:
+        """From the key and the weight of each row."""
+        different, place = np.unique(keys, return_inverse=True)
+        return cls(different, Sum.of(np.bincount(place, weights, len(different))), n_cells)
+
+    @classmethod
+    def merged(cls, runs: Sequence[Cells], n_cells: int) -> Cells:
+        """The sums of several runs; how rows are divided among them does not matter."""
+        if not runs:
+            return cls(np.zeros(0, np.int64), Sum.zeros(0), n_cells)
+        keys = np.concatenate([run.keys for run in runs])
+        order = np.argsort(keys, kind="stable")
+        different, start, times = np.unique(keys[order], return_index=True, return_counts=True)
+        high = np.concatenate([run.sums.high for run in runs])[order]
+        low = np.concatenate([run.sums.low for run in runs])[order]
+        total = Sum.zeros(len(different))
+        # Keys that occur most often come first, so that those with one more term are at the beginning.
+        often = np.argsort(-times, kind="stable")
+        for n in range(times.max(initial=0)):
+            key = often[: np.count_nonzero(times > n)]
+            term = start[key] + n
+            total.high[key], error = two_sum(total.high[key], high[term])
+            total.low[key] += error + low[term]
+        return cls(different, total.settled(), n_cells)
+
+    def __add__(self, other: Cells) -> Cells:
+        return Cells.merged([self, other], self.n_cells)
+
+    def relabeled(self, codes: Ints) -> Cells:
+        """With group g called codes[g]; codes are in the order of the groups."""
+        if not self.n_cells:
+            return self
+        group, cell = np.divmod(self.keys, self.n_cells)
+        return Cells(codes[group] * self.n_cells + cell, self.sums, self.n_cells)
+
+    def scaled(self, factor: float) -> Cells:
+        """With all weights multiplied by a power of two."""
+        return Cells(self.keys, self.sums.scaled(factor), self.n_cells)
+
+    def matrix(self, n_groups: int) -> tuple[Ints, Any]:
+        """The cells that occur, and their weights by group: a sparse matrix with a column for each."""
+        from scipy.sparse import csr_array
+
+        group, cell = np.divmod(self.keys, max(self.n_cells, 1))
+        occurring, column = np.unique(cell, return_inverse=True)
+        shape = (n_groups, len(occurring))
+        return occurring, csr_array((self.sums.high, (group, column)), shape=shape)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What each of G groups of rows contributes.
+
+    Attributes
+    ----------
+    labels : ndarray
+        (G,) names of the groups, in order.
+    sums : Sum
+        (G, 2 + R) sums of weights, of weights of correct decisions, and of weight times loss for R rules
+        over the rows whose loss is finite.
+    infinite : ndarray
+        (G, R) whether some row with weight has an infinite loss.
+    cells : Cells
+        The confusion counts of each group.
+    """
+
+    labels: np.ndarray[Any, Any]
+    sums: Sum
+    infinite: np.ndarray[Any, np.dtype[np.bool_]]
+    cells: Cells
+
+    def __add__(self, other: Clusters) -> Clusters:
+        labels = self.labels
+        if not np.array_equal(labels, other.labels):
+            labels = np.unique(np.concatenate([labels, other.labels]))
+        a, b = self._among(labels), other._among(labels)
+        return Clusters(labels, a.sums + b.sums, a.infinite | b.infinite, a.cells + b.cells)
+
+    def _among(self, labels: np.ndarray[Any, Any]) -> Clusters:
+        """The same among more groups."""
+        if labels is self.labels:
+            return self
+        place = np.searchsorted(labels, self.labels)
+        shape = (len(labels), self.sums.high.shape[1])
+        sums, infinite = Sum.zeros(shape), np.zeros((len(labels), self.infinite.shape[1]), bool)
+        sums.high[place], sums.low[place], infinite[place] = self.sums.high, self.sums.low, self.infinite
+        return Clusters(labels, sums, infinite, self.cells.relabeled(place))
+
+    def scaled(self, factor: float) -> Clusters:
+        """With all weights multiplied by a power of two."""
+        return Clusters(self.labels, self.sums.scaled(factor), self.infinite, self.cells.scaled(factor))
+
+    @property
+    def weight(self) -> Floats:
+        """(G,) sums of weights."""
+        return self.sums.high[:, 0]
+
+    @property
+    def totals(self) -> Floats:
+        """(G, R) sums of weight times loss; infinite where a loss is."""
+        return np.where(self.infinite, np.inf, self.sums.high[:, 2:])
+
+    def replicates(
+        self, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats] | None = None
+    ) -> Replicates:
+        """Bootstrap means and metrics, drawing whole groups.
+
+        Replicates of confusion counts are made a few at a time and given to `reduce`, which turns
+        (b, n_cells) counts into (b, M) metrics; so memory is bounded whatever the number of classes.
+        """
+        rng = np.random.default_rng(seed)
+        n, n_cells = len(self.labels), 0 if reduce is None else self.cells.n_cells
+        occurring, weights = self.cells.matrix(n)
+        means, shares, metrics = [], [], []
+        for size in batches(n_replicates, max(n, n_cells)):
+            draws = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                drawn = draws @ self.sums.high / (draws @ self.weight)[:, None]
+            means.append(np.where(draws @ self.infinite > 0, np.inf, drawn[:, 2:]))
+            shares.append(drawn[:, 1])
+            if reduce is not None:
+                counts = np.zeros((size, n_cells))
+                counts[:, occurring] = draws @ weights
+                metrics.append(reduce(counts))
+        none = np.zeros((n_replicates, 0))
+        return Replicates(
+            np.concatenate(means), np.concatenate(shares), np.concatenate(metrics) if metrics else none
+        )
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Bootstrap replicates of groups: (B, R) means, (B,) shares of correct decisions, (B, M) metrics."""
+
+    means: Floats
+    accuracy: Floats
+    metrics: Floats
+
+
+def batches(n_replicates: int, width: int) -> Iterator[int]:
+    """How many replicates are made at a time, if each takes `width` numbers.
+
+    >>> list(batches(5, 2**21))
+    [2, 2, 1]
+    """
+    size = max(1, _HELD // max(width, 1))
+    for start in range(0, n_replicates, size):
+        yield min(size, n_replicates - start)
+
+
+class ClusterSums:
+    """The sums of groups while rows come in, a block at a time."""
+
+    def __init__(self, labels: np.ndarray[Any, Any], n_rules: int, n_cells: int) -> None:
+        self._labels = labels
+        self._sums = Sum.zeros((len(labels), 2 + n_rules))
+        self._infinite = np.zeros((len(labels), n_rules), bool)
+        self._n_classes = math.isqrt(n_cells)
+        self._n_cells = n_cells
+        # Few cells of few groups are kept as a table, others as runs of those that occur.
+        n_keys = len(labels) * n_cells
+        self._table = Sum.zeros(n_keys) if n_keys <= _TABLE else None
+        self._runs: list[Cells] = []
+
+    def add(
+        self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], y: Any, decision: Any
+    ) -> None:
+        """Take in rows: their groups, weights, whether these are positive, losses, outcomes and decisions."""
+        columns = [weights, weights * (y == decision)]
+        for r, loss in enumerate(losses):
+            infinite = loss == np.inf
+            if infinite.any():
+                self._infinite[codes[infinite & positive], r] = True
+                loss = np.where(infinite, 0.0, loss)
+            columns.append(weights * loss)
+        self._sums.add_at(codes, columns)
+        if self._n_cells:
+            keys = codes * self._n_cells + y * self._n_classes + decision
+            if self._table is not None:
+                self._table.add_at(keys, weights)
+            else:
+                self._push(Cells.of(keys, weights, self._n_cells))
+
+    def _push(self, run: Cells) -> None:
+        """Keep a run; merge all when those since the last merge are many and as long as what came before."""
+        self._runs.append(run)
+        new = sum(len(run.keys) for run in self._runs[1:])
+        if new > max(_PENDING, len(self._runs[0].keys)):
+            self._runs = [Cells.merged(self._runs, self._n_cells)]
+
+    def total(self) -> Clusters:
+        """The sums of all rows so far."""
+        runs = self._runs
+        if self._table is not None:
+            found = self._table.settled()
+            keys = np.flatnonzero(found.high)
+            runs = [Cells(keys, Sum(found.high[keys], found.low[keys]), self._n_cells)]
+        cells = Cells.merged(runs, self._n_cells)
+        return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
+
+
+def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndarray[Any, Any], Floats]:
+    """The different labels in order, and the sum of the rows of `values` that have each."""
+    different, code = np.unique(labels, return_inverse=True)
+    sums = np.zeros((len(different), *values.shape[1:]))
+    np.add.at(sums, code, values)
+    return different, sums

@@ -1,0 +1,72 @@
+"""Row statistics by compiled kernels, a block of rows at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from verax.engines.arrays import compute
+from verax.engines.stats import RowStats
+from verax.inputs.forecasts import Batch, Forecasts
+from verax.kernels.loading import kernels
+from verax.kernels.statistics import PLACE
+
+# Below this, probabilities made of logits begin to lose digits, and the logits are asked instead.
+_TINY = 2.0**-1000
+
+
+class Reduction(ABC):
+    """Blocks of rows through a kernel, into buffers that are used again and again."""
+
+    def __init__(self, n_classes: int, block: int, needs: frozenset[str]) -> None:
+        self._buffer = np.zeros((len(PLACE), block))
+        self._needs = needs | {"p_true"}
+        self._decision = np.empty(block, np.int64)
+        self._n_classes = n_classes
+        self._stats: RowStats | None = None
+
+    @abstractmethod
+    def __call__(self, batch: Any) -> tuple[RowStats, int]:
+        """The statistics of a block, and how many of its rows are invalid."""
+
+    def _views(self, n: int) -> RowStats:
+        if self._stats is None or len(self._stats.decision) != n:
+            # Statistics that were not asked for may be stale, so they are left out.
+            rows = {name: self._buffer[at, :n] for name, at in PLACE.items() if name in self._needs}
+            decision = self._decision[:n]
+            self._stats = RowStats(np, self._n_classes, **rows, decision=decision, buffer=self._buffer)
+        self._stats.forget()
+        return self._stats
+
+
+class _DenseReduction(Reduction):
+    def __init__(self, forecasts: Forecasts, block: int, needs: frozenset[str]) -> None:
+        super().__init__(forecasts.n_classes, block, needs)
+        module = kernels()
+        assert module is not None
+        self._kernel = module.row_stats(forecasts.n_classes, needs)
+        self._clear = forecasts.unity.clear(forecasts.n_classes)
+        # Columns one after the other, as files have them, cost a short row nothing.
+        self._short = forecasts.n_classes <= module.SHORT_ROWS
+
+    def __call__(self, batch: Batch) -> tuple[RowStats, int]:
+        p = batch.p
+        if not self._short or p.strides[0] != p.itemsize:
+            p = np.ascontiguousarray(p)
+        # One type for the compiler, whether or not the caller's arrays are writeable.
+        p = p.view()
+        p.flags.writeable = False
+        n_unclear = self._kernel(p, batch.y, self._clear, self._buffer, self._decision)
+        stats = self._views(len(batch.y))
+        if batch.logits is not None and n_unclear == 0 and stats.p_true.min() < _TINY:
+            return compute(batch, self._needs), 0
+        return stats, n_unclear
+
+
+@singledispatch
+def reduction(rows: Any, block: int, needs: frozenset[str]) -> Reduction:
+    """The compiled reduction that fits these rows."""
+    return _DenseReduction(rows, block, needs)

@@ -1,0 +1,124 @@
+"""Losses of several models on the same rows: sums of each and of every difference, which merge.
+
+Two means do not tell how uncertain their difference is, so differences are summed row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from verax.engines.clusters import sums_by_label
+from verax.engines.sums import Moments, common_exponent, exponent_of
+from verax.errors import VeraxError
+from verax.inputs.arrays import Floats
+
+
+def all_pairs(n_models: int) -> list[tuple[int, int]]:
+    """The pairs of models, in the order of the columns of differences."""
+    return list(combinations(range(n_models), 2))
+
+
+def with_differences(losses: Floats) -> Floats:
+    """(n, M) losses with one more column for the difference of each pair; NaN where both are infinite."""
+    pairs = all_pairs(losses.shape[1])
+    with np.errstate(invalid="ignore"):
+        gaps = [losses[:, a] - losses[:, b] for a, b in pairs]
+    return np.column_stack([losses, *gaps])
+
+
+@dataclass
+class PairedTally:
+    """Moments of M losses and their M(M-1)/2 differences, and their sums by group if there are any.
+
+    A row whose loss is infinite for some model makes the columns it enters undefined, not the others.
+    Weights are kept in units of 2**exponent, which is 1 unless they are extreme.
+    """
+
+    n_models: int
+    moments: Moments = field(init=False)
+    n_rows: int = 0
+    exponent: int = 0
+    labels: np.ndarray[Any, Any] | None = None
+    cluster_sums: Floats | None = None
+
+    def __post_init__(self) -> None:
+        # The first column is all zeros: its moments know the weight of all rows.
+        self.moments = Moments.zeros(1 + self.n_columns)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns: models, then pairs."""
+        return self.n_models + len(all_pairs(self.n_models))
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights."""
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(self.moments.weight.high[0], self.exponent))
+
+    def update(
+        self,
+        losses: Floats,
+        weights: Floats | None = None,
+        groups: Sequence[Any] | np.ndarray[Any, Any] | None = None,
+    ) -> PairedTally:
+        """Take in rows: (n, M) losses, their weights and the labels of their groups."""
+        part = PairedTally(self.n_models, len(losses))
+        w = np.ones(len(losses)) if weights is None else np.asarray(weights, dtype=float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            part.exponent = exponent_of(float(w.sum()))
+            unit = math.ldexp(1.0, part.exponent)
+            columns = with_differences(losses)
+            columns = np.where(np.isfinite(columns), columns, np.inf)
+            part.moments = Moments.of([np.zeros(len(w)), *columns.T], w, np, unit)
+            if groups is not None:
+                w = w / unit
+                terms = w[:, None] * np.where(np.isinf(columns), np.nan, columns)
+                sums = sums_by_label(np.asarray(groups), np.column_stack([w, terms]))
+                part.labels, part.cluster_sums = sums
+        self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
+        return self
+
+    def merge(self, other: PairedTally) -> PairedTally:
+        """The tally of both sets of rows, in whatever order; neither is changed."""
+        grouped = [part.labels is not None for part in (self, other) if part.n_rows]
+        if self.n_models != other.n_models or len(set(grouped)) > 1:
+            raise VeraxError("Tallies of different models, or with and without groups, cannot be merged.")
+        merged = PairedTally(self.n_models, self.n_rows + other.n_rows)
+        weights = [float(t.moments.weight.high[0]) for t in (self, other)]
+        merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
+        merged.moments = self.moments.scaled(a) + other.moments.scaled(b)
+        parts = [
+            (t.labels, t.cluster_sums * f) for t, f in ((self, a), (other, b)) if t.cluster_sums is not None
+        ]
+        if parts:
+            labels = np.concatenate([labels for labels, _ in parts])
+            merged.labels, merged.cluster_sums = sums_by_label(labels, np.concatenate([s for _, s in parts]))
+        return merged
+
+    @property
+    def means(self) -> Floats:
+        """The mean of every column; NaN where some row is infinite."""
+        return np.where(self.moments.n_infinite > 0, np.nan, self.moments.finite_mean)[1:]
+
+    def standard_errors(self) -> tuple[Floats, float]:
+        """The standard error of every mean and its degrees of freedom.
+
+        Of independent rows, or of independent groups (the sandwich estimator of a ratio of sums).
+        """
+        if self.cluster_sums is None:
+            n = self.weight
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return np.sqrt(self.moments.variance[1:] / (n - 1)), n - 1
+        w, totals = self.cluster_sums[:, 0], self.cluster_sums[:, 1:]
+        n_groups = len(w)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            residual = (totals - w[:, None] * self.means) / w.sum()
+            variance = (residual**2).sum(axis=0) * n_groups / (n_groups - 1)
+        return np.sqrt(variance), n_groups - 1.0

@@ -1,0 +1,196 @@
+"""From the formulas of several rules to one compiled loop that sums their losses.
+
+A rule's formula is run once on symbols instead of arrays. Every operation writes a line of a loop
+body; constants become parameters, so the loop is the same for every number of classes. numba
+compiles it and keeps it on disk. A formula that uses more than the symbols can do (a comparison,
+say) is simply not fused: it then runs as NumPy calls on each block.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+
+from verax.engines.stats import Formula, RowStats
+from verax.errors import RuleError
+from verax.kernels.dense import Kernel
+from verax.kernels.logarithm import OPTIONS, is_odd, log, plus
+from verax.kernels.statistics import PLACE
+
+_FUNCTIONS = {
+    "log": "log",
+    "sqrt": "math.sqrt",
+    "exp": "math.exp",
+    "abs": "abs",
+    "maximum": "max",
+    "minimum": "min",
+}
+
+
+@dataclass
+class _Trace:
+    """The loop body so far, and the constants it refers to."""
+
+    lines: dict[str, str] = field(default_factory=dict)
+    constants: list[float] = field(default_factory=list)
+
+    def emit(self, expression: str) -> _Symbol:
+        name = self.lines.setdefault(expression, f"t{len(self.lines)}")
+        return _Symbol(self, name)
+
+    def operand(self, value: object) -> _Symbol:
+        if isinstance(value, _Symbol):
+            return value
+        if not isinstance(value, (int, float, np.floating, np.integer)):
+            raise TypeError(f"a {type(value).__name__} cannot be traced")
+        self.constants.append(float(value))
+        return _Symbol(self, f"c[{len(self.constants) - 1}]")
+
+    # The functions of the array namespace, as formulas call them.
+    def __getattr__(self, function: str) -> Any:
+        if function not in _FUNCTIONS:
+            raise AttributeError(f"{function} cannot be traced")
+
+        def call(*arguments: object) -> _Symbol:
+            names = ", ".join(self.operand(a).name for a in arguments)
+            return self.emit(f"{_FUNCTIONS[function]}({names})")
+
+        return call
+
+
+class _Symbol:
+    """Stands for one number of one row while a formula is traced."""
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, trace: _Trace, name: str) -> None:
+        self.trace, self.name = trace, name
+
+    def _binary(self, other: object, operator: str, swap: bool = False) -> _Symbol:
+        a, b = self, self.trace.operand(other)
+        a, b = (b, a) if swap else (a, b)
+        return self.trace.emit(f"{a.name} {operator} {b.name}")
+
+    def __add__(self, other: object) -> _Symbol:
+        return self._binary(other, "+")
+
+    def __radd__(self, other: object) -> _Symbol:
+        return self._binary(other, "+", swap=True)
+
+    def __sub__(self, other: object) -> _Symbol:
+        return self._binary(other, "-")
+
+    def __rsub__(self, other: object) -> _Symbol:
+        return self._binary(other, "-", swap=True)
+
+    def __mul__(self, other: object) -> _Symbol:
+        return self._binary(other, "*")
+
+    def __rmul__(self, other: object) -> _Symbol:
+        return self._binary(other, "*", swap=True)
+
+    def __truediv__(self, other: object) -> _Symbol:
+        return self._binary(other, "/")
+
+    def __rtruediv__(self, other: object) -> _Symbol:
+        return self._binary(other, "/", swap=True)
+
+    def __neg__(self) -> _Symbol:
+        return self.trace.emit(f"-{self.name}")
+
+    def __pow__(self, power: int) -> _Symbol:
+        if power != 2:
+            raise TypeError("only squares can be traced")
+        return self * self
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("a comparison cannot be traced")
+
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __eq__
+
+
+@lru_cache(maxsize=64)
+def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Kernel, Any] | None:
+    """A kernel (stats, first, last, weights, constants, shift, out, sums) and its constants.
+
+    None if a formula cannot be traced. For each rule the kernel writes to `out` the sums over the rows
+    `first` to `last` of w*d and w*d*d, with d the loss minus `shift`; below the rules stands the weight.
+    If the sums can be trusted it adds them to `sums` and returns True. It returns False where a loss is
+    infinite, where the logarithm of a number is needed that is zero, negative, subnormal or not finite, and
+    where the shift lies too far from the losses. The caller then sums these rows by other means.
+    """
+    trace = _Trace()
+    needs = {"p_true", *(name for rule in rules for name in rule.needs)}
+    symbols: dict[str, Any] = {name: _Symbol(trace, name) for name in PLACE if name in needs}
+    stats = RowStats(trace, n_classes, **symbols)
+    try:
+        losses = [trace.operand(stats.loss(rule)).name for rule in rules]
+    except (RuleError, TypeError):
+        return None
+    return _compile(_source(trace, losses, weighted)), np.array(trace.constants)
+
+
+def _source(trace: _Trace, losses: list[str], weighted: bool) -> str:
+    w = "w[i] * " if weighted else ""
+    n = len(losses)
+    lines = ["def kernel(s, first, last, w, c, m, out, sums):", "    n_odd = 0", "    weight = 0.0"]
+    lines += [f"    a{r} = b{r} = 0.0" for r in range(n)]
+    lines += ["    for i in range(first, last):"]
+    lines += [f"        {name} = s[{row}, i]" for name, row in PLACE.items()]
+    lines += ["        weight = plus(weight, w[i])"] if weighted else []
+    for expression, name in trace.lines.items():
+        lines += [f"        {name} = {expression}"]
+        if expression.startswith("log("):
+            lines += [f"        n_odd += is_odd{expression.removeprefix('log')}"]
+    for r, loss in enumerate(losses):
+        lines += [f"        d = {loss} - m[{r}]"]
+        lines += [f"        a{r} = plus(a{r}, {w}d)", f"        b{r} = plus(b{r}, {w}d * d)"]
+    lines += [f"    out[{r}, 0] = a{r} if n_odd == 0 else math.nan" for r in range(n)]
+    lines += [f"    out[{r}, 1] = b{r}" for r in range(n)]
+    lines += [f"    out[{n}, 0] = {'weight' if weighted else 'last - first'}"]
+    lines += ["    return accept(out, m, sums)"]
+    return "\n".join(lines)
+
+
+# A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
+_FAR = 128.0
+# The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
+# Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
+_SPREAD, _CLOSE = 0.99, 1e-6
+
+
+@numba.njit(**OPTIONS)
+def accept(out: Any, shift: Any, sums: Any) -> bool:
+    """Add the sums of a block to those of its chunk, unless that would lose digits; whether it did."""
+    n = shift.size
+    weight = sums[n, 0] + out[n, 0]
+    for r in range(n):
+        first = sums[r, 0] + out[r, 0]
+        second = sums[r, 1] + out[r, 1]
+        total = abs(shift[r] * weight + first)
+        if not total + second < math.inf or abs(shift[r]) * weight > _FAR * total:
+            return False
+        if first * first > _SPREAD * second * weight and abs(first) > _CLOSE * total:
+            return False
+    for r in range(n + 1):
+        sums[r, 0] += out[r, 0]
+        sums[r, 1] += out[r, 1]
+    return True
+
+
+@cache
+def _compile(source: str) -> Kernel:
+    # The name carries the text's digest and the file is this one, so numba's disk cache, which goes
+    # by file, name and byte code, can neither confuse two loops nor outlive a change of this module.
+    name = f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    scope: dict[str, Any] = {"math": math, "log": log, "is_odd": is_odd, "plus": plus, "accept": accept}
+    scope["__name__"] = __name__
+    exec(compile(source.replace("def kernel", f"def {name}"), __file__, "exec"), scope)
+    return numba.njit(**OPTIONS)(scope[name])  # type: ignore[no-any-return]

@@ -1,0 +1,126 @@
+"""Row statistics of top lists, by array calls and compiled.
+
+A list is scored as the distribution it is padded to: listed classes have their confidence, all
+others share what is left. Its statistics need the listed entries only, so their cost is that of the
+list, whatever the number of classes. An invalid list is scored as its largest valid sublist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from verax.engines.arrays import compute, validate
+from verax.engines.compiled import Reduction, reduction
+from verax.engines.stats import RowStats
+from verax.errors import RuleError
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.lists.ragged import Ragged, Survey
+from verax.inputs.lists.rows import NO_ORDER, ListBatch, ListRows
+
+_RANKS = frozenset({"above", "tied"})
+_NOT_HERE = {
+    "hit_lowest": (
+        "A top list does not say which of its unlisted classes has the lowest index, so ties cannot be "
+        "broken by index: the score of an empty list would depend on the numbering of the classes. "
+        "Use ties='fractional'."
+    ),
+    "decision": "A top list does not always say which class is most likely; use `hit`, which shares ties.",
+}
+
+
+def _refuse(needs: Collection[str]) -> None:
+    for name in sorted(needs):
+        if name.startswith("cdf_"):
+            raise RuleError(NO_ORDER)
+        if name in _NOT_HERE:
+            raise RuleError(_NOT_HERE[name])
+
+
+# ---- the three things that depend on the kind of rows --------------------------------------------
+
+
+@validate.register
+def _(batch: ListBatch) -> tuple[bool, bool]:
+    return True, batch.weights is None or bool(batch.weights.any())
+
+
+@compute.register
+def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
+    _refuse(needs)
+    lists, survey, m = batch.lists, batch.survey, float(batch.n_classes)
+    t, row = lists.confidences, lists.row_of
+    kept = np.arange(t.size) < (lists.offsets[:-1] + survey.kept)[row]
+    is_outcome = lists.classes == batch.y[row]
+    hit_entries = np.flatnonzero(is_outcome & kept)
+    unlisted = m - survey.kept
+    with np.errstate(divide="ignore", invalid="ignore"):
+        proxy = np.where(unlisted > 0, survey.unaccounted_kept / unlisted, 0.0)
+    others = unlisted - 1
+    p_true = proxy.copy()
+    p_true[row[hit_entries]] = t[hit_entries]
+    others[row[hit_entries]] += 1
+    rest_sq = lists.sums(np.where(kept & ~is_outcome, t * t, 0.0)) + (others * proxy) * proxy
+    stats = RowStats(np, batch.n_classes, p_true=p_true, rest_sq=rest_sq)
+    if "hit" in needs:
+        stats.add(hit=_hits(lists, survey, hit_entries, m))
+    found = np.flatnonzero(is_outcome)
+    listed = np.zeros(batch.y.size)
+    listed[row[found]] = 1.0
+    stats.add(
+        invalid=(survey.kept < lists.lengths).astype(np.float64),
+        length=lists.lengths.astype(np.float64),
+        unaccounted=survey.unaccounted,
+        listed=listed,
+    )
+    if _RANKS & set(needs):
+        own = np.full(batch.y.size, np.inf)
+        own[row[found]] = t[found]
+        stats.add(
+            above=lists.sums((t > own[row]).astype(np.float64)),
+            tied=lists.sums((t == own[row]).astype(np.float64)),
+        )
+    return stats
+
+
+def _hits(lists: Ragged, survey: Survey, hit_entries: Ints, m: float) -> Floats:
+    """1/t for outcomes among the t most likely classes; 1/m for all where the distribution is uniform."""
+    row, t, kept = lists.row_of, lists.confidences, survey.kept
+    top = np.zeros(lists.n_rows)
+    top[kept > 0] = t[lists.offsets[:-1][kept > 0]]
+    n_modes = np.maximum(lists.sums((t == top[row]).astype(np.float64)), 1)
+    hit = np.zeros(lists.n_rows)
+    best = hit_entries[t[hit_entries] == top[row[hit_entries]]]
+    hit[row[best]] = 1 / n_modes[row[best]]
+    return np.where(m * top <= 1 + survey.tolerance, 1 / m, hit)
+
+
+class _ListReduction(Reduction):
+    def __init__(self, rows: ListRows, block: int, needs: frozenset[str]) -> None:
+        from verax.kernels.lists import row_stats
+
+        _refuse(needs)
+        super().__init__(rows.n_classes, block, needs)
+        self._kernel = row_stats(ranks=bool(_RANKS & needs))
+
+    def __call__(self, batch: ListBatch) -> tuple[RowStats, int]:
+        lists, survey = batch.lists, batch.survey
+        self._kernel(
+            lists.classes,
+            lists.confidences,
+            lists.offsets,
+            survey.unaccounted,
+            survey.kept,
+            survey.unaccounted_kept,
+            batch.y,
+            float(batch.n_classes),
+            survey.tolerance,
+            self._buffer,
+        )
+        return self._views(batch.y.size), 0
+
+
+@reduction.register
+def _(rows: ListRows, block: int, needs: frozenset[str]) -> Reduction:
+    return _ListReduction(rows, block, needs)

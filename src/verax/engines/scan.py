@@ -1,0 +1,137 @@
+"""The one pass over the rows: blocks, threads, and which way through.
+
+Large NumPy inputs go through the compiled kernels, in parallel; everything else through array-API
+calls. Both validate on the way and fill the same `RowStats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+import verax.engines.lists  # noqa: F401 - how top lists are read
+from verax.engines.arrays import compute, validate
+from verax.engines.compiled import reduction
+from verax.engines.stats import RowStats
+from verax.errors import VeraxError
+from verax.inputs.rows import RowBatch, Rows
+from verax.kernels.limits import COMPILED_FROM
+from verax.kernels.loading import kernels
+from verax.kernels.threads import n_cores
+
+# How much is held at a time: what a cache holds, and for other devices what keeps them busy.
+_NUMPY_ELEMENTS = 2**16
+_DEVICE_ELEMENTS = 2**24
+_CHUNK_BLOCKS = 16
+
+
+class Visitor(Protocol):
+    """Takes the statistics of one block of rows after the other; every thread has its own."""
+
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None: ...
+
+
+V = TypeVar("V", bound=Visitor)
+
+
+def scan_rows(forecasts: Rows, needs: Collection[str], make: Callable[[], V]) -> list[V]:
+    """Show every row to the visitors that `make` makes, and return them in a fixed order.
+
+    Raises the error that names them if any rows are invalid. How the rows are cut into blocks and
+    chunks of blocks depends on their number and on K alone, never on the number of threads.
+    """
+    plan = Plan.of(forecasts)
+    n_shares = min(n_cores(), plan.n_chunks) if plan.compiled else 1
+    shares = [_Share(forecasts, plan, frozenset(needs), make()) for _ in range(n_shares)]
+    if plan.compiled:
+        chunks = [range(i, plan.n_chunks, n_shares) for i in range(n_shares)]
+        with ThreadPoolExecutor(n_shares) as pool:
+            list(pool.map(lambda share, own: share.compiled(own), shares, chunks))
+    else:
+        shares[0].by_arrays()
+    if not all(share.valid for share in shares):
+        forecasts.check()
+        raise VeraxError("Rows changed while they were read: at first some were invalid, and then none.")
+    if not any(share.positive for share in shares):
+        forecasts.check()
+    seen = sum(share.n_seen for share in shares)
+    if seen != forecasts.n_rows:
+        raise VeraxError(f"Only {seen} of {forecasts.n_rows} rows were scored; this is a defect of verax.")
+    return [share.visitor for share in shares]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pass cuts the rows: into blocks that fit a cache, and chunks of blocks for the threads."""
+
+    compiled: bool
+    block: int
+    n_chunks: int
+
+    @classmethod
+    def of(cls, forecasts: Rows) -> Plan:
+        n, k = forecasts.n_rows, forecasts.width
+        on_numpy = forecasts.xp is np
+        compiled = on_numpy and n * k >= COMPILED_FROM and kernels() is not None
+        if compiled:
+            block = max(64, min(8192, 2**17 // k))
+            return cls(True, block, -(-n // (block * _CHUNK_BLOCKS)))
+        block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
+        return cls(False, block, -(-n // block))
+
+
+class _Share(Generic[V]):
+    """The rows that one thread shows to its visitor, and what it learnt about them.
+
+    Attributes
+    ----------
+    n_seen : how many rows the visitor has seen.
+    valid : False from the first invalid row on, where the share stops.
+    positive : whether any row has a positive weight.
+    """
+
+    def __init__(self, rows: Rows, plan: Plan, needs: frozenset[str], visitor: V) -> None:
+        self._rows, self._plan, self._needs, self.visitor = rows, plan, needs, visitor
+        self.n_seen = 0
+        self.valid = True
+        self.positive = rows.weights is None
+
+    def by_arrays(self) -> None:
+        for chunk, batch in enumerate(self._rows.batches(self._plan.block)):
+            if not self._accepts(batch):
+                return
+            self._visit(compute(batch, self._needs), batch, chunk)
+
+    def compiled(self, chunks: Iterable[int]) -> None:
+        rows, block = self._rows, self._plan.block
+        reduce = reduction(rows, block, self._needs)
+        for chunk in chunks:
+            end = min((chunk + 1) * block * _CHUNK_BLOCKS, rows.n_rows)
+            for start in range(chunk * block * _CHUNK_BLOCKS, end, block):
+                batch = rows.batch(start, min(start + block, end))
+                stats, n_unclear = reduce(batch)
+                if n_unclear or not self._weights_hold(batch):
+                    # The kernel accepts clear rows only; what the others are is decided by `validate`.
+                    if not self._accepts(batch):
+                        return
+                    stats = compute(batch, self._needs)
+                self._visit(stats, batch, chunk)
+
+    def _accepts(self, batch: RowBatch) -> bool:
+        self.valid, some_weight = validate(batch)
+        self.positive = self.positive or some_weight
+        return self.valid
+
+    def _weights_hold(self, batch: RowBatch) -> bool:
+        if batch.weights is None:
+            return True
+        self.positive = self.positive or bool(batch.weights.max() > 0)
+        return bool(batch.weights.min() >= 0 and batch.weights.max() < np.inf)
+
+    def _visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
+        self.visitor.visit(stats, batch, chunk)
+        self.n_seen += int(batch.y.shape[0])

@@ -1,0 +1,266 @@
+"""Sums that can be merged in any order: compensated sums, and the moments of weighted losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.arrays import Array, Floats, Namespace, to_host
+from verax.kernels.compensation import two_sum
+
+# Total weights between these bounds leave room for products with losses and for squares. Other weights
+# are multiplied by a power of two first, which is exact.
+_LIGHTEST, _HEAVIEST = 2.0**-500, 2.0**500
+# How many sums of a large array are added at a time.
+_PIECE = 2**14
+
+
+@dataclass(frozen=True)
+class Sum:
+    """An array of sums as unevaluated pairs of doubles, about 32 digits; `high` is the rounded sum."""
+
+    high: Floats
+    low: Floats
+
+    @classmethod
+    def zeros(cls, shape: int | tuple[int, ...]) -> Sum:
+        """Nothing added yet."""
+        return cls(np.zeros(shape), np.zeros(shape))
+
+    @classmethod
+    def of(cls, terms: Any) -> Sum:
+        """One term for every element."""
+        high = np.array(terms, dtype=float)
+        return cls(high, np.zeros_like(high))
+
+    def __add__(self, other: Sum) -> Sum:
+        if len(self.high) > _PIECE:
+            return self._plus_in_pieces(other)
+        high, error = two_sum(self.high, other.high)
+        low = error + (self.low + other.low)
+        total = high + low
+        return Sum(total, low - (total - high))
+
+    def _plus_in_pieces(self, other: Sum) -> Sum:
+        """The same for large arrays, whose intermediate results would not fit a cache."""
+        result = Sum(np.empty_like(self.high), np.empty_like(self.high))
+        for start in range(0, len(self.high), _PIECE):
+            piece = slice(start, start + _PIECE)
+            part = Sum(self.high[piece], self.low[piece]) + Sum(other.high[piece], other.low[piece])
+            result.high[piece], result.low[piece] = part.high, part.low
+        return result
+
+    def plus(self, terms: Any) -> Sum:
+        """With one more term for every element."""
+        return self + Sum.of(terms)
+
+    def scaled(self, factor: float) -> Sum:
+        """Every sum times a power of two."""
+        return self if factor == 1 else Sum(self.high * factor, self.low * factor)
+
+    def add_at(self, index: Any, terms: Any) -> None:
+        """Add terms to the elements at `index`, in place; elements may be named several times.
+
+        `terms` is None for ones; a list of several arrays adds one to each column.
+        """
+        n = len(self.high)
+        present: Any = slice(None)
+        if n > 2 * len(index):
+            present, index = np.unique(index, return_inverse=True)
+            n = len(present)
+        if isinstance(terms, list):
+            new = np.stack([np.bincount(index, column, n) for column in terms], axis=1)
+        else:
+            new = np.bincount(index, terms, n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.high[present], error = two_sum(self.high[present], new)
+        self.low[present] += error
+
+    def settled(self) -> Sum:
+        """Round `high` in place, which is needed after terms were added in place; the sums stay the same."""
+        for start in range(0, len(self.high), _PIECE):
+            high, low = self.high[start : start + _PIECE], self.low[start : start + _PIECE]
+            total = high + low
+            low -= total - high
+            high[...] = total
+        return self
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted first and second moments of several losses over the same rows.
+
+    Attributes
+    ----------
+    weight : Sum
+        The weights of the rows with a finite loss.
+    total : Sum
+        Weight times loss over the same rows.
+    m2 : Floats
+        Weight times the squared deviation from the mean over the same rows.
+    infinite : Sum
+        The weights of the rows with an infinite loss.
+    n_infinite : Floats
+        How many rows with an infinite loss have weight.
+    """
+
+    weight: Sum
+    total: Sum
+    m2: Floats
+    infinite: Sum
+    n_infinite: Floats
+
+    @classmethod
+    def zeros(cls, n: int) -> Moments:
+        """No rows yet, for `n` losses."""
+        return cls(Sum.zeros(n), Sum.zeros(n), np.zeros(n), Sum.zeros(n), np.zeros(n))
+
+    @classmethod
+    def from_sums(
+        cls,
+        weight: Any,
+        first: Any,
+        second: Any,
+        *,
+        shift: Any = 0.0,
+        infinite: Any = None,
+        count: Any = None,
+    ) -> Moments:
+        """From the sums over rows with a finite loss of w, w*d and w*d*d with d = loss - shift.
+
+        `infinite` and `count` are the weight and the number of the rows with an infinite loss.
+        """
+        w = np.broadcast_to(weight, np.shape(first)).astype(float)
+        none = np.zeros(np.shape(first))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            m2 = np.where(w > 0, second - first / w * first, 0.0)
+            total = Sum.of(first).plus(shift * w)
+        count = none if count is None else np.array(count, dtype=float)
+        return cls(
+            Sum.of(w), total, np.maximum(m2, 0.0), Sum.of(none if infinite is None else infinite), count
+        )
+
+    @classmethod
+    def of(cls, losses: Sequence[Array], weights: Array | None, xp: Namespace, unit: float = 1.0) -> Moments:
+        """Of losses in memory, one array per column; weights are in units of `unit`, a power of two."""
+        if not losses:
+            return cls.zeros(0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = xp.stack([_moment_sums(loss, weights, xp, unit) for loss in losses])
+        shift, weight, first, second, infinite, count = to_host(sums).astype(np.float64).T
+        return cls.from_sums(weight, first, second, shift=shift, infinite=infinite, count=count)
+
+    def __add__(self, other: Moments) -> Moments:
+        weight = self.weight + other.weight
+        light = np.minimum(self.weight.high, other.weight.high)
+        heavy = np.maximum(self.weight.high, other.weight.high)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            gap = self.finite_mean - other.finite_mean
+            between = gap * gap * (light * (heavy / weight.high))
+        m2 = self.m2 + other.m2 + np.where(light > 0, between, 0.0)
+        return Moments(
+            weight,
+            self.total + other.total,
+            m2,
+            self.infinite + other.infinite,
+            self.n_infinite + other.n_infinite,
+        )
+
+    def scaled(self, factor: float) -> Moments:
+        """With all weights multiplied by a power of two."""
+        return Moments(
+            self.weight.scaled(factor),
+            self.total.scaled(factor),
+            self.m2 * factor,
+            self.infinite.scaled(factor),
+            self.n_infinite,
+        )
+
+    @property
+    def finite_mean(self) -> Floats:
+        """The weighted mean over the rows with a finite loss; NaN where there are none."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.total.high / self.weight.high + self.total.low / self.weight.high
+
+    @property
+    def lightest(self) -> float:
+        """The smallest positive weight of the rows with a finite loss."""
+        weight = self.weight.high
+        return float(np.min(weight, where=weight > 0, initial=np.inf))
+
+    @property
+    def mean(self) -> Floats:
+        """The weighted mean; infinite as soon as one row with weight is."""
+        return np.where(self.n_infinite > 0, np.inf, self.finite_mean)
+
+    @property
+    def variance(self) -> Floats:
+        """The weighted variance of the losses over the rows; NaN where one is infinite."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = self.m2 / self.weight.high
+        return np.where(self.n_infinite > 0, np.nan, variance)
+
+    @property
+    def std(self) -> Floats:
+        """The weighted standard deviation of the losses over the rows; NaN where one is infinite."""
+        return np.sqrt(self.variance)
+
+
+def _moment_sums(loss: Array, weights: Array | None, xp: Namespace, unit: float) -> Array:
+    """The shift and the five sums of `Moments.from_sums`. The shift is the mean, so nothing cancels."""
+    infinite = loss == xp.inf
+    zero = xp.zeros_like(loss)
+    given = xp.ones_like(loss) if weights is None else weights
+    scaled = given if unit == 1 else given * (1 / unit)
+    finite = xp.where(infinite, zero, loss)
+    w = xp.where(infinite, zero, scaled)
+    weight = xp.sum(w)
+    mean = xp.sum(w * finite) / xp.where(weight > 0, weight, xp.ones_like(weight))
+    d = xp.where(infinite, zero, finite - mean)
+    counted = xp.where(infinite & (given > 0), xp.ones_like(loss), zero)
+    at_infinity = xp.where(infinite, scaled, zero)
+    sums = [mean, weight, xp.sum(w * d), xp.sum(w * d * d), xp.sum(at_infinity), xp.sum(counted)]
+    return xp.stack(sums)
+
+
+def exponent_of(weight: float, lightest: float = math.inf) -> int:
+    """By which power of two weights with this total should be divided: 0 unless they are extreme.
+
+    Weights stay as heavy as is safe, so that light ones among heavy ones are not lost. `lightest` is the
+    smallest total of some of the rows that is needed on its own.
+
+    >>> exponent_of(1e6), exponent_of(1e300), exponent_of(1e-300), exponent_of(1, 1e-300)
+    (0, 498, -996, -498)
+    """
+    least = min(weight, lightest)
+    if weight == 0 or (least >= _LIGHTEST and weight <= _HEAVIEST):
+        return 0
+    if not math.isfinite(weight):
+        return 600
+    return max(min(math.frexp(least)[1], 0), math.frexp(weight)[1] - 499, -1000)
+
+
+def common_exponent(weights: Sequence[float], exponents: Sequence[int]) -> tuple[int, list[float]]:
+    """The exponent of the sums of several parts, and by what the weights of each are multiplied.
+
+    It is the smallest that is safe for the total weight, so that light parts among heavy ones are not lost.
+
+    >>> common_exponent([1.0, 4.0, 0.0], [0, -3, 0])
+    (-3, [8.0, 1.0, 1.0])
+    """
+    parts = list(zip(weights, exponents, strict=True))
+    own = [exponent for weight, exponent in parts if weight > 0] or [0]
+    safe = max(math.frexp(weight)[1] + exponent for weight, exponent in parts) - 499
+    common = min(max(own), max(min(own), safe))
+    return common, [math.ldexp(1.0, e - common) if weight > 0 else 1.0 for weight, e in parts]
+
+
+def relative(weights: Floats) -> Floats:
+    """Weights whose sums and products do not overflow: extreme ones are divided by a power of two."""
+    with np.errstate(over="ignore"):
+        exponent = exponent_of(float(weights.sum()))
+    return weights if exponent == 0 else weights * math.ldexp(1.0, -exponent)

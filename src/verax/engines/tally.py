@@ -1,0 +1,464 @@
+"""The tally: mergeable sums of losses, decisions and groups of rows, on which every summary is built.
+
+A batch is one update, a stream is a sequence of updates, and a cluster merges the tallies of its parts.
+Merging is commutative and associative: however the rows are cut and merged, the numbers agree to 1e-12,
+because totals are kept to twice the working precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from verax.engines.clusters import Clusters, ClusterSums
+from verax.engines.scan import Plan, scan_rows
+from verax.engines.stats import Formula, RowStats
+from verax.engines.sums import Moments, Sum, common_exponent, exponent_of
+from verax.errors import VeraxError
+from verax.inputs.arrays import Array, Floats, to_host
+from verax.inputs.groups import Groups
+from verax.inputs.rows import RowBatch, Rows
+
+# Beyond this many classes no table of K x K counts is kept: it would take too much memory.
+CONFUSION_UP_TO = 1024
+# How many of the rows whose outcome was given probability zero are remembered by number.
+ROWS_KEPT = 100
+# How many rows at either end of a block tell roughly what the losses of its chunk are.
+_PROBE = 32
+
+# Disjoint ranges of row numbers, in order.
+Spans = tuple[tuple[int, int], ...]
+
+
+@dataclass
+class Counts:
+    """Weights of outcomes against decisions, and the outcomes that were given probability zero.
+
+    Decisions are the most likely class, the lowest index where several are. Beyond CONFUSION_UP_TO
+    classes only the outcomes and the correct decisions are counted, and `confusion` is None.
+
+    Attributes
+    ----------
+    n_classes : int
+        The number of classes K.
+    cells : Sum
+        K*K weights, outcome by decision; of too many classes K weights of outcomes, then the weight of the
+        correct decisions; empty where decisions are not counted.
+    n_zero : int
+        How many rows with weight had given their outcome probability zero.
+    zero_rows : list of int
+        The first of these rows, as far as their numbers are known.
+    """
+
+    n_classes: int
+    cells: Sum = field(default_factory=lambda: Sum.zeros(0))
+    n_zero: int = 0
+    zero_rows: list[int] = field(default_factory=list)
+
+    @classmethod
+    def zeros(cls, n_classes: int, *, decisions: bool = True) -> Counts:
+        """Nothing counted yet; without `decisions` only outcomes given probability zero will be."""
+        return cls(n_classes, Sum.zeros(n_cells(n_classes) if decisions else 0))
+
+    def add(self, y: Any, decision: Any, weights: Any) -> None:
+        """Count rows by NumPy calls; the compiled path has a kernel for this."""
+        if self._tabled:
+            self.cells.add_at(y * self.n_classes + decision, weights)
+            return
+        self.cells.add_at(y, weights)
+        right = y == decision
+        self.cells.add_at(
+            np.full(np.count_nonzero(right), self.n_classes), None if weights is None else weights[right]
+        )
+
+    def add_zeros(self, rows: Sequence[int]) -> None:
+        """Count rows whose outcome had probability zero, and remember the first of them."""
+        self.n_zero += len(rows)
+        self.zero_rows = sorted([*self.zero_rows, *rows])[:ROWS_KEPT]
+
+    def __add__(self, other: Counts) -> Counts:
+        rows = sorted([*self.zero_rows, *other.zero_rows])[:ROWS_KEPT]
+        return Counts(self.n_classes, self.cells + other.cells, self.n_zero + other.n_zero, rows)
+
+    def scaled(self, factor: float) -> Counts:
+        """With all weights multiplied by a power of two."""
+        return Counts(self.n_classes, self.cells.scaled(factor), self.n_zero, list(self.zero_rows))
+
+    def moved(self, start: int | None) -> Counts:
+        """With the rows numbered from `start`; without their numbers if it is None."""
+        rows = [] if start is None else [start + row for row in self.zero_rows]
+        return Counts(self.n_classes, self.cells.settled(), self.n_zero, rows)
+
+    @property
+    def _tabled(self) -> bool:
+        return self.n_classes <= CONFUSION_UP_TO
+
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """Both parts of the confusion table, to be added to in place."""
+        shape = (self.n_classes, self.n_classes)
+        return self.cells.high.reshape(shape), self.cells.low.reshape(shape)
+
+    @property
+    def confusion(self) -> Floats | None:
+        """Weights by outcome (row) and decision (column); None where no table is kept."""
+        return self.table[0] if self.cells.high.size and self._tabled else None
+
+    @property
+    def per_class(self) -> Floats:
+        """The weight of each class among the outcomes."""
+        if self.confusion is None:
+            return self.cells.high[: self.n_classes]
+        high, low = self.table
+        return np.asarray(high.sum(axis=1) + low.sum(axis=1))
+
+    @property
+    def n_correct(self) -> float:
+        """The weight of the rows whose decision was the outcome."""
+        if not self.cells.high.size:
+            return math.nan
+        return float(self.cells.high[-1] if self.confusion is None else np.trace(self.confusion))
+
+
+def n_cells(n_classes: int) -> int:
+    """How many weights `Counts` keeps for so many classes."""
+    return n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes + 1
+
+
+class Tally:
+    """The mergeable sums of several rules over rows of K classes.
+
+    Weights are kept in units of 2**exponent. The exponent is 0 unless the weights are extreme.
+
+    Rows are known by their place among all rows. Rows that do not say where they are follow those of the
+    same tally. Where two tallies that are merged claim the same places, the numbers of rows are unknown
+    from then on, and the rows with an outcome of probability zero are counted but not named.
+
+    >>> import verax as vx
+    >>> from verax.engines.tally import Tally
+    >>> first = Tally([vx.brier], 2).update(vx.Forecasts([0], [[0.8, 0.2]]))
+    >>> second = Tally([vx.brier], 2).update(vx.Forecasts([1], [[0.6, 0.4]]))
+    >>> round(float(first.merge(second).moments.mean[0]), 3)
+    0.4
+    """
+
+    def __init__(
+        self, rules: Sequence[Formula], n_classes: int, *, counts: bool = True, decisions: bool = True
+    ) -> None:
+        self.rules = tuple(rules)
+        self.n_classes = n_classes
+        self.decisions = decisions
+        self.n_rows = 0
+        self.spans: Spans | None = ()
+        self.exponent = 0
+        self.weights = Sum.zeros(1)
+        self.moments = Moments.zeros(len(self.rules))
+        self.counts = Counts.zeros(n_classes, decisions=decisions) if counts else None
+        self.clusters: Clusters | None = None
+
+    @classmethod
+    def from_sums(
+        cls,
+        rules: Sequence[Formula],
+        n_classes: int,
+        *,
+        n_rows: int,
+        weight: float,
+        sums: Floats,
+        cells: Floats,
+        n_zero: int,
+    ) -> Tally:
+        """The tally of sums that were taken elsewhere, of rows that are not known by number.
+
+        Parameters
+        ----------
+        sums : Floats
+            (R, 4): for each rule the weight of the rows with a finite loss, the sums over these of w*loss
+            and of w*loss*loss, and the weight of the rows with an infinite loss.
+        cells : Floats
+            Weights as `Counts` keeps them.
+        """
+        tally = cls(rules, n_classes)
+        tally.n_rows, tally.spans = n_rows, None
+        tally.weights = Sum.of([weight])
+        finite, first, second, infinite = np.reshape(sums, (len(tally.rules), 4)).T
+        tally.moments = Moments.from_sums(finite, first, second, infinite=infinite, count=infinite > 0)
+        tally.counts = Counts(n_classes, Sum.of(cells), n_zero)
+        return tally
+
+    @property
+    def weight(self) -> float:
+        """The sum of all weights; infinite where it is no longer a number."""
+        return float(self.unscaled(self.weights.high)[0])
+
+    def unscaled(self, weights: Floats) -> Floats:
+        """Weights of this tally in the unit of the caller's weights."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.ldexp(weights, self.exponent))
+
+    def update(self, forecasts: Rows) -> Tally:
+        """Take in all rows of `forecasts`; returns the tally itself."""
+        self._check_same(forecasts.n_classes)
+        self._check_groups(self.n_rows > 0, forecasts.groups is not None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            part = self._part(forecasts, 0)
+            # Extreme weights overflow or underflow; nothing of that pass is kept.
+            exponent = exponent_of(float(part.weights.high[0]), part.moments.lightest)
+            part = part if exponent == 0 else self._part(forecasts, exponent)
+        self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
+        return self
+
+    def _part(self, forecasts: Rows, exponent: int) -> Tally:
+        """The tally of these rows alone, from one pass over them."""
+        start = _first_row(forecasts) or (self.spans[-1][1] if self.spans else 0)
+        known = self.spans is not None
+        part = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
+        part.n_rows, part.exponent = forecasts.n_rows, exponent
+        part.spans = ((start, start + forecasts.n_rows),) if known else None
+        chunks = _Chunks(self, forecasts, exponent)
+        visitors = scan_rows(
+            forecasts, _needs(self, forecasts), lambda: _Visitor(self, chunks, forecasts.groups)
+        )
+        part.weights, part.moments = chunks.total()
+        if self.counts is not None:
+            counts = reduce(add, (visitor.counts for visitor in visitors))
+            counts.cells = counts.cells if chunks.table is None else chunks.table
+            part.counts = counts.moved(start if known else None)
+        if forecasts.groups is not None:
+            part.clusters = reduce(add, (visitor.clusters for visitor in visitors))
+        return part
+
+    def merge(self, other: Tally) -> Tally:
+        """The tally of the rows of both, in whatever order they are merged; neither is changed."""
+        if self.rules != other.rules:
+            raise VeraxError("Tallies of different rules cannot be merged.")
+        self._check_same(other.n_classes)
+        if self.n_rows and other.n_rows:
+            self._check_groups(True, other.clusters is not None)
+        merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
+        merged.n_rows = self.n_rows + other.n_rows
+        merged.spans = _joined(self.spans, other.spans)
+        weights = [float(t.weights.high[0]) for t in (self, other)]
+        merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
+        merged.weights = self.weights.scaled(a) + other.weights.scaled(b)
+        merged.moments = self.moments.scaled(a) + other.moments.scaled(b)
+        if self.counts is not None and other.counts is not None:
+            counts = self.counts.scaled(a) + other.counts.scaled(b)
+            merged.counts = counts if merged.spans is not None else counts.moved(None)
+        merged.clusters = _both(
+            None if self.clusters is None else self.clusters.scaled(a),
+            None if other.clusters is None else other.clusters.scaled(b),
+        )
+        return merged
+
+    def _check_same(self, n_classes: int) -> None:
+        if n_classes != self.n_classes:
+            raise VeraxError(f"This tally has {self.n_classes} classes; the rows have {n_classes}.")
+
+    def _check_groups(self, filled: bool, grouped: bool) -> None:
+        if filled and grouped != (self.clusters is not None):
+            raise VeraxError("Either all rows of a tally belong to groups or none do.")
+
+
+class _Chunks:
+    """Where the threads leave the sums of each chunk of rows.
+
+    Blocks of rows that the compiled kernel can sum are added to `sums`, relative to a `shift` that lies
+    near the losses of the chunk, so that squares do not cancel. All others go to `others`.
+    Large tables of counts are shared by all threads, which take turns.
+    """
+
+    def __init__(self, tally: Tally, forecasts: Rows, exponent: int) -> None:
+        plan = Plan.of(forecasts)
+        n_rules = len(tally.rules)
+        self.unit = math.ldexp(1.0, exponent)
+        self.sums = np.zeros((plan.n_chunks, n_rules + 1, 2))
+        self.shift = np.zeros((plan.n_chunks, n_rules))
+        self.others: list[Moments | None] = [None] * plan.n_chunks
+        self.weight = np.zeros(plan.n_chunks)
+        self.compiled = plan.compiled
+        self.lock = Lock()
+        tabled = tally.counts is not None and tally.counts.confusion is not None
+        shared = tabled and plan.compiled and tally.n_classes**2 > plan.block
+        self.table = Sum.zeros(tally.n_classes**2) if shared else None
+        self.fused = None
+        if plan.compiled:
+            from verax.engines.fusion import fuse
+
+            self.fused = fuse(tally.rules, tally.n_classes, forecasts.weights is not None)
+
+    def total(self) -> tuple[Sum, Moments]:
+        """The weight and the moments of all chunks, in their order."""
+        weight, moments = Sum.zeros(1), Moments.zeros(self.shift.shape[1])
+        for sums, shift, other, rest in zip(self.sums, self.shift, self.others, self.weight, strict=True):
+            if sums[-1, 0] > 0:
+                moments = moments + Moments.from_sums(sums[-1, 0], sums[:-1, 0], sums[:-1, 1], shift=shift)
+            moments = moments if other is None else moments + other
+            weight = weight.plus(sums[-1:, 0]).plus([rest])
+        return weight, moments
+
+
+class _Visitor:
+    """The share of one thread in an update."""
+
+    def __init__(self, tally: Tally, chunks: _Chunks, groups: Groups | None) -> None:
+        self._rules = tally.rules
+        self._chunks = chunks
+        self._block = np.zeros((len(tally.rules) + 1, 2))
+        self._decisions = tally.decisions
+        self._chunk = -1
+        self._counts = None
+        self._counter = None
+        if tally.counts is not None:
+            shared = chunks.table is not None
+            self._counts = Counts.zeros(tally.n_classes, decisions=tally.decisions and not shared)
+            if chunks.compiled and tally.counts.confusion is not None:
+                self._counter = _Counter(chunks, self._counts)
+        self._clusters = None
+        if groups is not None:
+            tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
+            cells = tally.n_classes**2 if tabled else 0
+            self._clusters = ClusterSums(groups.labels, len(tally.rules), cells)
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted."""
+        assert self._counts is not None
+        return self._counts
+
+    @property
+    def clusters(self) -> Clusters:
+        """The sums of the groups."""
+        assert self._clusters is not None
+        return self._clusters.total()
+
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
+        w = batch.weights
+        if w is not None and self._chunks.unit != 1:
+            w = w * (1 / self._chunks.unit)
+        if not self._add_fused(stats, batch, w, chunk):
+            self._add_losses(stats, batch, w, chunk)
+        if self._counts is not None:
+            self._count(self._counts, stats, batch, w)
+        if self._clusters is not None:
+            self._add_clusters(self._clusters, stats, batch, w)
+
+    def _add_fused(self, stats: RowStats, batch: RowBatch, w: Any, chunk: int) -> bool:
+        """Sum the losses of a block by the compiled kernel; False where that is not possible."""
+        chunks = self._chunks
+        if stats.buffer is None or chunks.fused is None:
+            return False
+        kernel, constants = chunks.fused
+        n, w = int(batch.y.shape[0]), _NO_WEIGHTS if w is None else w
+        if chunk != self._chunk:
+            self._chunk = chunk
+            chunks.shift[chunk] = self._probe(kernel, stats.buffer, n, w, constants)
+        shift, sums = chunks.shift[chunk], chunks.sums[chunk]
+        return bool(kernel(stats.buffer, 0, n, w, constants, shift, self._block, sums))
+
+    def _probe(self, kernel: Any, buffer: Any, n: int, w: Any, constants: Any) -> Floats:
+        """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
+        none = np.zeros(len(self._rules))
+        means = []
+        for first, last in ((0, min(_PROBE, n)), (max(0, n - _PROBE), n)):
+            kernel(buffer, first, last, w, constants, none, self._block, np.zeros_like(self._block))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means.append(self._block[:-1, 0] / self._block[-1, 0])
+        smaller = np.where(np.abs(means[0]) < np.abs(means[1]), means[0], means[1])
+        return np.where(np.isfinite(smaller), smaller, 0.0)
+
+    def _add_losses(self, stats: RowStats, batch: RowBatch, w: Any, chunk: int) -> None:
+        """Sum the losses of a block by array calls."""
+        chunks = self._chunks
+        found = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
+        before = chunks.others[chunk]
+        with np.errstate(over="ignore", invalid="ignore"):
+            chunks.others[chunk] = found if before is None else before + found
+            chunks.weight[chunk] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
+
+    def _add_clusters(self, clusters: ClusterSums, stats: RowStats, batch: RowBatch, w: Any) -> None:
+        y = to_host(batch.y)
+        weights = np.ones(len(y)) if w is None else to_host(w)
+        positive = weights > 0 if batch.weights is None else to_host(batch.weights) > 0
+        losses = [to_host(loss) for loss in _losses(self._rules, stats)]
+        decision = to_host(stats.decision) if self._decisions else np.full(len(y), -1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            clusters.add(batch.groups, weights, positive, losses, y, decision)
+
+    def _count(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> None:
+        if not self._decisions or not self._count_decisions(counts, stats, batch, w):
+            zero = stats.impossible
+            zero = zero if batch.weights is None else zero & (batch.weights > 0)
+            if bool(batch.xp.any(zero)):
+                counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
+
+    def _count_decisions(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> bool:
+        """Count outcomes against decisions; True where no outcome is known to have had probability zero."""
+        y, decision = to_host(batch.y), to_host(stats.decision)
+        weights = None if w is None else to_host(w)
+        if self._counter is not None:
+            n_zero = self._counter(y, decision, stats.p_true, weights)
+            return n_zero == 0 and self._chunks.unit == 1 and stats.buffer is not None
+        counts.add(y, decision, weights)
+        return False
+
+
+class _Counter:
+    """Compiled counting into the table of one thread, or into the table of all by turns."""
+
+    def __init__(self, chunks: _Chunks, counts: Counts) -> None:
+        from verax.kernels.counting import count
+
+        shared = chunks.table is not None
+        self._turn: Any = chunks.lock if shared else nullcontext()
+        self._count = count
+        self._table = (Counts(counts.n_classes, chunks.table) if chunks.table is not None else counts).table
+
+    def __call__(self, y: Any, decision: Any, p_true: Any, weights: Any) -> int:
+        """Count rows; how many with weight had an outcome of probability zero."""
+        w = _NO_WEIGHTS if weights is None else weights
+        with self._turn:
+            return int(self._count(y, decision, p_true, w, *self._table))
+
+
+_NO_WEIGHTS = np.zeros(0)
+
+
+def _first_row(forecasts: Rows) -> int:
+    """The place of the first row among all rows; 0 where the rows do not say."""
+    return getattr(forecasts, "first_row", None) or getattr(forecasts, "_first_row", None) or 0
+
+
+def _joined(a: Spans | None, b: Spans | None) -> Spans | None:
+    """The ranges of both; None where some are unknown or overlap."""
+    if a is None or b is None:
+        return None
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted([*a, *b]):
+        if joined and start < joined[-1][1]:
+            return None
+        start = joined.pop()[0] if joined and start == joined[-1][1] else start
+        joined.append((start, stop))
+    return tuple(joined)
+
+
+def _both(a: Clusters | None, b: Clusters | None) -> Clusters | None:
+    return a + b if a is not None and b is not None else a if b is None else b
+
+
+def _needs(tally: Tally, forecasts: Rows) -> set[str]:
+    decided = tally.decisions and (tally.counts is not None or forecasts.groups is not None)
+    return {name for rule in tally.rules for name in rule.needs} | ({"decision"} if decided else set())
+
+
+def _losses(rules: Sequence[Formula], stats: RowStats) -> list[Array]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return [stats.loss(rule) for rule in rules]

@@ -1,0 +1,1 @@
+"""Readers of the file formats: tables of columns, and NumPy files."""

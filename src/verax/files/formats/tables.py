@@ -1,0 +1,207 @@
+"""Files of columns: which format, what their columns hold, and their rows in pieces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from verax.common.paths import Unchanged, refusing_wrong_names
+from verax.errors import InputError, Remedy, show
+from verax.files import column_roles
+from verax.files.formats.columnar import Arrow, Parquet
+from verax.files.formats.texts import COMPRESSED, Csv, JsonLines
+from verax.files.predictions import Request
+
+FORMATS = {
+    ".csv": "CSV",
+    ".tsv": "TSV",
+    ".tab": "TSV",
+    ".txt": "CSV",
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+    ".jsonl": "JSON Lines",
+    ".ndjson": "JSON Lines",
+    ".npz": "NPZ",
+    ".npy": "NPY",
+}
+TEXTS = ("CSV", "TSV")
+# How many rows tell what columns of texts hold, and at most what the outcomes are.
+_LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
+_LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
+
+
+def format_of(path: Path) -> str:
+    """What kind of file this is, by its name."""
+    with refusing_wrong_names(path):
+        if path.is_dir():
+            return "Parquet"
+    suffixes = [s.lower() for s in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+        if suffixes and FORMATS.get(suffixes[-1]) in ("Parquet", "Arrow", "NPZ", "NPY"):
+            raise InputError(f"{path} must be decompressed first", argument="path", kind="file")
+    if suffixes and suffixes[-1] in FORMATS:
+        return FORMATS[suffixes[-1]]
+    raise InputError(
+        f"{path} has no known ending",
+        argument="path",
+        kind="file",
+        found=f"these are read: {', '.join(FORMATS)} (text also with {', '.join(COMPRESSED)})",
+    )
+
+
+class Table:
+    """A file of named columns.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Names and types of the columns; those of a CSV file are all texts.
+    n_rows : int | None
+        How many rows; None where only reading tells.
+    """
+
+    def __init__(self, path: Path, request: Request) -> None:
+        self.path = path
+        self.format = format_of(path)
+        self._request = request
+        self._unchanged = Unchanged([path])
+        with self._errors():
+            self._reader = self._open()
+            self.schema = self._reader.schema
+            self.n_rows = self._reader.n_rows
+            self._check_names()
+        if isinstance(self._reader, Parquet):
+            self._unchanged = Unchanged(self._reader.files)
+
+    def _open(self) -> Csv | JsonLines | Parquet | Arrow:
+        if self.format == "Parquet":
+            return Parquet(self.path)
+        if self.format == "Arrow":
+            return Arrow(self.path)
+        if self.format == "JSON Lines":
+            return JsonLines(self.path)
+        return Csv(self.path, self._request, tabs=self.format == "TSV")
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for name in self.schema.names:
+            if name in seen:
+                raise InputError(
+                    f"There are two columns called {show(name)}",
+                    argument="path",
+                    kind="file",
+                    source=str(self.path),
+                    remedies=[Remedy("Rename one of them.")],
+                )
+            seen.add(name)
+
+    def kinds(self) -> dict[str, str]:
+        """What each column holds, in the words of `column_roles`."""
+        kinds = {field.name: _kind(field.type) for field in self.schema}
+        texts = [f.name for f in self.schema if pa.types.is_string(f.type) or pa.types.is_null(f.type)]
+        head = self._head(texts, _LOOK) if texts else []
+        for name in texts if head else ():
+            values = [v for batch in head for v in batch.column(name).to_pylist() if v is not None]
+            kinds[name] = self._kind_of_texts(values)
+        return kinds
+
+    def _head(self, columns: Sequence[str], rows: int) -> list[Any]:
+        """The first batches of these columns: at least _LOOK rows, wherever blocks of the file end."""
+        found: list[Any] = []
+        for batch in self.batches(columns, rows):
+            found.append(batch)
+            if sum(part.num_rows for part in found) >= min(rows, _LOOK):
+                break
+        return found
+
+    def _kind_of_texts(self, values: Sequence[str]) -> str:
+        numbers = [_number(v.replace(self._request.decimal, ".")) for v in values]
+        if values and None not in numbers and self.format in TEXTS:
+            whole = all(number.is_integer() for number in numbers if number is not None)
+            return column_roles.INTEGER if whole else column_roles.REAL
+        doubtful = not values or any(_LIKE_A_NUMBER.fullmatch(v[:40]) for v in values)
+        return column_roles.DOUBTFUL if doubtful else column_roles.OTHER
+
+    def as_numbers(self, columns: Collection[str]) -> None:
+        """Say which columns of a text file hold numbers, which is faster than to convert them later."""
+        if isinstance(self._reader, Csv):
+            self._reader.numbers = columns
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, in order, as record batches of up to `rows` rows."""
+        with self._errors():
+            self._unchanged.check()
+            yield from (batch for batch in self._reader.batches(columns, rows) if batch.num_rows)
+            self._unchanged.check()
+
+    def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
+        """The first rows of a column, chunked."""
+        found = self._head([column], rows)
+        if not found:
+            raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+        # Later blocks of a JSON file may have another type.
+        alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
+        return pa.chunked_array(alike)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What pyarrow complains about, as an error that names the file."""
+        try:
+            with refusing_wrong_names(self.path):
+                yield
+        except InputError:
+            raise
+        except OSError as error:
+            # Of the system, unless it comes without a number: then the content is at fault.
+            if error.errno is not None:
+                raise
+            raise self._unreadable(error) from None
+        except MemoryError as error:
+            raise self._unreadable(error, "it needs more memory than there is") from None
+        except (pa.ArrowException, ValueError, KeyError, OverflowError, IndexError) as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: BaseException, reason: str = "") -> InputError:
+        # A file that was cut short while it was read is broken, too.
+        self._unchanged.check()
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        return InputError(
+            f"{self.path} cannot be read as {self.format}",
+            argument="path",
+            kind="file",
+            found=reason or first[:160].rstrip(". "),
+            remedies=[Remedy("It may be truncated, or another kind of file.")],
+        )
+
+
+def _number(text: str) -> float | None:
+    """The number in a text; None where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _kind(kind: Any) -> str:
+    if pa.types.is_dictionary(kind):
+        return column_roles.OTHER
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column_roles.REAL
+    if pa.types.is_integer(kind):
+        return column_roles.INTEGER
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return (
+            column_roles.LIST
+            if _kind(kind.value_type) in (column_roles.REAL, column_roles.INTEGER)
+            else column_roles.OTHER
+        )
+    return column_roles.OBJECT if pa.types.is_struct(kind) else column_roles.OTHER

@@ -1,0 +1,312 @@
+"""CSV and JSON Lines, read in blocks: a CSV file gives texts only, a JSON file what its values are."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+
+from verax.common.paths import check_regular
+from verax.errors import InputError, Remedy, passing, show
+from verax.files.predictions import Request
+
+# Bytes that are parsed at a time, and that a single line may have.
+BLOCK = 2**22
+_LONGEST_LINE = 2**28
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+COMPRESSED = tuple(_CODECS)
+# A line in a message is cut here.
+_SHOWN = 80
+
+
+@contextmanager
+def decompressed(path: Path) -> Iterator[Any]:
+    """The bytes of a file, decompressed if its ending says so; never mapped into memory."""
+    codec = _CODECS.get(path.suffix.lower())
+    with pa.OSFile(str(path)) as file:
+        if codec is None:
+            yield file
+        else:
+            with pa.CompressedInputStream(file, codec) as stream:
+                yield stream
+
+
+def refuse(path: Path, what: str, found: str, *remedies: Remedy, rows: Sequence[int] = ()) -> InputError:
+    """The error about a file that is not what its name says."""
+    return InputError(
+        what, argument="path", kind="file", source=str(path), found=found, rows=rows, remedies=remedies
+    )
+
+
+class Csv:
+    """Text in columns. All columns are read as text, so that `01` stays what it is, except `numbers`.
+
+    Parameters
+    ----------
+    path : Path
+    request : Request
+        Gives the delimiter and the decimal mark.
+    tabs : bool
+        Columns are separated by tabs unless the request says otherwise.
+
+    Attributes
+    ----------
+    numbers : Collection[str]
+        Columns that are to be read as numbers; as text from the batch on where a cell is none.
+    """
+
+    n_rows = None
+
+    def __init__(self, path: Path, request: Request, *, tabs: bool) -> None:
+        check_regular(path)
+        self.path = path
+        self.numbers: Collection[str] = ()
+        self._decimal = request.decimal
+        self._delimiter = request.delimiter or ("\t" if tabs else ",")
+        with path.open("rb") as file:
+            if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                raise refuse(path, "The text must be UTF-8", "it is UTF-16", Remedy("Save it as UTF-8."))
+        self._header = self._first_line()
+        # A block must hold whole rows, which are about as long as the header.
+        self._block = max(BLOCK, 8 * len(self._header))
+        with self._explained(), self._reader() as reader:
+            names = list(reader.schema.names)
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        if len(names) == 1:
+            self._refuse_other_delimiter()
+
+    @contextmanager
+    def _reader(
+        self,
+        columns: Sequence[str] = (),
+        *,
+        numbers: Collection[str] = (),
+        threads: bool = True,
+        handler: Any = None,
+    ) -> Iterator[pacsv.CSVStreamingReader]:
+        convert = pacsv.ConvertOptions(
+            column_types={name: pa.float64() if name in numbers else pa.string() for name in columns},
+            include_columns=list(columns),
+            decimal_point=self._decimal,
+            # Only nothing is missing: a class may well be called NA or None.
+            null_values=[""],
+            strings_can_be_null=True,
+        )
+        read = pacsv.ReadOptions(block_size=self._block, use_threads=threads)
+        parse = pacsv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=handler)
+        with decompressed(self.path) as stream, pacsv.open_csv(stream, read, parse, convert) as reader:
+            yield reader
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        done = 0
+        if self.numbers:
+            try:
+                with self._reader(columns, numbers=self.numbers) as reader:
+                    for batch in reader:
+                        yield from sliced(batch, rows)
+                        done += batch.num_rows
+                return
+            except pa.ArrowInvalid:
+                # A cell that is no number is found by reading it as text.
+                pass
+        with self._explained(), self._reader(columns) as reader:
+            for batch in reader:
+                skipped = min(done, batch.num_rows)
+                done -= skipped
+                yield from sliced(batch.slice(skipped), rows)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            self._refuse_encoding()
+            self._refuse_ragged()
+            raise error
+
+    def _first_line(self) -> bytes:
+        start = b""
+        with decompressed(self.path) as stream:
+            while b"\n" not in start and len(start) <= _LONGEST_LINE and (block := stream.read(2**16)):
+                start += block
+        return start.partition(b"\n")[0]
+
+    def _refuse_encoding(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        line = 1
+        with decompressed(self.path) as stream:
+            while block := stream.read(BLOCK):
+                try:
+                    line += decoder.decode(block).count("\n")
+                except UnicodeDecodeError as error:
+                    line += error.object[: error.start].count(b"\n")
+                    raise refuse(
+                        self.path,
+                        "The text must be UTF-8",
+                        f"line {line} is not",
+                        Remedy("Save it as UTF-8."),
+                    ) from None
+
+    def _refuse_ragged(self) -> None:
+        """Name the first line with more or fewer cells than the header."""
+        found: list[Any] = []
+
+        def note(row: Any) -> str:
+            found.append(row)
+            return "error"
+
+        try:
+            # One thread counts the lines.
+            with self._reader(threads=False, handler=note) as reader:
+                for _ in reader:
+                    pass
+        except pa.ArrowInvalid:
+            pass
+        if not found:
+            return
+        self._refuse_other_delimiter()
+        row = found[0]
+        remedy = Remedy("Complete the line, or leave it out.")
+        if row.expected_columns == 1:
+            remedy = passing("if the columns are separated otherwise", delimiter=...)
+        cells, header = (
+            f"{n} cell{'s' if n != 1 else ''}" for n in (row.actual_columns, row.expected_columns)
+        )
+        raise refuse(
+            self.path,
+            "Every line must have as many cells as the header",
+            f"line {row.number} has {cells} and the header {header}: {show(row.text, _SHOWN)}",
+            remedy,
+        )
+
+    def _refuse_other_delimiter(self) -> None:
+        """Refuse a header that has other delimiters than the one expected."""
+        header = self._header.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").rstrip("\r")
+        if self._delimiter in header:
+            return
+        for mark, spoken in ((";", "';'"), ("\t", "a tab"), ("|", "'|'"), (",", "','")):
+            if mark in header:
+                raise InputError(
+                    f"The columns seem to be separated by {spoken}",
+                    argument="delimiter",
+                    kind="file",
+                    source=str(self.path),
+                    found=f"the first line reads {show(header, _SHOWN)}",
+                    values=[mark],
+                    remedies=[passing(delimiter=mark)],
+                )
+
+
+class JsonLines:
+    """An object per line. Every block has its own types; who uses the columns makes sense of them."""
+
+    n_rows = None
+
+    def __init__(self, path: Path) -> None:
+        check_regular(path)
+        self.path = path
+        self._texts: dict[str, Any] = {}
+        first = next(self._tables(), None)
+        if first is None:
+            raise refuse(path, "The file must hold one JSON object per line", "it has none")
+        # Texts that look like times are texts all the same.
+        for field in first.schema:
+            if pa.types.is_timestamp(field.type) or pa.types.is_string(field.type):
+                self._texts[field.name] = pa.string()
+        self.schema = pa.schema([(f.name, self._texts.get(f.name, f.type)) for f in first.schema])
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time; a column that a block lacks is empty there."""
+        for table in self._tables():
+            empty = pa.nulls(table.num_rows)
+            chosen = {name: table[name] if name in table.schema.names else empty for name in columns}
+            for batch in pa.table(chosen).combine_chunks().to_batches():
+                yield from sliced(batch, rows)
+
+    def _tables(self) -> Iterator[Any]:
+        start = 0
+        for block in self._blocks():
+            table = self._parsed(block, start)
+            start += table.num_rows
+            yield table
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole lines, about BLOCK bytes at a time."""
+        waiting = b""
+        with decompressed(self.path) as stream:
+            while block := stream.read(BLOCK):
+                lines, newline, rest = (waiting + block).rpartition(b"\n")
+                waiting = rest
+                if lines.strip():
+                    yield lines + newline
+                if len(waiting) > _LONGEST_LINE:
+                    raise refuse(
+                        self.path, "The file must hold one JSON object per line", "a line has no end"
+                    )
+        if waiting.strip():
+            yield waiting
+
+    def _parsed(self, block: bytes, start: int) -> Any:
+        options = pajson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        parse = pajson.ParseOptions(explicit_schema=pa.schema(list(self._texts.items())))
+        try:
+            return pajson.read_json(pa.BufferReader(block), options, parse)
+        except pa.ArrowException as error:
+            self._refuse_lines(block, start)
+            raise error
+
+    def _refuse_lines(self, block: bytes, start: int) -> None:
+        """Name the first line that is no object, or whose values are of another type than before."""
+        types: dict[str, str] = {}
+        row = start - 1
+        for line in block.splitlines():
+            if not line.strip():
+                continue
+            row += 1
+            where = f"row {row} "
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                reason = getattr(error, "msg", "nested too deeply, or not UTF-8")
+                text = show(line.decode(errors="replace"), _SHOWN)
+                raise refuse(
+                    self.path, "Every line must be JSON", f"{where}is not ({reason}): {text}", rows=[row]
+                ) from None
+            if not isinstance(found, dict):
+                text = show(found, _SHOWN)
+                raise refuse(self.path, "Every line must be a JSON object", f"{where}is {text}", rows=[row])
+            for name, value in found.items():
+                kind = _json_type(value)
+                before = types.setdefault(name, kind) if kind else kind
+                if before != kind:
+                    raise refuse(
+                        self.path,
+                        f"Column {show(name)} must hold values of one type",
+                        f"it holds a {before}, and {where}holds a {kind}",
+                        rows=[row],
+                    )
+
+
+def _json_type(value: object) -> str:
+    """What JSON calls the type of a value; nothing for null."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    return "string" if isinstance(value, str) else "list" if isinstance(value, list) else "object"
+
+
+def sliced(batch: Any, rows: int) -> Iterator[Any]:
+    """A record batch in pieces of up to `rows` rows."""
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

@@ -1,0 +1,1 @@
+"""How sure one can be: bootstrap, intervals, tests, confidence sequences."""

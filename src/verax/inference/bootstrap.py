@@ -1,0 +1,90 @@
+"""Bootstrap: how often each row is drawn, resampled counts, percentile intervals.
+
+Rows are not copied: a replicate is a vector that says how often each row was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from verax.engines.clusters import batches
+from verax.inference.intervals import Interval
+from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups
+
+# A bootstrap sample of more rows than this cannot be told from the sample it is drawn from.
+_MOST_DRAWN = 2.0**53
+
+
+def percentile_interval(replicates: Floats, confidence: float) -> Floats:
+    """The central interval of replicates along the first axis, (2, ...); NaN replicates are left out."""
+    tails = [50 * (1 - confidence), 50 * (1 + confidence)]
+    undefined = np.isnan(replicates)
+    # Interpolating between two infinite replicates gives NaN; the percentile is infinite.
+    with np.errstate(invalid="ignore"):
+        if not undefined.any():
+            interval = np.percentile(replicates, tails, axis=0)
+            return np.where(np.isnan(interval), np.inf, interval)
+        missing = undefined.all(axis=0)
+        interval = np.nanpercentile(np.where(missing, 0.0, replicates), tails, axis=0)
+    return np.where(missing, np.nan, np.where(np.isnan(interval), np.inf, interval))
+
+
+def bootstrap_interval(replicates: Floats, confidence: float, method: str, caution: str = "") -> Interval:
+    """The percentile interval of a number from its replicates, (B,); those that are NaN are left out."""
+    n, undefined = len(replicates), int(np.isnan(replicates).sum())
+    if undefined == n:
+        caution = "the number is undefined in every bootstrap replicate"
+        return Interval.undefined(caution, method=method, confidence=confidence)
+    if undefined:
+        left_out = f"the number is undefined in {undefined:,} of {n:,} bootstrap replicates"
+        caution = f"{caution}; {left_out}" if caution else left_out
+    low, high = percentile_interval(replicates, confidence)
+    return Interval(low, high, method=method, confidence=confidence, caution=caution)
+
+
+def resampled_metrics(
+    counts: Floats, total: float, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats]
+) -> Floats:
+    """Metrics of tables of counts as a bootstrap of the rows would give them, (B, M).
+
+    The counts of a bootstrap sample are multinomial, so drawing them directly is the same bootstrap
+    at a cost that does not depend on the number of rows. Weights count as numbers of rows, `total` in
+    all. Tables are drawn a few at a time and given to `reduce`, which turns (b, K*K) counts into (b, M)
+    metrics; so memory is bounded whatever the number of classes.
+    """
+    rng = np.random.default_rng(seed)
+    cells = counts.ravel()
+    occurring = np.flatnonzero(cells)
+    shares = cells[occurring] / cells[occurring].sum()
+    drawn = []
+    for size in batches(n_replicates, cells.size):
+        tables = np.zeros((size, cells.size))
+        tables[:, occurring] = rng.multinomial(round(min(total, _MOST_DRAWN)), shares, size=size)
+        drawn.append(reduce(tables))
+    return np.concatenate(drawn)
+
+
+def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: int) -> Iterator[Any]:
+    """How often each row is drawn in each bootstrap replicate; rows of a group are drawn together."""
+    rng = np.random.default_rng(seed)
+    n_units = n_rows if groups is None else len(groups.labels)
+    for _ in range(n_replicates):
+        drawn = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)
+        yield drawn if groups is None else drawn[groups.codes]
+
+
+def block_multiplicities(n_rows: int, block: int, n_replicates: int, seed: int) -> Iterator[Any]:
+    """How often each row is drawn when blocks of neighbours are, around the end to the beginning.
+
+    The circular block bootstrap of Politis and Romano (1992), for rows in order of time.
+    """
+    rng = np.random.default_rng(seed)
+    n_blocks = -(-n_rows // block)
+    for _ in range(n_replicates):
+        starts = rng.integers(0, n_rows, n_blocks)
+        rows = (starts[:, None] + np.arange(block)).ravel()[:n_rows] % n_rows
+        yield np.bincount(rows, minlength=n_rows)

@@ -1,0 +1,201 @@
+"""How sure one can be of a mean difference: standard errors, bootstrap, permutation, corrections."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.common.checks import check_count
+from verax.engines.clusters import sums_by_label
+from verax.engines.differences import PairedTally, with_differences
+from verax.engines.sums import relative
+from verax.errors import InputError, passing, show
+from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities
+from verax.inference.intervals import Interval, few
+from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups
+
+Method = Literal["moments", "bootstrap", "permutation"]
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is independent: rows, groups of rows, or blocks of consecutive rows.
+
+    Weights are relative: extreme ones are divided by a power of two.
+    """
+
+    kind: Literal["rows", "groups", "blocks"]
+    weights: Floats | None = None
+    codes: Any = None
+    lags: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        n_rows: int,
+        weights: Floats | None,
+        groups: Groups | None,
+        time_ordered: bool,
+        lags: int | None,
+    ) -> Units:
+        """What the arguments of a comparison say about its rows."""
+        if lags is not None and not time_ordered:
+            raise InputError(
+                "must be left out unless rows are in order of time",
+                argument="lags",
+                values=[lags],
+                remedies=[passing("if they are", time_ordered=True)],
+            )
+        if not time_ordered:
+            kind: Literal["rows", "groups"] = "rows" if groups is None else "groups"
+            weights = None if weights is None else relative(weights)
+            return cls(kind, weights, None if groups is None else groups.codes)
+        for given, argument in ((groups, "groups"), (weights, "weights")):
+            if given is not None:
+                raise InputError("cannot be used with rows in order of time", argument=argument)
+        return cls("blocks", lags=_lags(lags, n_rows))
+
+    def describe(self, method: Method) -> str:
+        what = {
+            "rows": "independent rows",
+            "groups": "independent groups",
+            "blocks": f"rows in order of time, {self.lags} lags",
+        }[self.kind]
+        how = {
+            "moments": "Diebold-Mariano test" if self.kind == "blocks" else "paired t test",
+            "bootstrap": "bootstrap",
+            "permutation": "permutation test",
+        }[method]
+        return f"{how}, {what}"
+
+
+def _lags(lags: int | None, n_rows: int) -> int:
+    """The number of lags asked for; by default that of Newey and West for so many rows."""
+    if lags is None:
+        return min(int(4 * (n_rows / 100) ** (2 / 9)), n_rows - 1)
+    check_count("lags", lags, least=0)
+    if lags >= n_rows:
+        raise InputError(
+            f"must be below the number of rows, {n_rows}, not {show(lags)}", argument="lags", values=[lags]
+        )
+    return int(lags)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom."""
+
+    mean: Floats
+    error: Floats
+    freedom: float
+
+    @classmethod
+    def of(cls, tally: PairedTally, losses: Floats, units: Units) -> Estimate:
+        error, freedom = tally.standard_errors()
+        if units.kind == "blocks":
+            error = newey_west(with_differences(losses), units.lags)
+        return cls(tally.means, error, freedom)
+
+    def intervals(self, confidence: float) -> list[Interval]:
+        """The interval of every column, by Student's t distribution."""
+        from scipy.special import stdtrit
+
+        with np.errstate(invalid="ignore"):
+            half = -stdtrit(self.freedom, (1 - confidence) / 2) * self.error
+        return [
+            _t_interval(mean, reach, self.freedom, confidence)
+            for mean, reach in zip(self.mean.tolist(), half.tolist(), strict=True)
+        ]
+
+    def p_values(self) -> Floats:
+        from scipy.special import stdtr
+
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = np.abs(self.mean) / self.error
+        # Models that agree in every row have a difference and a standard error of zero: p is 1.
+        t = np.where((self.error == 0) & (self.mean == 0), 0.0, t)
+        return np.asarray(2 * stdtr(self.freedom, -t))
+
+
+def _t_interval(mean: float, half: float, freedom: float, confidence: float) -> Interval:
+    if not math.isfinite(mean):
+        return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
+    if not freedom > 0 or math.isnan(half):
+        return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
+    caution = few(freedom + 1, "independent unit", "independent units")
+    return Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
+
+
+def bootstrap_intervals(draws: Floats, confidence: float) -> list[Interval]:
+    """The percentile interval of every column of bootstrap means."""
+    return [bootstrap_interval(column, confidence, "bootstrap") for column in draws.T]
+
+
+def newey_west(columns: Floats, lags: int) -> Floats:
+    """Standard errors of means that allow for autocorrelation, with Bartlett's weights."""
+    n = len(columns)
+    with np.errstate(invalid="ignore"):
+        x = columns - columns.mean(axis=0)
+        variance = (x * x).mean(axis=0)
+        for lag in range(1, lags + 1):
+            weight = 2 * (1 - lag / (lags + 1))
+            variance = variance + weight * (x[lag:] * x[:-lag]).sum(axis=0) / n
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0) / (n - 1)))
+
+
+def bootstrap_means(losses: Floats, units: Units, n: int, seed: int) -> Floats:
+    """Bootstrap means of all columns, (B, C), drawing rows, groups or blocks."""
+    columns = with_differences(losses)
+    weight = np.ones(len(columns)) if units.weights is None else units.weights
+    columns = weight[:, None] * columns
+    if units.kind == "groups":
+        _, sums = sums_by_label(units.codes, np.column_stack([weight, columns]))
+        weight, columns = sums[:, 0], sums[:, 1:]
+    if units.kind == "blocks":
+        draws = block_multiplicities(len(columns), units.lags + 1, n, seed)
+    else:
+        draws = multiplicities(len(columns), None, n, seed)
+    return np.array([(drawn @ columns) / (drawn @ weight) for drawn in draws])
+
+
+def bootstrap_p(draws: Floats, mean: Floats) -> Floats:
+    """Two-sided p-values: how often a resampled difference, centred at zero, is as large as the observed."""
+    extreme = (np.abs(draws - mean) >= np.abs(mean)).sum(axis=0)
+    p = (1 + extreme) / (1 + len(draws))
+    return np.where(np.isnan(mean), np.nan, p)
+
+
+def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
+    """Two-sided p-values from swapping two models at random in each independent unit."""
+    columns = with_differences(losses)
+    if units.weights is not None:
+        columns = units.weights[:, None] * columns
+    unit = np.arange(len(columns))
+    if units.kind == "groups":
+        unit = units.codes
+    elif units.kind == "blocks":
+        unit = unit // (units.lags + 1)
+    _, sums = sums_by_label(unit, columns)
+    observed = np.abs(sums.sum(axis=0))
+    rng = np.random.default_rng(seed)
+    extreme = np.zeros(sums.shape[1])
+    # Sums that are equal but for rounding count as ties.
+    limit = observed * (1 - 1e-12)
+    for start in range(0, n, 64):
+        signs = rng.choice([-1.0, 1.0], size=(min(64, n - start), len(sums)))
+        extreme += (np.abs(signs @ sums) >= limit).sum(axis=0)
+    return np.where(np.isnan(observed), np.nan, (1 + extreme) / (1 + n))
+
+
+def holm(p: Floats) -> Floats:
+    """Holm's adjusted p-values; NaN stays NaN and does not count."""
+    result = np.full(len(p), np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    result[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
+    return result

@@ -1,0 +1,174 @@
+"""Intervals: one type for all of them, and the plan by which they are computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.common.checks import check_count, check_number
+from verax.errors import InputError, passing, show
+
+# With fewer rows or groups than this, normal and bootstrap intervals are not to be trusted.
+_FEW = 20
+# More bootstrap replicates than this are refused: they would only fill memory.
+MOST_REPLICATES = 1_000_000
+
+
+class Interval(tuple[float, float]):
+    """A confidence interval. It is the pair (low, high) and knows where it comes from.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends; both are NaN where there is no interval.
+    method : str
+        How it was computed: "normal", "t", "Wilson", "bootstrap of 40 groups".
+    confidence : float
+        The share of such intervals that should cover the true value.
+    caution : str
+        Why the interval cannot be trusted, or why there is none. Empty where neither holds.
+
+    Examples
+    --------
+    >>> interval = Interval(0.1, 0.25, method="t", confidence=0.95)
+    >>> low, high = interval
+    >>> interval.high, f"{interval:.2f}"
+    (0.25, '0.10 to 0.25')
+    >>> Interval.undefined("there is only one row").defined
+    False
+    """
+
+    method: str
+    confidence: float
+    caution: str
+
+    def __new__(
+        cls, low: float, high: float, *, method: str = "", confidence: float = 0.95, caution: str = ""
+    ) -> Interval:
+        self = super().__new__(cls, (float(low), float(high)))
+        self.method, self.confidence, self.caution = method, float(confidence), caution
+        return self
+
+    @classmethod
+    def undefined(cls, caution: str, *, method: str = "", confidence: float = 0.95) -> Interval:
+        """No interval, and why."""
+        return cls(math.nan, math.nan, method=method, confidence=confidence, caution=caution)
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self[1]
+
+    @property
+    def defined(self) -> bool:
+        """Whether there is an interval: its ends are not NaN."""
+        return not (math.isnan(self[0]) or math.isnan(self[1]))
+
+    def within(self, bounds: tuple[float, float]) -> Interval:
+        """The part of the interval that lies within the bounds of the quantity."""
+        return self._with_ends(*np.clip(self, *bounds))
+
+    def __neg__(self) -> Interval:
+        """The interval of the negated quantity."""
+        return self._with_ends(-self.high, -self.low)
+
+    def _with_ends(self, low: float, high: float) -> Interval:
+        return Interval(low, high, method=self.method, confidence=self.confidence, caution=self.caution)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts as plain Python values."""
+        facts = {"low": self.low, "high": self.high, "method": self.method}
+        return {**facts, "confidence": self.confidence, "caution": self.caution}
+
+    def __format__(self, spec: str) -> str:
+        """Both ends in the format given, joined by "to"; an empty text where there is no interval."""
+        return f"{self.low:{spec}} to {self.high:{spec}}" if self.defined else ""
+
+    def __repr__(self) -> str:
+        caution = f", caution={self.caution!r}" if self.caution else ""
+        how = f"method={self.method!r}, confidence={self.confidence:g}"
+        return f"Interval({self.low:g}, {self.high:g}, {how}{caution})"
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How intervals are computed.
+
+    Attributes
+    ----------
+    confidence : float
+        The confidence of every interval.
+    replicates : int
+        The number of bootstrap replicates.
+    seed : int
+        The random seed.
+    """
+
+    confidence: float = 0.95
+    replicates: int = 1000
+    seed: int = 0
+
+    @classmethod
+    def checked(
+        cls,
+        confidence: float,
+        replicates: int,
+        seed: int,
+        *,
+        least: int = 2,
+        or_none: bool = False,
+        argument: str = "bootstrap",
+    ) -> Resampling:
+        """The plan that a caller asks for, refused where it is none."""
+        check_confidence(confidence)
+        check_replicates(replicates, least=least, or_none=or_none, argument=argument)
+        check_seed(seed)
+        return cls(float(confidence), int(replicates), int(seed))
+
+
+def few(n: float, one: str, many: str) -> str:
+    """The caution about intervals from few rows or groups; empty where there are enough.
+
+    >>> few(5, "group", "groups"), few(50, "group", "groups")
+    ('only 5 groups', '')
+    """
+    return "" if n >= _FEW else f"only {n:.4g} {one if n == 1 else many}"
+
+
+def check_confidence(confidence: object) -> None:
+    """Refuse a confidence that is no probability, such as 95."""
+    percent = isinstance(confidence, (int, float)) and 1 < confidence < 100
+    remedies = [passing(confidence=float(confidence) / 100)] if percent else []  # type: ignore[arg-type]
+    # The upper quantile of a confidence that rounds to 1 is infinite.
+    within = "must lie between 0 and 1"
+    check_number("confidence", confidence, within, lambda c: c > 0 and (1 + c) / 2 < 1, remedies=remedies)
+
+
+def check_replicates(n: object, *, least: int, or_none: bool = False, argument: str = "bootstrap") -> None:
+    """Refuse a number of bootstrap replicates that is too small for an interval, or enormous."""
+    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+    if whole and (least <= n <= MOST_REPLICATES or (or_none and n == 0)):  # type: ignore[operator]
+        return
+    wanted = f"{'0 or ' if or_none else ''}from {least} to {MOST_REPLICATES:,} replicates"
+    raise InputError(
+        f"must be {wanted}, not {show(n)}",
+        argument=argument,
+        kind="value" if whole else "type",
+        values=[n],
+    )
+
+
+def check_seed(seed: object) -> None:
+    """Refuse a random seed that is no whole number of at least zero."""
+    check_count("seed", seed, least=0)

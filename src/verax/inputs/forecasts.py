@@ -1,0 +1,344 @@
+"""Forecasts with their outcomes: the form is checked at once, the numbers in the pass that scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.common.checks import check_flag
+from verax.errors import InputError, Offenders, Remedy, join, passing
+from verax.inputs.arrays import (
+    Array,
+    Namespace,
+    kind_of,
+    move_like,
+    namespace_of,
+    same_rows,
+    to_array,
+    to_host,
+    widen,
+)
+from verax.inputs.groups import Groups
+from verax.inputs.outcomes import Outcomes, check_classes
+from verax.inputs.validity import Unity
+
+_RESCALE = passing("to rescale", normalize=True)
+_LOGITS = passing("if these are logits or log-probabilities", logits=True)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive rows in standard form: (n, K) probabilities, positions, float weights or None.
+
+    Where probabilities come from `logits`, these come along: their logarithms do not underflow.
+    """
+
+    p: Array
+    y: Array
+    weights: Array | None
+    groups: Array | None
+    start: int
+    n_classes: int
+    unity: Unity
+    xp: Namespace
+    logits: Array | None = None
+
+
+class Forecasts:
+    """Probabilities, outcomes and weights of N rows over K classes.
+
+    Parameters
+    ----------
+    y : (N,) positions 0..K-1 or labels, or (N, K) one-hot rows.
+    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+    classes : names of the columns of `p`, in order; for ordered classes lowest first.
+    weights : (N,) non-negative weights, not all zero.
+    groups : (N,) labels of the clusters (patients, sites) that rows belong to.
+    normalize : divide each row of `p` by its sum.
+    logits : `p` holds logits; apply the softmax (a single column: the logistic function).
+    ordered : an ordinal rule will be used, so labels need an explicit order.
+    first_row : the number of the first row, where these are a part of all rows: errors then name rows
+        by it, and weights may all be zero here.
+
+    Nothing is copied and no row is read here. `batch` brings rows to standard form, a slice at a
+    time, so memory does not grow with N; whoever reads them counts the invalid ones on the way and
+    calls `check`, which names them.
+    """
+
+    def __init__(
+        self,
+        y: object,
+        p: object,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        weights: object | None = None,
+        groups: object | None = None,
+        normalize: bool = False,
+        logits: bool = False,
+        ordered: bool = False,
+        first_row: int | None = None,
+    ) -> None:
+        if hasattr(p, "with_outcomes") and not isinstance(p, type):
+            raise InputError(
+                "must be full distributions here",
+                argument="p",
+                kind="type",
+                found="top lists are for rules, evaluate, compare, compare_lengths and top_k_error",
+            )
+        raw, columns = to_array(p, "p")
+        _check_form_of_p(raw)
+        for other, name in ((y, "y"), (weights, "weights"), (groups, "groups")):
+            same_rows(other, p, (name, "p"))
+        normalize, logits = check_flag("normalize", normalize), check_flag("logits", logits)
+        if normalize and logits:
+            raise InputError("is for probabilities and cannot be combined with logits", argument="normalize")
+        self._binary_column = raw.ndim == 1
+        self.n_classes = 2 if self._binary_column else int(raw.shape[1])
+        names = check_classes(_stated_order(y, columns) if classes is None else classes, self.n_classes)
+        self._p = raw if names is None or columns is None else _align_columns(raw, columns, names)
+        self._normalize = normalize
+        self._logits = logits
+        self.outcomes = Outcomes(
+            y, n_classes=self.n_classes, classes=names, columns=columns, ordered=ordered, like=raw
+        )
+        self.classes = self.outcomes.classes
+        self._check_lengths()
+        self.weights = None if weights is None else self._check_form_of_weights(weights)
+        self.groups = None if groups is None else Groups.of(groups, self.n_rows)
+        self._first_row = first_row
+        self.xp = namespace_of(raw)
+        self.unity = Unity.of(raw)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._p.shape[0])
+
+    @property
+    def given(self) -> Array:
+        """The forecasts as they were given, the columns in the order of the classes."""
+        return self._p
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return self.n_classes
+
+    def _check_lengths(self) -> None:
+        n, n_outcomes = self.n_rows, self.outcomes.n_rows
+        if n == n_outcomes:
+            if n == 0:
+                raise InputError("must have at least one row", argument="p", kind="length")
+            return
+        remedies = []
+        if _is_transposed(self._p) and self._p.shape[1] == n_outcomes:
+            remedies = [Remedy("It seems to be transposed: pass p.T.", python_only=True)]
+        elif self._p.ndim == 1 and n_outcomes == 1:
+            remedies = [Remedy("For a single forecast pass [p].", python_only=True)]
+        raise InputError(
+            "must have one row per outcome",
+            argument="p",
+            kind="length",
+            found=f"there are {n} rows and {n_outcomes} outcomes",
+            remedies=remedies,
+        )
+
+    def _check_form_of_weights(self, weights: object) -> Array:
+        raw, _ = to_array(weights, "weights")
+        if kind_of(raw) not in ("real", "integer", "bool") or tuple(raw.shape) != (self.n_rows,):
+            raise InputError(
+                f"must be {self.n_rows} numbers, one per row",
+                argument="weights",
+                kind="length" if kind_of(raw) in ("real", "integer", "bool") else "type",
+                found=f"the shape is {tuple(raw.shape)} and the type {raw.dtype}",
+            )
+        return raw
+
+    def batch(self, start: int, stop: int) -> Batch:
+        """Rows `start` to `stop` in standard form. Invalid values pass through as they are."""
+        logits = self._logits_of(start, stop) if self._logits else None
+        return Batch(
+            p=self._probabilities(start, stop) if logits is None else softmax(logits, self.xp),
+            y=self.outcomes.positions(start, stop),
+            weights=None if self.weights is None else widen(move_like(self.weights[start:stop], self._p)),
+            groups=None if self.groups is None else self.groups.codes[start:stop],
+            start=start,
+            n_classes=self.n_classes,
+            unity=self.unity,
+            xp=self.xp,
+            logits=logits,
+        )
+
+    def batches(self, rows: int) -> Iterator[Batch]:
+        """All rows, `rows` at a time."""
+        for start in range(0, self.n_rows, rows):
+            yield self.batch(start, min(start + rows, self.n_rows))
+
+    def _probabilities(self, start: int, stop: int) -> Array:
+        p = self._p[start:stop, ...]
+        plain = not (self._binary_column or self._normalize)
+        if plain and self.xp is np and p.dtype in (np.float64, np.float32) and p.dtype.isnative:
+            return p
+        p = widen(p)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            p = self.xp.stack([1 - p, p], axis=1) if self._binary_column else p
+            return _rescaled(p, self.xp) if self._normalize else p
+
+    def _logits_of(self, start: int, stop: int) -> Array:
+        z = widen(self._p[start:stop, ...])
+        return self.xp.stack([self.xp.zeros_like(z), z], axis=1) if self._binary_column else z
+
+    def check(self) -> None:
+        """Read every row and raise the error that names the first invalid ones, if there are any."""
+        finite = Offenders("p", "must be finite", "finite")
+        sign = Offenders("p", "must not be negative", "sign", remedies=(_LOGITS,))
+        total = Offenders(
+            "p",
+            f"rows must sum to 1 within {self.unity.tolerance:g}",
+            "sum",
+            verbs=("sums to", "sum to"),
+            remedies=(_RESCALE,),
+        )
+        if self._logits:
+            finite.requirement = "must hold logits that are finite or -inf, and at least one finite per row"
+        elif self._binary_column:
+            sign.requirement = "must hold probabilities of class 1 between 0 and 1"
+            sign.remedies = (Remedy("Divide percentages by 100."), _LOGITS)
+        elif self._normalize:
+            total.requirement, total.remedies = "rows must have a positive, finite sum", ()
+        outcome = self.outcomes.offenders()
+        weight = Offenders("weights", "must be finite and not negative", "sign")
+        heaviest = 0.0
+        offset = self._first_row or 0
+        for batch in self.batches(4096):
+            stop = batch.start + batch.y.shape[0]
+            given = to_host(widen(self._p[batch.start : stop, ...]))
+            p, y = to_host(batch.p), to_host(batch.y)
+            self._check_rows(given, p, offset + batch.start, finite, sign, total)
+            raw = to_host(self.outcomes.raw[batch.start : stop, ...])
+            outcome.add((y < 0) | (y >= self.n_classes), raw, offset + batch.start)
+            if batch.weights is not None:
+                w = to_host(batch.weights)
+                weight.add(~(np.isfinite(w) & (w >= 0)), w, offset + batch.start)
+                heaviest = max(heaviest, float(w.max()))
+        if _is_transposed(self._p):
+            total.remedies = (Remedy("Its columns do: if it is transposed, pass p.T.", python_only=True),)
+        elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):
+            total.remedies = (_RESCALE, _LOGITS)
+        for offenders in (finite, sign, total, weight, outcome):
+            offenders.so_far = self._first_row is not None
+        for offenders in (finite, sign, total, weight):
+            if offenders.count:
+                raise offenders.error()
+        if outcome.count:
+            raise outcome.error(*self.outcomes.remedies())
+        if self.weights is not None and heaviest == 0 and self._first_row is None:
+            raise InputError("must not all be zero", argument="weights")
+
+    def _check_rows(
+        self,
+        given: Array,
+        p: Array,
+        start: int,
+        finite: Offenders,
+        sign: Offenders,
+        total: Offenders,
+    ) -> None:
+        rows = given.reshape(given.shape[0], -1)
+        bad = ~np.isfinite(rows)
+        if self._logits:
+            bad &= ~np.isneginf(rows)
+        broken = bad.any(axis=1)
+        finite.add(broken, rows[np.arange(len(rows)), bad.argmax(axis=1)], start)
+        if self._logits:
+            empty = np.isneginf(rows).all(axis=1) & ~broken
+            finite.add(empty, rows, start)
+            return
+        low = (p if self._binary_column else rows).min(axis=1) < 0
+        sign.add(low & ~broken, given if self._binary_column else rows.min(axis=1), start)
+        if not self._binary_column or self._normalize:
+            with np.errstate(over="ignore"):
+                sums = rows.sum(axis=1)
+            total.add(~self.unity.holds(p) & ~broken & ~low, sums, start)
+
+
+def _check_form_of_p(p: Array) -> None:
+    kind = kind_of(p)
+    if kind not in ("real", "integer"):
+        raise InputError("must hold real numbers", argument="p", kind="type", found=f"the type is {p.dtype}")
+    shape = tuple(int(n) for n in p.shape)
+    if p.ndim not in (1, 2):
+        raise InputError("must have shape (N, K)", argument="p", kind="type", found=f"the shape is {shape}")
+    if p.ndim == 2 and shape[1] < 2:
+        raise InputError(
+            "must have at least two classes",
+            argument="p",
+            kind="type",
+            found=f"the shape is {shape}",
+            remedies=[
+                Remedy(
+                    "For a binary problem pass the probabilities of class 1 as a 1-D array.", python_only=True
+                )
+            ],
+        )
+
+
+def _is_transposed(p: Array) -> bool:
+    """Whether the columns of `p` sum to one and its rows do not."""
+    if p.ndim != 2 or p.shape[0] * p.shape[1] > 2**20:
+        return False
+    host = to_host(widen(p))
+    return bool(np.allclose(host.sum(axis=0), 1)) and not np.allclose(host.sum(axis=1), 1)
+
+
+def _stated_order(y: object, columns: tuple[Any, ...] | None) -> list[Hashable] | None:
+    """The order of an ordered pandas categorical, where the columns of `p` are called like its categories.
+
+    Of unnamed columns it says nothing: scikit-learn, for one, sorts them by label.
+    """
+    dtype: Any = getattr(y, "dtype", None)
+    if columns is None or getattr(dtype, "ordered", None) is not True:
+        return None
+    categories = list(dtype.categories)
+    return categories if {str(c) for c in columns} == {str(c) for c in categories} else None
+
+
+def _align_columns(p: Array, columns: tuple[Any, ...], names: tuple[Hashable, ...]) -> Array:
+    """The columns of a frame in the order of `classes`, when the frame names the same classes."""
+    columns = tuple(str(column) for column in columns)
+    wanted = [str(name) for name in names]
+    shared = set(columns) & set(wanted)
+    if not shared or list(columns) == wanted:
+        return p
+    if shared != set(wanted):
+        missing = sorted(set(wanted) - shared)
+        raise InputError(
+            "must have a column for every class or column names of its own",
+            argument="p",
+            kind="label",
+            found=f"there is none for {join(missing[:6])}",
+            values=missing,
+        )
+    return p[:, [columns.index(name) for name in wanted]]
+
+
+def _rescaled(p: Array, xp: Namespace) -> Array:
+    """Rows divided by their sum; NaN where a row is negative somewhere or its sum is no positive number."""
+    total = xp.sum(p, axis=1, keepdims=True)
+    fits = (xp.min(p, axis=1, keepdims=True) >= 0) & (total > 0) & xp.isfinite(total)
+    return xp.where(fits, p / total, xp.full_like(total, xp.nan))
+
+
+def softmax(z: Array, xp: Namespace) -> Array:
+    """The probabilities of rows of logits."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        e = xp.exp(z - xp.max(z, axis=1, keepdims=True))
+        return e / xp.sum(e, axis=1, keepdims=True)
+
+
+def log_softmax(z: Array, xp: Namespace) -> Array:
+    """The logarithms of the probabilities of rows of logits, however small these are."""
+    z = z - xp.max(z, axis=1, keepdims=True)
+    return z - xp.log(xp.sum(xp.exp(z), axis=1, keepdims=True))

@@ -1,0 +1,1 @@
+"""Top lists: their constructors, the forms they read, and their rows."""

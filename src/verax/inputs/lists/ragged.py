@@ -1,0 +1,236 @@
+"""Lists of different lengths stored one after the other: their order, mass and validity.
+
+A list gives some of the m classes a confidence each. What it leaves unaccounted for is divided
+evenly among the unlisted classes; the list is valid if none of them gets more than a listed one.
+Rounding does not matter: a list that sums to 1 leaves nothing, and a list taken from a distribution
+is valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.common.caching import cached_property
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.kernels.limits import COMPILED_FROM, GRID, SMALLEST_MASS
+from verax.kernels.loading import kernels
+from verax.kernels.threads import n_cores
+
+# Differences in probability up to this count as rounding, in the test of validity and in that for a
+# uniform distribution. Lists taken from rows that do not sum to exactly 1 have their slack on top.
+MASS_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The mass of each list, and its largest valid sublist.
+
+    Attributes
+    ----------
+    total : ndarray
+        The sum of the confidences.
+    unaccounted : ndarray
+        1 minus that sum; 0 where the rest is rounding.
+    kept : ndarray
+        The length of the largest valid sublist: the whole list where it is valid.
+    unaccounted_kept : ndarray
+        What that sublist leaves unaccounted for.
+    tolerance : float
+        Differences in probability up to this counted as rounding.
+    """
+
+    total: Floats
+    unaccounted: Floats
+    kept: Ints
+    unaccounted_kept: Floats
+    tolerance: float
+
+    def rows(self, start: int, stop: int) -> Survey:
+        """The survey of consecutive lists."""
+        part = slice(start, stop)
+        return Survey(
+            self.total[part],
+            self.unaccounted[part],
+            self.kept[part],
+            self.unaccounted_kept[part],
+            self.tolerance,
+        )
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Class codes and confidences of all lists, and where each list begins.
+
+    The arrays are views that cannot be written to. Where they come from a caller, they are views of
+    private copies, so that they cannot change after they have been checked.
+    """
+
+    classes: Ints
+    confidences: Floats
+    offsets: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("classes", "confidences", "offsets"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def ordered(self) -> Ragged:
+        """The lists with the most confident class first; equals stay in the order given."""
+        classes, confidences, offsets = self.classes, self.confidences, self.offsets
+        falling = confidences[1:] <= confidences[:-1]
+        starts = offsets[1:-1]
+        falling[starts[(starts > 0) & (starts < confidences.size)] - 1] = True
+        if falling.all():
+            return self
+        out = np.empty_like(classes), np.empty_like(confidences)
+        module = self.compiled
+        if module is not None:
+            self.in_threads(lambda a, b: module.order(classes, confidences, offsets[a : b + 1], *out))
+        else:
+            for index in self.rectangles():
+                rank = np.argsort(-confidences[index], axis=1, kind="stable")
+                moved = np.take_along_axis(index, rank, axis=1)
+                out[0][index], out[1][index] = classes[moved], confidences[moved]
+        return Ragged(*out, offsets)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.offsets.size) - 1
+
+    @cached_property
+    def lengths(self) -> Ints:
+        return np.diff(self.offsets)
+
+    @cached_property
+    def row_of(self) -> Ints:
+        """The row that each entry belongs to."""
+        return np.repeat(np.arange(self.n_rows), self.lengths)
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled kernels; None where compiling would take longer than it saves."""
+        if self.confidences.size < COMPILED_FROM or kernels() is None:
+            return None
+        from verax.kernels import lists as list_kernels
+
+        return list_kernels
+
+    def in_threads(self, work: Callable[[int, int], None]) -> None:
+        """Call `work(start, stop)` for parts of the rows, in threads."""
+        n = self.n_rows
+        edges = np.linspace(0, n, min(n, 4 * n_cores()) + 1, dtype=np.int64).tolist()
+        with ThreadPoolExecutor(n_cores()) as pool:
+            list(pool.map(work, edges[:-1], edges[1:]))
+
+    def rectangles(self, among: Bools | None = None) -> Iterator[Ints]:
+        """For each length, the positions of the entries of all lists of that length: (rows, length)."""
+        chosen = self.lengths > 0 if among is None else among & (self.lengths > 0)
+        for length in np.unique(self.lengths[chosen]).tolist():
+            rows = np.flatnonzero(chosen & (self.lengths == length))
+            yield self.offsets[rows][:, None] + np.arange(length)
+
+    def rows(self, start: int, stop: int) -> Ragged:
+        """Consecutive lists."""
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        offsets = self.offsets[start : stop + 1] - first
+        return Ragged(self.classes[first:last], self.confidences[first:last], offsets)
+
+    def take(self, rows: Ints) -> Ragged:
+        """The lists with these numbers."""
+        lengths = self.lengths[rows]
+        entries = np.repeat(self.offsets[rows], lengths) + _counting(lengths)
+        return Ragged(self.classes[entries], self.confidences[entries], offsets_of(lengths))
+
+    def heads(self, lengths: Ints) -> Ragged:
+        """The first entries of every list, as many as `lengths` says."""
+        if (lengths == self.lengths).all():
+            return self
+        entries = np.repeat(self.offsets[:-1], lengths) + _counting(lengths)
+        return Ragged(self.classes[entries], self.confidences[entries], offsets_of(lengths))
+
+    def sums(self, values: Floats) -> Floats:
+        """The sum of the values of each list's entries."""
+        return np.bincount(self.row_of, values, self.n_rows).astype(np.float64, copy=False)
+
+    def repeated(self) -> tuple[Bools, Ints]:
+        """Which lists have a class twice, and that class (the code 0 elsewhere)."""
+        twice, which = np.zeros(self.n_rows, np.bool_), np.zeros(self.n_rows, np.int64)
+        module = self.compiled
+        if module is not None:
+            self.in_threads(
+                lambda a, b: module.repeated(self.classes, self.offsets[a : b + 1], twice[a:b], which[a:b])
+            )
+            return twice, which
+        for index in self.rectangles(self.lengths > 1):
+            codes = np.sort(self.classes[index], axis=1)
+            same = codes[:, 1:] == codes[:, :-1]
+            found = np.flatnonzero(same.any(axis=1))
+            rows = self.row_of[index[found, 0]]
+            twice[rows] = True
+            which[rows] = codes[found, same[found].argmax(axis=1)]
+        return twice, which
+
+    def survey(self, n_classes: int, slack: float = 0.0) -> Survey:
+        """The mass of every list over `n_classes` classes, and its largest valid sublist.
+
+        `slack` is how far the sums of the distributions that the lists are taken from differ from 1.
+        """
+        n, m, tolerance = self.n_rows, float(n_classes), MASS_TOLERANCE + slack
+        module = self.compiled
+        if module is not None:
+            total, left, left_kept = np.empty(n), np.empty(n), np.empty(n)
+            kept = np.empty(n, np.int64)
+
+            def work(a: int, b: int) -> None:
+                out = (total[a:b], left[a:b], kept[a:b], left_kept[a:b])
+                module.survey(self.confidences, self.offsets[a : b + 1], m, tolerance, *out)
+
+            self.in_threads(work)
+            return Survey(total, left, kept, left_kept, tolerance)
+        total, left = self._mass(m)
+        kept = self._kept(left, m, tolerance)
+        left_kept = left if (kept == self.lengths).all() else self.heads(kept)._mass(m)[1]
+        return Survey(total, left, kept, left_kept, tolerance)
+
+    def _mass(self, m: float) -> tuple[Floats, Floats]:
+        """The sums of the lists and what they leave. High parts add up exactly, so no digit is lost."""
+        high = np.rint(self.confidences * GRID) / GRID
+        low = self.sums(self.confidences - high)
+        high = self.sums(high)
+        left = (1 - high) - low
+        return high + low, np.where((left < SMALLEST_MASS) | (self.lengths >= m), 0.0, left)
+
+    def _kept(self, left: Floats, m: float, tolerance: float) -> Ints:
+        kept = self.lengths.copy()
+        last = np.zeros(self.n_rows)
+        some = self.lengths > 0
+        last[some] = self.confidences[self.offsets[1:][some] - 1]
+        broken = (m - self.lengths) * last < left - tolerance
+        for index in self.rectangles(broken):
+            t = self.confidences[index]
+            j = np.arange(1, t.shape[1] + 1)
+            fits = (m - j) * t + np.cumsum(t, axis=1) >= 1 - tolerance
+            kept[self.row_of[index[:, 0]]] = np.logical_and.accumulate(fits, axis=1).sum(axis=1)
+        return kept
+
+
+def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A view that cannot be written to, so that compiled code sees one type of array only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def offsets_of(lengths: Ints) -> Ints:
+    """Where lists of these lengths begin, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _counting(lengths: Ints) -> Ints:
+    """0, 1, ..., n-1 for each length n, one after the other."""
+    offsets = offsets_of(lengths)
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)

@@ -1,0 +1,324 @@
+"""Lists from arrays of different shapes, from names and from dense rows, with the checks of each."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from verax.common.checks import check_n_classes
+from verax.errors import InputError, Offenders, Remedy, show
+from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.inputs.lists.ragged import Ragged, offsets_of
+from verax.inputs.lists.vocabulary import UNLISTED, Vocabulary
+from verax.inputs.outcomes import check_classes
+
+# The sum of a list of doubles may be above 1 by this much, for rounding.
+TOLERANCE = 1e-9
+
+
+def flatten(x: object, offsets: object | None, argument: str) -> tuple[np.ndarray[Any, Any], Ints]:
+    """One flat array of all entries, and where each row begins."""
+    if offsets is None and isinstance(x, (list, tuple)) and len({_size(row) for row in x}) != 1:
+        return _concatenate(x, argument)
+    array = to_host(to_array(x, argument)[0])
+    if offsets is not None:
+        return array, check_offsets(offsets, array, argument)
+    if array.ndim != 2:
+        raise InputError(
+            "must have shape (N, k)",
+            argument=argument,
+            kind="type",
+            found=f"its shape is {array.shape}",
+            remedies=[Remedy("For lists one after the other, pass offsets, too.", python_only=True)],
+        )
+    return array.reshape(-1), np.arange(array.shape[0] + 1, dtype=np.int64) * array.shape[1]
+
+
+def _concatenate(rows: Sequence[Any], argument: str) -> tuple[np.ndarray[Any, Any], Ints]:
+    """Sequences of different lengths one after the other."""
+    parts = []
+    for number, row in enumerate(rows):
+        part = None if _size(row) < 0 else to_host(to_array(row, argument)[0])
+        if part is None or part.ndim != 1:
+            raise InputError(
+                "must have one sequence per row",
+                argument=argument,
+                kind="type",
+                found=f"row {number} holds {show(row)}",
+                rows=[number],
+                values=[row],
+            )
+        parts.append(part)
+    some = [part for part in parts if part.size]
+    flat = np.concatenate(some) if len({part.dtype.kind for part in some}) == 1 else _objects(some)
+    return flat, offsets_of(np.array([part.size for part in parts], np.int64))
+
+
+def _objects(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Arrays of different types one after the other, every value as it is; no arrays make integers."""
+    values = [value for part in parts for value in part.tolist()]
+    numbers = all(part.dtype.kind in "iuf" for part in parts)
+    return np.array(values) if numbers and values else _column(values) if values else np.zeros(0, np.int64)
+
+
+def _column(values: list[Any]) -> np.ndarray[Any, Any]:
+    """Python objects as a 1-D array of objects, even where they are sequences."""
+    array = np.empty(len(values), np.object_)
+    array[:] = values
+    return array
+
+
+def _size(row: Any) -> int:
+    """The length of a sequence; -1 for what has none."""
+    try:
+        return len(row)
+    except TypeError:
+        return -1
+
+
+def check_offsets(offsets: object, entries: np.ndarray[Any, Any], argument: str) -> Ints:
+    """`offsets` as integers that cut `entries` into lists."""
+    starts = to_host(to_array(offsets, "offsets")[0])
+    if (
+        entries.ndim != 1
+        or starts.ndim != 1
+        or starts.size == 0
+        or starts.dtype.kind not in "iu"
+        or starts[0] != 0
+        or starts[-1] != entries.size
+        or (np.diff(starts.astype(np.int64)) < 0).any()
+    ):
+        raise InputError(
+            f"must be integers that rise from 0 to {entries.size}, one more than there are lists",
+            argument="offsets",
+            found=f"the shapes of offsets and {argument} are {starts.shape} and {entries.shape}",
+        )
+    return np.ascontiguousarray(starts, np.int64)
+
+
+def check_same_lists(starts: Ints, value_starts: Ints) -> None:
+    """Refuse classes and confidences that do not go together."""
+    if starts.size != value_starts.size:
+        raise InputError(
+            "must have as many lists as there are lists of classes",
+            argument="confidences",
+            kind="length",
+            found=f"there are {value_starts.size - 1} and {starts.size - 1}",
+        )
+    if (starts != value_starts).any():
+        lengths, value_lengths = np.diff(starts), np.diff(value_starts)
+        row = int(np.flatnonzero(lengths != value_lengths)[0])
+        raise InputError(
+            "must have one number per listed class",
+            argument="confidences",
+            kind="length",
+            found=f"row {row} has {value_lengths[row]} confidences and {lengths[row]} classes",
+            rows=[row],
+            values=[int(value_lengths[row])],
+        )
+
+
+def copy_lists(classes: object, confidences: object, offsets: object) -> Ragged:
+    """Flat arrays of class codes and confidences as lists with arrays of their own."""
+    codes = to_host(to_array(classes, "classes")[0])
+    if codes.size and kind_of(codes) != "integer":
+        raise InputError(
+            "must hold class positions, which are integers",
+            argument="classes",
+            kind="type",
+            found=f"its type is {codes.dtype}",
+        )
+    values = to_host(to_array(confidences, "confidences")[0])
+    if kind_of(values) not in ("real", "integer", "bool"):
+        raise InputError(
+            "must hold real numbers", argument="confidences", kind="type", found=f"its type is {values.dtype}"
+        )
+    if values.shape != codes.shape:
+        raise InputError(
+            "must have one number per listed class",
+            argument="confidences",
+            kind="length",
+            found=f"the shapes are {values.shape} and {codes.shape}",
+        )
+    starts = check_offsets(offsets, codes, "classes")
+    return Ragged(np.array(codes, np.int64), np.array(values, np.float64), np.array(starts))
+
+
+def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> Vocabulary | None:
+    """The vocabulary of all classes, by their names in order; None without names."""
+    if names is None:
+        return None
+    try:
+        checked = check_classes(names, n_classes)
+    except InputError as error:
+        raise error.replace(argument="names") from None
+    assert checked is not None
+    return Vocabulary(checked, complete=True)
+
+
+def encode(
+    keys: list[Any], n_classes: int, vocabulary: Vocabulary | None, argument: str
+) -> tuple[Vocabulary | None, Ints]:
+    """Codes for classes of any kind: positions where they are small integers, else a vocabulary's."""
+    integers = all(isinstance(key, (int, np.integer)) and not isinstance(key, bool) for key in keys)
+    numbered = vocabulary is not None and any(isinstance(name, Number) for name in vocabulary.names)
+    if integers and not numbered:
+        outside = next((key for key in keys if not 0 <= key < n_classes), None)
+        if outside is not None:
+            raise _no_class(f"class positions from 0 to {n_classes - 1}", argument, outside)
+        if n_classes <= 2**63:
+            return vocabulary, np.array(keys, np.int64)
+    try:
+        found = Vocabulary(dict.fromkeys(keys), complete=False) if vocabulary is None else vocabulary
+        codes = found.codes(keys)
+    except TypeError:
+        raise InputError(
+            "must hold classes that can be looked up", argument=argument, kind="type", found="one is mutable"
+        ) from None
+    if (codes == UNLISTED).any():
+        raise _no_class("classes that have a name", argument, keys[int((codes == UNLISTED).argmax())])
+    return found, codes
+
+
+def _no_class(wanted: str, argument: str, value: object) -> InputError:
+    return InputError(
+        f"must hold {wanted}",
+        argument=argument,
+        kind="label",
+        found=f"one list holds {show(value)}",
+        values=[value],
+    )
+
+
+def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats]:
+    """The classes, probabilities and lengths of the top lists of dense rows, and the sums of the rows."""
+    n, m = p.shape
+    totals = p.sum(axis=1)
+    if k is None:
+        order = np.argsort(-p, axis=1, kind="stable")
+        values = np.take_along_axis(p, order, axis=1)
+        assert mass is not None
+        reached = np.cumsum(values, axis=1) >= mass - TOLERANCE
+        lengths = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, m)
+        lengths = np.where(mass <= 0, 0, lengths).astype(np.int64)
+        listed = np.arange(m) < lengths[:, None]
+        return order[listed], values[listed], lengths, totals
+    lengths = np.full(n, k, np.int64)
+    if k == 0:
+        return np.zeros(0, np.int64), np.zeros(0), lengths, totals
+    # All above the k-th largest, and of its equals those with the lowest positions.
+    least = np.partition(p, m - k, axis=1)[:, m - k, None]
+    chosen = p > least
+    equal = p == least
+    room = k - np.count_nonzero(chosen, axis=1)[:, None]
+    chosen |= equal & (np.cumsum(equal, axis=1) <= room)
+    columns = np.nonzero(chosen)[1].reshape(n, k)
+    values = np.take_along_axis(p, columns, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return (
+        np.take_along_axis(columns, order, axis=1).reshape(-1),
+        np.take_along_axis(values, order, axis=1).reshape(-1),
+        lengths,
+        totals,
+    )
+
+
+def check_size(n_classes: object, vocabulary: Vocabulary | None) -> int:
+    """`n_classes` as a Python integer, if there are no more names than that."""
+    m = check_n_classes(n_classes)
+    if vocabulary is not None and len(vocabulary) > m:
+        raise InputError(
+            "must be at least the number of different classes in the lists",
+            argument="n_classes",
+            kind="length",
+            found=f"it is {m}, and the lists name {len(vocabulary)}",
+            values=[m],
+        )
+    return m
+
+
+def check_confidences(lists: Ragged, tolerance: float) -> None:
+    """Refuse confidences that are no probabilities."""
+    t = lists.confidences
+    if t.size and not (t.min() >= 0 and t.max() <= 1 + tolerance):
+        wrong = ~((t >= 0) & (t <= 1 + tolerance))
+        raise _first_entries(lists, wrong, t, Offenders("confidences", "must lie between 0 and 1"))
+
+
+def check_positions(lists: Ragged, n_classes: int) -> None:
+    """Refuse codes that stand for no class."""
+    codes = lists.classes
+    if codes.size and not (codes.min() >= 0 and int(codes.max()) < n_classes):
+        wrong = (codes < 0) | (codes > min(n_classes - 1, 2**63 - 1))
+        requirement = f"must hold class positions from 0 to {n_classes - 1}"
+        raise _first_entries(lists, wrong, codes, Offenders("classes", requirement, "label"))
+
+
+def _first_entries(lists: Ragged, wrong: Any, values: Any, bad: Offenders) -> InputError:
+    """The error that names the lists with wrong entries, each with its first."""
+    rows, first = np.unique(lists.row_of[wrong], return_index=True)
+    mask = np.zeros(lists.n_rows, np.bool_)
+    mask[rows] = True
+    shown = np.zeros(lists.n_rows, values.dtype)
+    shown[rows] = values[wrong][first]
+    bad.add(mask, shown, 0)
+    return bad.error()
+
+
+def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
+    """Refuse lists that have a class twice."""
+    twice, which = lists.repeated()
+    if not twice.any():
+        return
+    names = np.zeros(lists.n_rows, np.object_)
+    for row in np.flatnonzero(twice).tolist():
+        code = int(which[row])
+        names[row] = code if vocabulary is None else vocabulary.name(code)
+    bad = Offenders("classes", "must not list a class twice", "list", ("lists again", "list again"))
+    bad.add(twice, names, 0)
+    raise bad.error()
+
+
+def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float) -> None:
+    """Refuse lists that have more than all probability, or all classes and less."""
+    verbs = ("sums to", "sum to")
+    more = Offenders(
+        "confidences", f"of a list must not sum to more than 1 (within {tolerance:g})", "sum", verbs
+    )
+    more.add(total > 1 + tolerance, total, 0)
+    less = Offenders("confidences", f"of a list of all {n_classes} classes must sum to 1", "sum", verbs)
+    less.add((lengths >= float(n_classes)) & (total < 1 - tolerance), total, 0)
+    for bad in (more, less):
+        if bad.count:
+            raise bad.error()
+
+
+def read_label_probabilities(
+    q: object, labels: Sequence[Hashable] | None
+) -> tuple[Floats, Sequence[Hashable] | int]:
+    """(N, L) probabilities of labels, and the labels; only their number where they have no names."""
+    raw, columns = to_array(q, "q")
+    values = to_host(raw)
+    if values.ndim != 2 or values.shape[1] < 1 or kind_of(values) not in ("real", "integer", "bool"):
+        raise InputError(
+            "must be (N, L) probabilities of labels",
+            argument="q",
+            kind="type",
+            found=f"its shape is {values.shape} and its type {values.dtype}",
+        )
+    values = values.astype(np.float64, copy=False)
+    outside = ~((values >= 0) & (values <= 1))
+    bad = Offenders("q", "must hold probabilities between 0 and 1")
+    bad.add(np.asarray(outside.any(axis=1)), values[np.arange(len(values)), outside.argmax(axis=1)], 0)
+    if bad.count:
+        raise bad.error()
+    names = columns if labels is None else labels
+    if names is None:
+        return values, values.shape[1]
+    try:
+        return values, check_classes(names, values.shape[1]) or ()
+    except InputError as error:
+        raise error.replace(argument="labels") from None

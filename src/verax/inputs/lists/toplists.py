@@ -1,0 +1,620 @@
+"""Probabilistic top lists: the most likely classes of each row with their probabilities."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.common.checks import check_count, check_flag, check_n_classes, check_number
+from verax.errors import InputError, Remedy, RuleError, show
+from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.lists.labelsets import LabelSets, most_likely_sets
+from verax.inputs.lists.logprobs import confidences_of, read_rows
+from verax.inputs.lists.ragged import Ragged, offsets_of
+from verax.inputs.lists.reading import (
+    TOLERANCE,
+    check_confidences,
+    check_positions,
+    check_repeats,
+    check_same_lists,
+    check_size,
+    check_totals,
+    complete_vocabulary,
+    copy_lists,
+    encode,
+    flatten,
+    read_label_probabilities,
+    top_of_rows,
+)
+from verax.inputs.lists.rows import NO_ORDER, ListRows
+from verax.inputs.lists.vocabulary import Vocabulary, positions
+from verax.inputs.validity import Unity
+
+# The most probabilities that `padded` writes out.
+MOST_PADDED = 2**28
+# The sum of a list of log-probabilities may be above 1 by this much: interfaces print few digits.
+LOGPROB_TOLERANCE = 1e-4
+
+
+class TopLists:
+    """For each row some of the m classes with their probabilities, most likely first.
+
+    A list may have any length from 0 (no statement) to m (a full distribution), and lengths may
+    differ. The probability that a list leaves is divided evenly among the unlisted classes; the share
+    of one of them is the `proxy`. A list is `valid` if no listed class has less than that. Otherwise
+    it cannot be a list of the most likely classes, and is scored as its largest valid sublist, with a
+    fine where the rule has one (`padded(rule)`).
+
+    Lists are made by `from_arrays`, `from_dicts`, `from_decisions`, `from_probabilities`,
+    `from_logprobs`, `from_label_probabilities` and `from_label_sets`. These check the lists and copy
+    them: changing the arguments afterwards does not change the lists.
+
+    Attributes
+    ----------
+    classes : ndarray
+        (E,) codes of the listed classes, row after row: class positions unless there is a vocabulary.
+    confidences : ndarray
+        (E,) their probabilities.
+    offsets : ndarray
+        (N + 1,) where each list begins, and where the last one ends.
+    n_classes : int
+        m, of any size up to 2**900.
+    vocabulary : Vocabulary or None
+        What the codes stand for.
+    tolerance : float
+        The confidences of a list may sum to this much more than 1.
+    slack : float
+        How far the sums of the distributions that the lists were taken from differ from 1; the test of
+        validity allows for it.
+
+    References
+    ----------
+    Resin (2023), https://jmlr.org/papers/v24/23-0106.html
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.5, 3: 0.1}, {2: 0.7, 0: 0.2}], n_classes=4)
+    >>> lists.valid.tolist(), lists.proxy.round(3).tolist()
+    ([False, True], [0.2, 0.05])
+    >>> lists.largest_valid().to_dicts()
+    [{0: 0.5}, {2: 0.7, 0: 0.2}]
+    """
+
+    def __init__(
+        self,
+        classes: Ints,
+        confidences: Floats,
+        offsets: Ints,
+        n_classes: int,
+        *,
+        vocabulary: Vocabulary | None = None,
+        tolerance: float = TOLERANCE,
+        slack: float = 0.0,
+    ) -> None:
+        if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
+            raise InputError("must be a Vocabulary or None", argument="vocabulary", kind="type")
+        self.n_classes = check_size(n_classes, vocabulary)
+        self.vocabulary = vocabulary
+        self.tolerance, self.slack = _amount("tolerance", tolerance), _amount("slack", slack)
+        given = copy_lists(classes, confidences, offsets)
+        check_confidences(given, self.tolerance)
+        check_positions(given, self.n_classes if vocabulary is None else len(vocabulary))
+        self._lists = given.ordered()
+        check_repeats(self._lists, vocabulary)
+        self._survey = self._lists.survey(self.n_classes, self.slack)
+        check_totals(self._survey.total, self.lengths, self.n_classes, self.tolerance)
+
+    # ---- constructors ----------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        classes: object,
+        confidences: object,
+        *,
+        n_classes: int,
+        offsets: object | None = None,
+        names: Sequence[Hashable] | None = None,
+    ) -> TopLists:
+        """Lists from class positions and confidences.
+
+        Parameters
+        ----------
+        classes, confidences : array_like
+            (N, k) arrays, or N sequences of different lengths; with `offsets` 1-D arrays of all lists
+            one after the other.
+        n_classes : int
+            The number of classes m.
+        offsets : array_like, optional
+            (N + 1,) where each list begins, and where the last one ends.
+        names : sequence of hashable, optional
+            The names of all m classes, in order, if outcomes will be given by name.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> lists = vx.TopLists.from_arrays([[7, 2], [2, 5]], [[0.6, 0.3], [0.9, 0.05]], n_classes=10)
+        >>> round(vx.brier([7, 3], lists), 4)
+        1.0258
+        """
+        m = check_n_classes(n_classes)
+        flat, starts = flatten(classes, offsets, "classes")
+        values, value_starts = flatten(confidences, offsets, "confidences")
+        check_same_lists(starts, value_starts)
+        vocabulary = complete_vocabulary(names, m)
+        codes: Any = flat
+        if kind_of(flat) == "object" or (flat.dtype.kind == "u" and flat.dtype.itemsize == 8):
+            vocabulary, codes = encode(flat.tolist(), m, vocabulary, "classes")
+        elif kind_of(flat) != "integer" and flat.size:
+            raise InputError(
+                "must hold class positions, which are integers",
+                argument="classes",
+                kind="type",
+                found=f"its type is {flat.dtype}",
+                remedies=[Remedy("Lists of names are read by from_dicts.", python_only=True)],
+            )
+        tolerance = max(TOLERANCE, Unity.of(values).tolerance) if values.dtype.itemsize < 8 else TOLERANCE
+        return cls(codes, values, starts, m, vocabulary=vocabulary, tolerance=tolerance)
+
+    @classmethod
+    def from_dicts(
+        cls,
+        rows: Iterable[Mapping[Any, float]],
+        *,
+        n_classes: int,
+        names: Sequence[Hashable] | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> TopLists:
+        """Lists from rows of {class: confidence}.
+
+        Classes are positions 0..m-1 or any names. `names` gives all m of them. Without it the named
+        classes are those in the lists, and any other outcome is a class that no list names.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> lists = vx.TopLists.from_dicts([{"cat": 0.6, "dog": 0.3}, {}], n_classes=5)
+        >>> vx.log_score.samples(["emu", "cat"], lists).round(4).tolist()
+        [3.4012, 1.6094]
+        """
+        m = check_n_classes(n_classes)
+        keys: list[Hashable] = []
+        values: list[float] = []
+        lengths = []
+        for number, row in enumerate(_rows(rows)):
+            if not isinstance(row, Mapping):
+                raise InputError(
+                    "must hold mappings from class to confidence",
+                    argument="rows",
+                    kind="type",
+                    found=f"row {number} holds {show(row)}",
+                    rows=[number],
+                    values=[row],
+                )
+            keys.extend(row)
+            values.extend(row.values())
+            lengths.append(len(row))
+        starts = offsets_of(np.array(lengths, np.int64))
+        vocabulary, codes = encode(keys, m, complete_vocabulary(names, m), "rows")
+        return cls(codes, _numbers(values), starts, m, vocabulary=vocabulary, tolerance=tolerance)
+
+    @classmethod
+    def from_decisions(
+        cls, decisions: object, *, n_classes: int, names: Sequence[Hashable] | None = None
+    ) -> TopLists:
+        """Lists of the one class decided for, with certainty: what a hard classifier says.
+
+        >>> import verax as vx
+        >>> vx.brier([0, 1], vx.TopLists.from_decisions([0, 2], n_classes=5))
+        1.0
+        """
+        m = check_n_classes(n_classes)
+        vocabulary = complete_vocabulary(names, m)
+        try:
+            codes = positions(decisions, m, None if vocabulary is None else vocabulary.names)
+        except InputError as error:
+            raise error.replace(argument="decisions") if error.argument == "y" else error from None
+        return cls(codes, np.ones(codes.size), np.arange(codes.size + 1), m, vocabulary=vocabulary)
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        p: object,
+        k: int | None = None,
+        *,
+        mass: float | None = None,
+        classes: Sequence[Hashable] | None = None,
+        normalize: bool = False,
+        logits: bool = False,
+    ) -> TopLists:
+        """The `k` most likely classes of each row of `p`, or as many as it takes to reach `mass`.
+
+        Of equally likely classes those with the lowest positions are listed. `padded(rule)` is
+        consistent for lists of a fixed length. For a fixed `mass` no consistent score is known, so
+        compare models by lists of the same length.
+
+        Parameters
+        ----------
+        p : array_like
+            (N, m) probabilities.
+        k : int, optional
+            The length of the lists, 0 to m.
+        mass : float, optional
+            Make each list as short as possible with at least this probability.
+        classes : sequence of hashable, optional
+            Names of the columns of `p`, if outcomes will be given by name.
+        normalize, logits : bool
+            As for rules.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> vx.TopLists.from_probabilities([[0.1, 0.6, 0.3]], 2).to_dicts()
+        [{1: 0.6, 2: 0.3}]
+        >>> vx.TopLists.from_probabilities([[0.1, 0.6, 0.3]], mass=0.5).to_dicts()
+        [{1: 0.6}]
+        """
+        raw, columns = to_array(p, "p")
+        n = int(raw.shape[0]) if raw.ndim else 0
+        options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
+        forecasts = Forecasts(np.zeros(n, np.int64), p, **options)
+        names = columns if classes is None else classes
+        forecasts.check()
+        m = forecasts.n_classes
+        if (k is None) == (mass is None):
+            raise InputError("Pass either the length of the lists (k) or their mass", argument="k")
+        if k is not None:
+            check_count("k", k, least=0)
+            if k > m:
+                raise InputError(f"must be at most the {m} classes, not {k}", argument="k", values=[k])
+        if mass is not None:
+            mass = check_number("mass", mass, "must lie between 0 and 1", lambda share: 0 <= share <= 1)
+        parts = [
+            top_of_rows(to_host(batch.p).astype(np.float64, copy=False), k, mass)
+            for batch in forecasts.batches(max(1, 2**20 // m))
+        ]
+        codes, values, lengths, totals = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return cls(
+            codes,
+            values,
+            offsets_of(lengths),
+            m,
+            vocabulary=complete_vocabulary(names, m),
+            tolerance=1e-6 if normalize or logits else forecasts.unity.tolerance,
+            slack=float(abs(totals - 1).max()),
+        )
+
+    @classmethod
+    def from_logprobs(
+        cls,
+        rows: object,
+        *,
+        n_classes: int,
+        names: Sequence[Hashable] | None = None,
+        tolerance: float = LOGPROB_TOLERANCE,
+    ) -> TopLists:
+        """Lists from log-probabilities, as language models and their interfaces return them.
+
+        Parameters
+        ----------
+        rows : iterable, str or path
+            Each row is a mapping from token (or token id) to natural log-probability, a `top_logprobs`
+            array of objects with `token` and `logprob`, or a whole response of a chat-completion
+            interface; or the name of a JSON Lines file with one row per line. Tokens with a
+            log-probability of -9999, which interfaces write for "too unlikely", are not listed.
+        n_classes : int
+            The size of the vocabulary.
+        names : sequence of hashable, optional
+            All m tokens in order, if known.
+        tolerance : float
+            A list may sum to this much more than 1, because log-probabilities are rounded.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> row = [{"token": " yes", "logprob": -0.1054}, {"token": " no", "logprob": -2.5257}]
+        >>> vx.TopLists.from_logprobs([row], n_classes=128256).confidences.round(3).tolist()
+        [0.9, 0.08]
+        """
+        lists = (confidences_of(row, number) for number, row in enumerate(read_rows(rows)))
+        return cls.from_dicts(lists, n_classes=n_classes, names=names, tolerance=tolerance)
+
+    @classmethod
+    def from_label_probabilities(
+        cls, q: object, k: int, *, labels: Sequence[Hashable] | None = None
+    ) -> TopLists:
+        """The `k` most likely label sets of independent labels; the classes are all 2**L sets.
+
+        Sets of probability zero are not listed. Outcomes are (N, L) arrays of 0 and 1, or one
+        collection of labels per row.
+
+        Parameters
+        ----------
+        q : array_like
+            (N, L) probabilities of each label.
+        k : int
+            The length of the lists.
+        labels : sequence of hashable, optional
+            Names of the columns of `q`.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> lists = vx.TopLists.from_label_probabilities([[0.9, 0.2, 0.6]], 3, labels=["a", "b", "c"])
+        >>> [(set_, round(t, 3)) for set_, t in lists.to_dicts()[0].items()]
+        [(('a', 'c'), 0.432), (('a',), 0.288), (('a', 'b', 'c'), 0.108)]
+        >>> round(vx.log_score([{"a"}], lists), 4)
+        1.2448
+        """
+        values, names = read_label_probabilities(q, labels)
+        check_count("k", k, least=0)
+        m = 2 ** len(LabelSets((), names).labels)
+        numbers, confidences, lengths = most_likely_sets(values, int(k))
+        known = LabelSets(dict.fromkeys(numbers), names)
+        codes = known.outcomes(numbers)
+        return cls(codes, confidences, offsets_of(lengths), m, vocabulary=known)
+
+    @classmethod
+    def from_label_sets(
+        cls,
+        sets: Sequence[Sequence[Any]],
+        confidences: Sequence[Sequence[float]] | None = None,
+        *,
+        labels: Sequence[Hashable] | int,
+    ) -> TopLists:
+        """Lists of given label sets.
+
+        Parameters
+        ----------
+        sets : sequence
+            For each row a sequence of label sets, each a collection of labels.
+        confidences : sequence, optional
+            For each row the probabilities of its sets; without it every set is certain, and a row has
+            at most one.
+        labels : sequence of hashable or int
+            The labels, or how many there are if they are 0, 1, 2, ...
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> lists = vx.TopLists.from_label_sets([[{0, 1}, {0}]], [[0.5, 0.25]], labels=3)
+        >>> vx.log_score.samples(np.array([[1, 0, 0]]), lists).round(4).tolist()
+        [1.3863]
+        """
+        known = LabelSets((), labels)
+        rows = [_sets(row, number) for number, row in enumerate(_rows(sets, "sets"))]
+        numbers = known.numbers([each for row in rows for each in row], "sets")
+        lengths = np.array([len(row) for row in rows], np.int64)
+        values: Any = np.ones(len(numbers))
+        if confidences is not None:
+            values, starts = flatten(confidences, None, "confidences")
+            check_same_lists(offsets_of(lengths), starts)
+        vocabulary = LabelSets(dict.fromkeys(numbers), known.labels)
+        codes = vocabulary.outcomes(numbers)
+        m = 2 ** len(known.labels)
+        return cls(codes, values, offsets_of(lengths), m, vocabulary=vocabulary)
+
+    # ---- what they are ---------------------------------------------------------------------
+
+    @property
+    def classes(self) -> Ints:
+        return self._lists.classes
+
+    @property
+    def confidences(self) -> Floats:
+        return self._lists.confidences
+
+    @property
+    def offsets(self) -> Ints:
+        return self._lists.offsets
+
+    @property
+    def n_rows(self) -> int:
+        """The number of lists."""
+        return self._lists.n_rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of lists and the number of classes."""
+        return self.n_rows, self.n_classes
+
+    @property
+    def lengths(self) -> Ints:
+        """How many classes each list has."""
+        return self._lists.lengths
+
+    @property
+    def unaccounted(self) -> Floats:
+        """The probability that each list leaves for all unlisted classes together."""
+        return self._survey.unaccounted
+
+    @property
+    def proxy(self) -> Floats:
+        """That probability divided by the number of unlisted classes; 0 where every class is listed."""
+        unlisted = float(self.n_classes) - self.lengths
+        return np.where(unlisted > 0, self.unaccounted / np.maximum(unlisted, 1.0), 0.0)
+
+    @property
+    def valid(self) -> Bools:
+        """Whether each list gives every listed class at least its proxy probability."""
+        valid: Bools = self._survey.kept == self.lengths
+        return valid
+
+    @property
+    def n_invalid(self) -> int:
+        """How many lists are not valid."""
+        return int(np.count_nonzero(~self.valid))
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        shortest, longest = (self.lengths.min(), self.lengths.max()) if self.n_rows else (0, 0)
+        span = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
+        bad = f", {self.n_invalid:,} invalid" if self.n_invalid else ""
+        return f"TopLists: {self.n_rows:,} lists of {span} out of {_shown(self.n_classes)} classes{bad}"
+
+    def to_dicts(self) -> list[dict[Hashable, float]]:
+        """Every list as {class: confidence}, most likely first."""
+        codes: list[Any] = self.classes.tolist()
+        if self.vocabulary is not None:
+            codes = [self.vocabulary.name(code) for code in codes]
+        values, starts = self.confidences.tolist(), self.offsets.tolist()
+        return [dict(zip(codes[a:b], values[a:b], strict=True)) for a, b in itertools.pairwise(starts)]
+
+    def __getitem__(self, rows: slice | Sequence[int] | np.ndarray[Any, Any]) -> TopLists:
+        """Some of the lists: a slice, row numbers or a mask."""
+        try:
+            chosen = np.arange(self.n_rows)[rows]
+        except (IndexError, TypeError, ValueError, OverflowError, RuntimeError):
+            chosen = None
+        if not isinstance(chosen, np.ndarray) or chosen.ndim != 1:
+            raise InputError(
+                f"must be a slice, a mask, or row numbers from 0 to {self.n_rows - 1}",
+                argument="rows",
+                found=f"it is {show(rows)}",
+                remedies=[Remedy("For one list, write lists[[i]] or lists.to_dicts()[i].", python_only=True)],
+            )
+        return self._with(self._lists.take(chosen))
+
+    def __iter__(self) -> Iterator[dict[Hashable, float]]:
+        return iter(self.to_dicts())
+
+    # ---- what can be made of them ----------------------------------------------------------
+
+    def truncate(self, k: int) -> TopLists:
+        """The `k` most likely classes of every list; shorter lists stay as they are."""
+        check_count("k", k, least=0)
+        longest = int(self.lengths.max(initial=0))
+        return self._with(self._lists.heads(np.minimum(self.lengths, min(int(k), longest))))
+
+    def largest_valid(self) -> TopLists:
+        """The largest valid sublist of every list: the list itself where it is valid."""
+        return self._with(self._lists.heads(self._survey.kept))
+
+    def padded(self) -> Floats:
+        """Every list as a full distribution, (N, m): unlisted classes share the rest evenly.
+
+        Invalid lists are padded as they are, although they are scored as `largest_valid()`. For small m
+        only; scores are computed without this.
+        """
+        if self.n_rows * self.n_classes > MOST_PADDED:
+            raise InputError(
+                f"times the number of lists must be at most {MOST_PADDED:,} to write all probabilities out",
+                argument="n_classes",
+                found=f"there are {self.n_rows:,} lists over {_shown(self.n_classes)} classes",
+                remedies=[Remedy("Scores are computed from the lists themselves.")],
+            )
+        columns = self.classes
+        if self.vocabulary is not None and not self.vocabulary.complete:
+            if not isinstance(self.vocabulary, LabelSets):
+                raise InputError(
+                    "must be known for all classes, because each has a column",
+                    argument="names",
+                    kind="missing",
+                    found="the lists name some of the classes only",
+                    remedies=[Remedy("Name all classes when making the lists.")],
+                )
+            columns = np.array(self.vocabulary.names, np.int64)[columns]
+        dense = np.repeat(self.proxy[:, None], self.n_classes, axis=1)
+        dense[self._lists.row_of, columns] = self.confidences
+        return dense
+
+    def with_outcomes(
+        self,
+        y: object,
+        *,
+        classes: object | None = None,
+        weights: object | None = None,
+        groups: object | None = None,
+        normalize: bool = False,
+        logits: bool = False,
+        ordered: bool = False,
+    ) -> ListRows:
+        """The lists as rows to be scored. Rules and `evaluate` call this; users need not."""
+        flags = {"normalize": normalize, "logits": logits, "ordered": ordered}
+        given = {name: check_flag(name, flag) for name, flag in flags.items()}
+        if given.pop("ordered"):
+            raise RuleError(NO_ORDER)
+        given["classes"] = classes is not None
+        for name in (name for name, passed in given.items() if passed):
+            raise InputError(
+                "does not apply to top lists",
+                argument=name,
+                remedies=[Remedy("State it when making the lists.", python_only=True)],
+            )
+        codes = positions(y, self.n_classes) if self.vocabulary is None else self.vocabulary.outcomes(y)
+        return ListRows(self._lists, self._survey, self.n_classes, codes, weights, groups)
+
+    def with_class(self, position: int) -> ListRows:
+        """The lists as rows in which the class at this position happened, whatever its name."""
+        check_count("position", position, least=0)
+        if position >= self.n_classes:
+            raise InputError(
+                f"must be below the {_shown(self.n_classes)} classes, not {show(position)}",
+                argument="position",
+                values=[position],
+            )
+        code = position
+        if self.vocabulary is not None and not self.vocabulary.complete:
+            code = self.vocabulary.code_at(position)
+        return ListRows(self._lists, self._survey, self.n_classes, np.full(self.n_rows, code))
+
+    def _with(self, lists: Ragged) -> TopLists:
+        """Other lists over the same classes, known to be in order and free of repeats."""
+        made = object.__new__(TopLists)
+        made.n_classes, made.vocabulary = self.n_classes, self.vocabulary
+        made.tolerance, made.slack = self.tolerance, self.slack
+        made._lists = lists
+        made._survey = lists.survey(self.n_classes, self.slack)
+        return made
+
+
+def _rows(rows: Any, argument: str = "rows") -> Iterable[Any]:
+    """What can be read as one row after the other."""
+    if isinstance(rows, (str, bytes, type, Mapping)) or not isinstance(rows, Iterable):
+        raise InputError(
+            f"must hold one row after the other, not {show(rows)}", argument=argument, kind="type"
+        )
+    if isinstance(rows, np.ndarray) and rows.ndim == 0:
+        raise InputError("must hold one row after the other, not one value", argument=argument, kind="type")
+    return rows
+
+
+def _sets(row: Any, number: int) -> list[Any]:
+    """The label sets of one row."""
+    if isinstance(row, Sequence) and not isinstance(row, (str, bytes)):
+        return list(row)
+    raise InputError(
+        "must have a sequence of label sets per row",
+        argument="sets",
+        kind="type",
+        found=f"row {number} holds {show(row)}",
+        rows=[number],
+        values=[row],
+    )
+
+
+def _numbers(values: list[Any]) -> Floats:
+    """Confidences given one by one as doubles; texts are no numbers, whatever they say."""
+    try:
+        array = np.array(values) if values else np.zeros(0)
+        if array.ndim == 1 and array.dtype.kind in "fiubO":
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError("must give every class a number as confidence", argument="rows", kind="type")
+
+
+def _amount(argument: str, value: object) -> float:
+    requirement = "must be a finite number that is not negative"
+    return check_number(argument, value, requirement, lambda amount: amount >= 0)
+
+
+def _shown(n_classes: int) -> str:
+    return f"{n_classes:,}" if n_classes < 10**15 else f"{float(n_classes):.3g}"

@@ -1,0 +1,350 @@
+"""What happened: class positions, labels or one-hot rows, all read as positions a slice at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence, Set
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.errors import InputError, Offenders, Remedy, passing, show
+from verax.inputs.arrays import Array, kind_of, move_like, namespace_of, to_array, to_host, to_index
+
+# What stands for an outcome that is none of the classes. The pass over the rows counts these.
+UNKNOWN = -1
+
+
+def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[Hashable, ...] | None:
+    """`classes` as a tuple of `n_classes` different names, or None."""
+    if classes is None:
+        return None
+    if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
+        raise InputError(
+            f"must be a list of names in the order of the columns, not a {type(classes).__name__}",
+            argument="classes",
+            kind="type",
+        )
+    # Not as an array, which would turn 1, 'tie' and 2 into texts.
+    listed = classes if isinstance(classes, (list, tuple)) else to_host(to_array(classes, "classes")[0])
+    if getattr(listed, "ndim", 1) != 1:
+        raise InputError(
+            "must be a list of names", argument="classes", kind="type", found=f"it is {show(classes)}"
+        )
+    names = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
+    if len(names) != n_classes:
+        raise InputError(
+            f"must name the {n_classes} columns of probabilities in order",
+            argument="classes",
+            kind="length",
+            found=f"there are {len(names)} names",
+        )
+    try:
+        different = len(set(names)) == len(names)
+    except TypeError:
+        raise InputError(
+            "must be names that can be looked up",
+            argument="classes",
+            kind="type",
+            found=f"it is {show(classes)}",
+        ) from None
+    if not different:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            "must be different from each other",
+            argument="classes",
+            kind="label",
+            found=f"{show(twice)} is there twice",
+            values=[twice],
+        )
+    return names
+
+
+class Outcomes:
+    """The outcomes `y`, whatever their form.
+
+    With `classes`, values are looked up there; integers are positions if no class is a number.
+    """
+
+    def __init__(
+        self,
+        y: object,
+        *,
+        n_classes: int,
+        classes: tuple[Hashable, ...] | None,
+        columns: tuple[Any, ...] | None,
+        ordered: bool,
+        like: Array,
+    ) -> None:
+        self.raw, own_columns = to_array(y, "y")
+        self.n_classes = n_classes
+        self._like = like
+        self._binary_column = like.ndim == 1
+        if classes is None and kind_of(self.raw) == "object" and self.raw.ndim == 1:
+            self.raw = _plain_integers(self.raw)
+        kind = kind_of(self.raw)
+        if kind == "complex" or kind == "other":
+            raise InputError(
+                "must be class positions, labels or one-hot rows",
+                argument="y",
+                kind="type",
+                found=f"the type is {self.raw.dtype}",
+            )
+        if self.raw.ndim == 0:
+            raise InputError(
+                "must have one outcome per row",
+                argument="y",
+                kind="type",
+                found="it is a single value",
+                remedies=[Remedy("For a single forecast pass [y] and [p].", python_only=True)],
+            )
+        if self.raw.ndim == 2:
+            self._check_one_hot_shape(kind)
+            self.raw = _align_one_hot(self.raw, own_columns, classes or columns)
+        elif self.raw.ndim > 2:
+            raise InputError(
+                "must be 1-D, or 2-D and one-hot",
+                argument="y",
+                kind="type",
+                found=f"the shape is {self._shape}",
+            )
+        textual = kind == "text" or kind == "object"
+        if classes is None and self.raw.ndim == 1:
+            classes = self._names_for_text(columns, ordered) if textual else _numbered(columns, ordered, kind)
+        elif classes is not None and not textual and self.raw.ndim == 1:
+            _refuse_lookalikes(classes, kind, "classes")
+        lookup = classes is not None and (textual or any(_is_number(c) for c in classes))
+        self.classes = classes
+        self._table = _LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
+        self._exact = kind == "integer" or kind == "bool"
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(int(n) for n in self.raw.shape)
+
+    @property
+    def n_rows(self) -> int:
+        return self._shape[0]
+
+    def _check_one_hot_shape(self, kind: str) -> None:
+        if self._shape[1] == 1:
+            raise InputError(
+                "must be 1-D, or 2-D and one-hot",
+                argument="y",
+                kind="type",
+                found="it has a single column",
+                remedies=[Remedy("Pass y[:, 0].", python_only=True)],
+            )
+        if self._binary_column and kind == "real":
+            raise InputError(
+                "must be the outcomes and come before the probabilities",
+                argument="y",
+                kind="type",
+                found="the two seem to be swapped",
+            )
+        if self._shape[1] != self.n_classes or kind in ("text", "object"):
+            raise InputError(
+                f"is 2-D, so its rows must be one-hot over the {self.n_classes} classes",
+                argument="y",
+                kind="type",
+                found=f"the shape is {self._shape} and the type {self.raw.dtype}",
+            )
+
+    def _names_for_text(self, columns: tuple[Any, ...] | None, ordered: bool) -> tuple[Any, ...]:
+        first = show(self.raw[0]) if self.n_rows else "nothing"
+        if ordered:
+            raise InputError(
+                "holds labels, and an ordinal score needs their order, which is never guessed",
+                argument="y",
+                kind="order",
+                found=f"row 0 holds {first}",
+                remedies=[passing("lowest first, in the order of the columns of probabilities", classes=...)],
+            )
+        if columns is None:
+            raise InputError(
+                "holds labels, but the columns of probabilities have no names",
+                argument="y",
+                kind="order",
+                found=f"row 0 holds {first}",
+                remedies=[
+                    passing("in the order of the columns of probabilities", classes=...),
+                    Remedy("For a scikit-learn model this is model.classes_.", python_only=True),
+                ],
+            )
+        return columns
+
+    def positions(self, start: int, stop: int) -> Array:
+        """Class positions of these rows where the forecasts live; UNKNOWN where there is none."""
+        y = self.raw[start:stop, ...]
+        if self._table is not None:
+            y = self._table(to_host(y))
+        y = move_like(y, self._like)
+        xp = namespace_of(y)
+        if y.ndim == 2:
+            ones = y == 1
+            clean = xp.all(ones | (y == 0), axis=1) & (xp.sum(to_index(ones), axis=1) == 1)
+            return xp.where(clean, xp.argmax(to_index(ones), axis=1), UNKNOWN)
+        if self._table is None and not self._exact:
+            y = xp.where((y >= 0) & (y < self.n_classes) & (xp.floor(y) == y), y, UNKNOWN)
+        # A copy of its own: it will be used as an index, and the caller's memory may change.
+        return np.array(y, np.int64) if xp is np else to_index(y)
+
+    def offenders(self) -> Offenders:
+        """An empty list of offending rows, with the requirement that fits this form of `y`."""
+        if self.raw.ndim == 2:
+            return Offenders("y", "rows must be one-hot: a single 1 and otherwise 0", "label")
+        if self._table is not None:
+            names = ", ".join(show(c) for c in self._table.classes[:6])
+            more = ", ..." if self.n_classes > 6 else ""
+            return Offenders("y", f"must hold labels found in the classes ({names}{more})", "label")
+        if self._binary_column:
+            return Offenders(
+                "y",
+                "must be 0 or 1, because one-dimensional probabilities are those of class 1 of two",
+                "label",
+                remedies=(Remedy("For K classes pass probabilities of shape (N, K).", python_only=True),),
+            )
+        return Offenders("y", f"must hold class positions from 0 to {self.n_classes - 1}", "label")
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What helps when the labels count from one, the commonest slip."""
+        if self._table is not None or self.raw.ndim == 2 or self._binary_column:
+            return ()
+        y = to_host(self.raw)
+        if y.size and y.min() == 1 and y.max() == self.n_classes:
+            classes = list(range(1, self.n_classes + 1))
+            shift = Remedy("The labels seem to count from 1: subtract 1.", python_only=True)
+            return shift, passing("if they do", classes=classes if len(classes) <= 20 else ...)
+        return (passing("if these are labels", classes=...),)
+
+
+def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Python integers in an object array as what they are; a missing value among them is named."""
+    values = y.tolist()
+    if not any(isinstance(v, int) for v in values):
+        return y
+    for row, v in enumerate(values):
+        if v is None or v != v:
+            raise InputError(
+                "must have an outcome in every row",
+                argument="y",
+                kind="missing",
+                found=f"row {row} holds {v}",
+                rows=[row],
+                values=[v],
+            )
+    whole = all(isinstance(v, int) and abs(v) < 2**62 for v in values)
+    return np.array(values, dtype=np.int64) if whole else y
+
+
+def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tuple[int, ...] | None:
+    """The names of columns that are whole numbers other than 0, 1, ..., which outcomes then refer to."""
+    if columns is None:
+        return None
+    if tuple(map(str, columns)) != tuple(map(str, range(len(columns)))):
+        _refuse_lookalikes(columns, kind, "columns")
+    if not all(isinstance(c, (int, np.integer)) for c in columns):
+        return None
+    names = tuple(int(c) for c in columns)
+    if names == tuple(range(len(names))):
+        return None
+    if ordered and list(names) != sorted(names):
+        raise InputError(
+            f"The columns of probabilities are called {', '.join(map(str, names))}, which is no order",
+            argument="classes",
+            kind="order",
+            remedies=[passing("lowest first", classes=...)],
+        )
+    return names
+
+
+def _align_one_hot(y: Array, own: tuple[Any, ...] | None, names: Sequence[Any] | None) -> Array:
+    """The columns of a one-hot frame in the order of the classes that they name."""
+    if own is None or [str(c) for c in own] == [str(i) for i in range(len(own))]:
+        return y
+    if names is None:
+        raise InputError(
+            f"is a frame with columns {', '.join(map(str, own[:4]))}, ..., "
+            "but the columns of probabilities have no names",
+            argument="y",
+            kind="order",
+            remedies=[passing("in the order of the columns of probabilities", classes=...)],
+        )
+    wanted = [str(name) for name in names]
+    given = [str(name) for name in own]
+    if sorted(wanted) != sorted(given):
+        raise InputError(
+            f"must have a column for each class ({', '.join(wanted[:6])})",
+            argument="y",
+            kind="label",
+            found=f"its columns are {', '.join(given[:6])}",
+        )
+    return y[:, [given.index(name) for name in wanted]]
+
+
+# What a boolean may be called in a text, besides a number.
+_BOOLEAN_WORDS = frozenset({"true", "false", "t", "f", "yes", "no", "y", "n", "on", "off"})
+
+
+def _refuse_lookalikes(classes: tuple[Hashable, ...], kind: str, who: Literal["classes", "columns"]) -> None:
+    """Refuse numbers or booleans as outcomes beside classes whose names are texts of the same meaning.
+
+    They may be positions or, among classes called '1', 'X' and '2' or 'True' and 'False', names.
+    """
+    texts = [c.strip().lower() for c in classes if isinstance(c, str)]
+    digits = any(text.removeprefix("-").isdecimal() for text in texts)
+    if not digits and not (kind == "bool" and _BOOLEAN_WORDS.intersection(texts)):
+        return
+    names = ", ".join(repr(c) for c in classes[:4]) + (", ..." if len(classes) > 4 else "")
+    what = "booleans" if kind == "bool" else "numbers"
+    named = "the classes are called" if who == "classes" else "the columns of probabilities are called"
+    raise InputError(
+        f"The outcomes are {what} and {named} {names}, which are texts: labels or positions?",
+        argument="classes",
+        kind="order",
+        remedies=[
+            Remedy("Pass labels as texts, too; for positions pass whole numbers and no names."),
+            passing("as values of the same type as the outcomes", classes=...),
+        ],
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_))
+
+
+def _counts_up(numbers: np.ndarray[Any, Any]) -> bool:
+    return bool((np.diff(numbers) == 1).all())
+
+
+class _LookUp:
+    """Labels to positions, by binary search where the labels sort and by hashing where they may not."""
+
+    def __init__(self, classes: tuple[Hashable, ...]) -> None:
+        self.classes = classes
+        self._positions = {label: i for i, label in enumerate(classes)}
+        # Tuples are names, not rows, so they stay objects and are looked up by hashing.
+        plain = not any(isinstance(c, tuple) for c in classes)
+        names = np.asarray(classes) if plain else np.empty(len(classes), np.object_)
+        self._order = np.argsort(names) if names.dtype.kind in "iufUS" else None
+        self._sorted = names if self._order is None else names[self._order]
+        self._first: Any = classes[0] if names.dtype.kind in "iu" and _counts_up(names) else None
+
+    def __call__(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self._first == 0 and y.dtype.kind == "i":
+            return y
+        if self._first is not None and y.dtype.kind == "i":
+            known = (y >= self._first) & (y < self._first + len(self.classes))
+            return np.where(known, y - self._first, UNKNOWN)
+        comparable = {"U": "U", "S": "S"}.get(self._sorted.dtype.kind, "iufb")
+        if self._order is None or y.dtype.kind not in comparable:
+            return self._by_hash(y)
+        nearest = np.minimum(np.searchsorted(self._sorted, y), len(self.classes) - 1)
+        return np.where(self._sorted[nearest] == y, self._order[nearest], UNKNOWN)
+
+    def _by_hash(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        try:
+            return np.fromiter((self._positions.get(v, UNKNOWN) for v in y.tolist()), np.int64, y.size)
+        except TypeError:
+            raise InputError(
+                "must hold labels", argument="y", kind="type", found="some values are lists or the like"
+            ) from None

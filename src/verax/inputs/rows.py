@@ -1,0 +1,50 @@
+"""Rows that can be scored: what the pass needs to know of them, whatever their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from verax.inputs.arrays import Array, Namespace
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+
+
+class RowBatch(Protocol):
+    """Consecutive rows of one kind or another: what can be read without knowing which."""
+
+    @property
+    def y(self) -> Array: ...
+    @property
+    def weights(self) -> Array | None: ...
+    @property
+    def groups(self) -> Array | None: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def xp(self) -> Namespace: ...
+
+
+class Rows(Protocol):
+    """Rows that can be scored. `Forecasts` are dense ones; `ListRows` are top lists."""
+
+    n_classes: int
+    weights: Array | None
+    groups: Groups | None
+    xp: Namespace
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    def batch(self, start: int, stop: int) -> RowBatch: ...
+    def batches(self, rows: int) -> Iterator[RowBatch]: ...
+    def check(self) -> None: ...
+
+
+def pair(y: object, p: object, **options: Any) -> Rows:
+    """Outcomes and forecasts as rows. A `p` that knows how to meet its outcomes does it itself."""
+    meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
+    return Forecasts(y, p, **options) if meet is None else meet(y, **options)

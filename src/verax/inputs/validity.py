@@ -1,0 +1,70 @@
+"""What makes a row of probabilities valid: the one definition, for every pass and every engine.
+
+A row is valid if no value is negative or NaN and its sum differs from 1 by at most the tolerance of its
+precision. The sum is the exact sum of its values, rounded once (`math.fsum`).
+
+Passes add the values of a row in whatever order suits the hardware, so their sums differ from the exact
+one by rounding. A pass therefore accepts only rows that are clear (`Unity.clear`); all others are decided
+by `Unity.holds`, which computes exact sums where rounding matters. No two passes can disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.arrays import Array, kind_of, namespace_of
+
+# Rows printed with six decimals may sum to 1.000001, which no binary number is: they count as within 1e-6.
+_SLACK = 1 + 1e-6
+_TOLERANCES = {16: 1e-2, 32: 1e-4}
+
+
+def tolerance_of(bits: int) -> float:
+    """How far a sum of probabilities of so many bits may be from 1."""
+    return _TOLERANCES.get(bits, 1e-6)
+
+
+@dataclass(frozen=True)
+class Unity:
+    """The requirement that rows sum to 1 within `tolerance`."""
+
+    tolerance: float
+
+    @classmethod
+    def of(cls, p: Array) -> Unity:
+        """The requirement for rows of the precision that `p` came in."""
+        return cls.at(int(namespace_of(p).finfo(p.dtype).bits)) if kind_of(p) == "real" else cls.at(64)
+
+    @classmethod
+    def at(cls, bits: int) -> Unity:
+        """The requirement for probabilities of so many bits."""
+        return cls(tolerance_of(bits))
+
+    @property
+    def limit(self) -> float:
+        """The largest deviation of a valid row's exact sum from 1."""
+        return self.tolerance * _SLACK
+
+    def clear(self, n_classes: int, epsilon: float = 2.0**-52) -> float:
+        """The largest deviation of a sum, taken in any order, that shows its row to be valid.
+
+        `epsilon` is the spacing of the numbers that are added. Sums of K values near 1 are off by less
+        than K times that.
+        """
+        return self.limit - n_classes * epsilon
+
+    def holds(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which of some (n, K) rows are valid."""
+        rows = rows.astype(np.float64, copy=False)
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(rows.sum(axis=1) - 1)
+            rounding = rows.shape[1] * 2.0**-52
+            valid = np.asarray(off <= self.limit)
+            # NaN compares as false: such rows are not close, and not valid.
+            for row in np.flatnonzero(np.abs(off - self.limit) <= 2 * rounding):
+                valid[row] = abs(math.fsum(rows[row]) - 1) <= self.limit
+            return np.asarray(valid & (rows.min(axis=1) >= 0))

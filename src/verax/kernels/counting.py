@@ -1,0 +1,45 @@
+"""Compiled counting of decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from verax.kernels.compensation import two_sum
+from verax.kernels.logarithm import OPTIONS
+
+_two_sum = numba.njit(**OPTIONS)(two_sum)
+
+
+@numba.njit(**OPTIONS)
+def count(y: Any, decision: Any, p_true: Any, weights: Any, high: Any, low: Any) -> int:
+    """Add the weight of each row to its cell, outcome by decision; an empty `weights` means ones.
+
+    Cells are compensated sums, so that the order of blocks does not matter. Rows outside the table are left
+    out. Returns the number of rows with weight whose outcome had probability zero.
+    """
+    n_classes = high.shape[0]
+    n = min(y.size, decision.size)
+    # A small table is summed for the block first, which takes fewer operations per row.
+    small = n_classes * n_classes <= n
+    table = np.zeros((n_classes, n_classes)) if small else high
+    n_zero = 0
+    for i in range(n):
+        row, column = y[i], decision[i]
+        if row < 0 or row >= n_classes or column < 0 or column >= n_classes:
+            continue
+        w = weights[i] if weights.size else 1.0
+        if small or not weights.size:
+            table[row, column] += w
+        else:
+            high[row, column], error = _two_sum(high[row, column], w)
+            low[row, column] += error
+        n_zero += p_true[i] == 0.0 and w > 0.0
+    if small:
+        for row in range(n_classes):
+            for column in range(n_classes):
+                high[row, column], error = _two_sum(high[row, column], table[row, column])
+                low[row, column] += error
+    return n_zero

@@ -1,0 +1,12 @@
+"""Numbers that compiled and uncompiled code share."""
+
+from __future__ import annotations
+
+# A rest below this is the rounding of the confidences themselves.
+SMALLEST_MASS = 2.0**-52
+# High parts of probabilities are multiples of 1/_GRID: sums of up to 2^26 of them are exact.
+GRID = 2.0**26
+
+
+# From this many probabilities on, compiling once pays; below, the first call must not wait for it.
+COMPILED_FROM = 2**19

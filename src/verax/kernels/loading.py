@@ -1,0 +1,26 @@
+"""The compiled kernels, where numba can be imported."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from types import ModuleType
+
+
+@cache
+def kernels() -> ModuleType | None:
+    """The compiled kernels, or None where numba is missing or told not to compile."""
+    try:
+        import numba
+
+        if getattr(numba.config, "DISABLE_JIT", False):
+            warnings.warn(
+                "NUMBA_DISABLE_JIT is set: large inputs are scored by array calls, which are slower.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
+        from verax.kernels import dense
+    except ImportError:
+        return None
+    return dense

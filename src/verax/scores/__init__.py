@@ -1,0 +1,1 @@
+"""Rules and metrics: a formula each, what is known about it, and its name."""

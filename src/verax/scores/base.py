@@ -1,0 +1,246 @@
+"""What a scoring rule is and what every one of them can do, given its formula."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+
+from verax.common.checks import check_n_classes
+from verax.engines.arrays import compute
+from verax.engines.scan import scan_rows
+from verax.engines.stats import RowStats
+from verax.engines.tally import Tally
+from verax.errors import InputError, RuleError
+from verax.inputs.arrays import Array, move_like, namespace_of, to_array
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Form, Weighted, reads
+from verax.inputs.rows import RowBatch, Rows, pair
+from verax.scores.properties import Properties
+
+# The most classes of top lists that `by_outcome` goes through, one after the other.
+_MOST_OUTCOMES = 2**16
+
+
+class Rule(ABC):
+    """A scoring rule: the loss of forecast p when class y happens.
+
+    Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row
+    statistics they name in `needs` (see `verax.engines.stats.RowStats`), their `properties` and their
+    `bounds`; the rest follows. `title` is what people call the rule, `summary` says in a few words what
+    it is, `description` explains it to readers of a report. A formula uses arithmetic and the functions
+    of `stats.xp`, so it runs on any array, differentiates, and compiles. docs/scores.md has an example.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
+    ordinal: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__.lower()
+        for method in ("bounds", "sup_correct", "inf_wrong"):
+            if method in cls.__dict__:
+                setattr(cls, method, _with_checked_classes(cls.__dict__[method]))
+
+    @property
+    @abstractmethod
+    def needs(self) -> frozenset[str]:
+        """The names of the row statistics that the formula uses."""
+
+    @abstractmethod
+    def formula(self, stats: RowStats) -> Array:
+        """The losses of the rows described by `stats`."""
+
+    @property
+    @abstractmethod
+    def properties(self) -> Properties:
+        """What the rule promises, and for how many classes."""
+
+    @abstractmethod
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest loss for `n_classes` classes."""
+
+    def sup_correct(self, n_classes: int) -> float:
+        """The supremum of the loss over forecasts whose unique mode is the outcome."""
+        raise RuleError(self._no_constant("supremum over correct forecasts"))
+
+    def inf_wrong(self, n_classes: int) -> float:
+        """The infimum of the loss over forecasts whose unique mode is not the outcome."""
+        raise RuleError(self._no_constant("infimum over wrong forecasts"))
+
+    def _no_constant(self, what: str) -> str:
+        return f"The {what} is not known for {self}; give the penalty as a number."
+
+    # ---- use -------------------------------------------------------------------------------
+
+    @reads
+    def __call__(self, y: object, p: object, **read: Unpack[Weighted]) -> float:
+        """The weighted mean loss of forecasts `p` when `y` happened.
+
+        Parameters
+        ----------
+        y : array_like
+            (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
+        p : array_like or TopLists
+            (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+        **read
+        """
+        rows = pair(y, p, ordered=self.ordinal, **read)
+        return float(Tally([self], rows.n_classes, counts=False).update(rows).moments.mean[0])
+
+    @reads
+    def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
+        """The loss of each row, as an array of the kind that `p` is; torch can differentiate it.
+
+        Parameters
+        ----------
+        y, p
+            Outcomes and forecasts, as for a call of the rule.
+        **read
+        """
+        return losses_of([self], pair(y, p, ordered=self.ordinal, **read))[0]
+
+    # ---- under a known truth ---------------------------------------------------------------
+
+    def by_outcome(self, p: Any) -> Array:
+        """What each forecast would lose for each class that might happen: (..., K) like `p`.
+
+        >>> import verax as vx
+        >>> vx.rps.by_outcome([0.25, 0.5, 0.25]).tolist()
+        [0.3125, 0.0625, 0.3125]
+        """
+        with_class = None if isinstance(p, type) else getattr(p, "with_class", None)
+        if with_class is not None:
+            k, xp, single = int(p.n_classes), np, False
+            if k > _MOST_OUTCOMES:
+                raise InputError(
+                    f"must have at most {_MOST_OUTCOMES} classes here, to score every class as the outcome",
+                    argument="p",
+                    found=f"there are {float(k):.3g}",
+                )
+        else:
+            rows, single = _distributions(p, "p")
+            xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
+        columns = []
+        for outcome in range(k):
+            forecasts = with_class(outcome) if with_class else Forecasts(xp.full((n,), outcome), rows)
+            columns.append(_loss_of(self, compute(forecasts.batch(0, forecasts.n_rows), self.needs)))
+        losses = xp.stack(columns, axis=1)
+        return losses[0, :] if single else losses
+
+    def expected(self, p: object, q: object) -> Any:
+        """The expected loss of forecast `p` when the truth is `q`: one number, or one per row."""
+        truth, single = _distributions(q, "q")
+        losses = self.by_outcome(p)
+        xp = namespace_of(losses)
+        losses = losses[None, :] if losses.ndim == 1 else losses
+        truth = move_like(truth, losses)
+        (n, k), (n_truths, k_truth) = losses.shape, truth.shape
+        if k != k_truth:
+            raise InputError(
+                f"must have {k} classes, as the forecasts do",
+                argument="q",
+                kind="length",
+                found=f"it has {k_truth}",
+            )
+        if n != n_truths and 1 not in (n, n_truths):
+            raise InputError(
+                f"must have one row, or {n} as the forecasts do",
+                argument="q",
+                kind="length",
+                found=f"it has {n_truths}",
+            )
+        # What cannot happen costs nothing, however large its loss: 0 * inf = 0.
+        possible = xp.where(truth > 0, losses, xp.zeros_like(losses))
+        result = xp.sum(truth * possible, axis=1)
+        return float(result[0]) if single and result.shape[0] == 1 else result
+
+    def entropy(self, q: object) -> Any:
+        """The expected loss of forecasting the truth `q` itself."""
+        return self.expected(q, q)
+
+    def divergence(self, p: object, q: object) -> Any:
+        """How much more than the truth `q` itself the forecast `p` is expected to lose."""
+        expected = self.expected(p, q)
+        own = self.entropy(q)
+        return expected - (move_like(own, expected) if hasattr(expected, "shape") else own)
+
+    # ---- text ------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        arguments = []
+        own: Iterable[Any] = fields(self) if is_dataclass(self) else ()
+        for f in own:
+            value = getattr(self, f.name)
+            if isinstance(value, Rule):
+                arguments.append(repr(value))
+            elif value != f.default:
+                arguments.append(f"{f.name}={value!r}")
+        return f"{self.name}({', '.join(arguments)})" if arguments else self.name
+
+
+def _with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    """A method of a rule that refuses what cannot be a number of classes."""
+
+    @wraps(method)
+    def checked(self: Any, n_classes: int) -> Any:
+        return method(self, check_n_classes(n_classes))
+
+    return checked
+
+
+def losses_of(rules: Sequence[Rule], forecasts: Rows) -> list[Array]:
+    """The losses of every row by each of several rules, from one pass over valid rows."""
+    parts: dict[int, list[Array]] = {}
+    needs = {name for rule in rules for name in rule.needs}
+    scan_rows(forecasts, needs, lambda: _Losses(rules, parts))
+    blocks = [parts[start] for start in sorted(parts)]
+    if len(blocks) == 1:
+        return blocks[0]
+    return [forecasts.xp.concat([block[i] for block in blocks]) for i in range(len(rules))]
+
+
+class _Losses:
+    """Keeps the losses of each block under the number of its first row."""
+
+    def __init__(self, rules: Sequence[Rule], parts: dict[int, list[Array]]) -> None:
+        self._rules, self._parts = rules, parts
+
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
+        self._parts[batch.start] = [_loss_of(rule, stats) for rule in self._rules]
+
+
+def _loss_of(rule: Rule, stats: RowStats) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = stats.loss(rule)
+    # A rule may hand on a statistic as it is, and the compiled pass uses its buffers again.
+    return loss.copy() if stats.buffer is not None and np.shares_memory(loss, stats.buffer) else loss
+
+
+def _distributions(p: object, argument: str) -> tuple[Array, bool]:
+    """One or several distributions as checked (n, K) rows, and whether it was one."""
+    rows, _ = to_array(p, argument)
+    if rows.ndim not in (1, 2):
+        raise InputError(
+            "must have shape (K,) or (N, K)", argument=argument, kind="type", found=_shape_of(rows)
+        )
+    single = rows.ndim == 1
+    rows = rows[None, :] if single else rows
+    try:
+        Forecasts(np.zeros(int(rows.shape[0]), np.int64), rows).check()
+    except InputError as error:
+        raise error.replace(argument=argument) from None
+    return rows, single
+
+
+def _shape_of(rows: Array) -> str:
+    return f"its shape is {tuple(int(n) for n in rows.shape)}"

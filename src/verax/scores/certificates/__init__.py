@@ -1,0 +1,1 @@
+"""The search for counterexamples to what a rule promises."""

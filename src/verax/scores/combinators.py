@@ -1,0 +1,294 @@
+"""Rules made of rules. What they promise follows from theorems about the inner rule, or is unknown."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from verax.common.checks import check_choice, check_n_classes, check_number
+from verax.engines.stats import RowStats
+from verax.errors import InputError, RuleError, show
+from verax.inputs.arrays import Array
+from verax.scores.base import Rule
+from verax.scores.properties import Holds, Properties
+from verax.scores.rules import Brier, ZeroOne
+
+
+@dataclass(frozen=True, repr=False)
+class Penalized(Rule):
+    """A proper rule plus a constant times the zero-one loss, so that no wrong forecast beats a correct one.
+
+    Made by `penalized`, which says what the parameters mean.
+    """
+
+    rule: Rule
+    penalty: Literal["sup", "minimal"] | float = "sup"
+    ties: Literal["fractional", "lowest"] = "fractional"
+
+    name = "penalized"
+
+    def __post_init__(self) -> None:
+        self._check_inner()
+        if isinstance(self.penalty, str) and self.penalty in ("sup", "minimal"):
+            self.constant(3)
+        else:
+            requirement = "must be 'sup', 'minimal' or a positive finite number"
+            number = check_number("penalty", self.penalty, requirement, lambda penalty: penalty > 0)
+            object.__setattr__(self, "penalty", number)
+        check_choice("ties", self.ties, ("fractional", "lowest"))
+
+    def _check_inner(self) -> None:
+        inner = self.rule
+        _check_rule(inner)
+        if inner.properties.proper != Holds.ALWAYS:
+            known = {Holds.NEVER: "not proper", Holds.UNKNOWN: "not known to be proper"}
+            extent = known.get(inner.properties.proper, f"proper for {inner.properties.proper}")
+            raise RuleError(
+                f"penalized() needs a proper rule and {inner} is {extent}: "
+                "with a penalty it would still reward dishonest forecasts."
+            )
+        if isinstance(inner, (Penalized, ZeroOne)):
+            raise RuleError(f"penalized() of {inner} adds nothing: the zero-one loss is in it already.")
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        inner = self.rule.title or repr(self.rule)
+        # The name of a person keeps its capital.
+        return f"Penalized {inner if isinstance(self.rule, Brier) else inner[:1].lower() + inner[1:]}"
+
+    @property
+    def summary(self) -> str:  # type: ignore[override]
+        return f"{self.rule} plus a constant for a wrong mode"
+
+    @property
+    def reference(self) -> str:  # type: ignore[override]
+        return "doi:10.1016/j.ijar.2025.109421"
+
+    @property
+    def ordinal(self) -> bool:  # type: ignore[override]
+        return self.rule.ordinal
+
+    @property
+    def _zero_one(self) -> ZeroOne:
+        return ZeroOne(self.ties)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.rule.needs | self._zero_one.needs
+
+    def constant(self, n_classes: int) -> float:
+        """What a wrong mode costs for `n_classes` classes."""
+        n_classes = check_n_classes(n_classes)
+        if not isinstance(self.penalty, str):
+            return float(self.penalty)
+        sup = self.rule.sup_correct(n_classes)
+        return sup if self.penalty == "sup" else sup - self.rule.inf_wrong(n_classes)
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.loss(self.rule) + self.constant(stats.n_classes) * stats.loss(self._zero_one)
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        low, high = self.rule.bounds(n_classes)
+        return low, high + self.constant(n_classes)
+
+    def sup_correct(self, n_classes: int) -> float:
+        return self.rule.sup_correct(n_classes)
+
+    def inf_wrong(self, n_classes: int) -> float:
+        return self.rule.inf_wrong(n_classes) + self.constant(n_classes)
+
+    @property
+    def properties(self) -> Properties:
+        inner = self.rule.properties
+        symmetric = inner.symmetric if self.ties == "fractional" else Holds.NEVER
+        return Properties(
+            proper=inner.proper,
+            strictly_proper=inner.strictly_proper,
+            local=Holds.BINARY,
+            symmetric=symmetric,
+            # For three classes and more, moving mass away from a wrong mode can make the outcome the mode.
+            distance_sensitive=inner.distance_sensitive & Holds.BINARY,
+            superior=self._superior(),
+            bounded=inner.bounded,
+        )
+
+    def _superior(self) -> Holds:
+        if isinstance(self.penalty, str):
+            return Holds.ALWAYS
+        try:
+            return Holds(_largest(self._separates))
+        except RuleError:
+            return Holds.UNKNOWN
+
+    def _separates(self, n_classes: int) -> bool:
+        # Neither limit is attained, so equality is enough; 1e-12 is for rounding alone.
+        return self.rule.sup_correct(n_classes) <= self.inf_wrong(n_classes) + 1e-12
+
+
+@dataclass(frozen=True, repr=False)
+class Padded(Rule):
+    """A symmetric proper rule that reads top lists, with a fine for invalid ones.
+
+    Made by `padded`, which says what the parameters mean. `properties` are those on full
+    distributions: these are lists of all classes, never invalid, and there the rule is the inner rule.
+    """
+
+    rule: Rule
+    invalid_penalty: float = 1.0
+
+    name = "padded"
+
+    def __post_init__(self) -> None:
+        self._check_inner()
+        requirement = "must be a finite number that is not negative"
+        number = check_number("invalid_penalty", self.invalid_penalty, requirement, lambda fine: fine >= 0)
+        object.__setattr__(self, "invalid_penalty", number)
+
+    def _check_inner(self) -> None:
+        inner = self.rule
+        _check_rule(inner)
+        if isinstance(inner, Padded):
+            raise RuleError(f"padded() of {inner} adds nothing: it reads top lists already.")
+        if inner.properties.proper != Holds.ALWAYS:
+            raise RuleError(
+                f"padded() needs a proper rule and {inner} is not, or not for every number of classes: "
+                "a list that is not true could have the smallest expected loss."
+            )
+        if inner.properties.symmetric != Holds.ALWAYS:
+            raise RuleError(f"padded() needs a symmetric rule and {inner} is not: {_why_asymmetric(inner)}")
+
+    @property
+    def summary(self) -> str:  # type: ignore[override]
+        return self.rule.summary
+
+    @property
+    def reference(self) -> str:  # type: ignore[override]
+        return "https://jmlr.org/papers/v24/23-0106.html"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.rule.needs | {"invalid"}
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.loss(self.rule) + self.invalid_penalty * stats.invalid
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        low, high = self.rule.bounds(n_classes)
+        return low, high + self.invalid_penalty
+
+    @property
+    def properties(self) -> Properties:
+        return self.rule.properties
+
+    @property
+    def consistent(self) -> Holds:
+        """For which K no list of k classes has a smaller expected loss than a true one (Resin, Thm 10)."""
+        return self.rule.properties.proper
+
+    @property
+    def strictly_consistent(self) -> Holds:
+        """For which K every other list of k classes has a larger one; for none without a fine."""
+        return self.rule.properties.strictly_proper if self.invalid_penalty > 0 else Holds.NEVER
+
+
+def _check_rule(inner: object) -> None:
+    if not isinstance(inner, Rule):
+        raise InputError(
+            f"must be a rule, such as brier or rps, not {show(inner)}",
+            argument="rule",
+            kind="type",
+            values=[inner],
+        )
+
+
+def _why_asymmetric(rule: Rule) -> str:
+    if rule.ordinal:
+        return (
+            "a list does not say where among the ordered classes its unlisted probability lies. "
+            "With m=3 and truth (0, 1/2, 1/2) the true top-1 list would expect an RPS of 5/32, and the "
+            "overstated list ({3}, 2/3) only 11/72."
+        )
+    if "hit_lowest" in rule.needs:
+        return (
+            "ties that go to the lowest index judge a list by the numbering of its unlisted classes. "
+            "Use ties='fractional'."
+        )
+    return "the loss of a list would depend on the numbering of its unlisted classes."
+
+
+def padded(rule: Rule, invalid_penalty: float = 1.0) -> Padded:
+    """A symmetric proper rule for top lists: strictly consistent for the k most likely classes.
+
+    A list is scored as the distribution that divides the remaining probability evenly among the unlisted
+    classes. No list of k classes has a smaller expected loss than the true one, and a longer true list
+    never has a larger one, so hard predictions, lists of any length and full distributions can be
+    compared by the same number. Calling the rule itself on lists does the same without the fine.
+
+    Parameters
+    ----------
+    rule : Rule
+        A symmetric proper rule, such as brier, log_score, spherical or pbs. Ordinal rules and ties
+        that go to the lowest index are refused.
+    invalid_penalty : float
+        What an invalid list costs above its largest valid sublist. Any positive number keeps the rule
+        strictly consistent; with 0, invalid lists can do as well as true ones.
+
+    References
+    ----------
+    Resin (2023), https://jmlr.org/papers/v24/23-0106.html
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.5, 1: 0.2}, {0: 0.5, 3: 0.1}], n_classes=4)
+    >>> vx.padded(vx.brier).samples([0, 0], lists).round(4).tolist()
+    [0.335, 1.3333]
+    """
+    return Padded(rule, invalid_penalty)
+
+
+def _largest(holds: Callable[[int], bool], limit: int = 2**24) -> float:
+    """The largest K for which `holds` is true, given that it stays false once it is; inf past `limit`."""
+    if holds(limit):
+        return math.inf
+    return bisect.bisect_left(range(2, limit), True, key=lambda k: not holds(k)) + 1
+
+
+def penalized(
+    rule: Rule,
+    penalty: Literal["sup", "minimal"] | float = "sup",
+    ties: Literal["fractional", "lowest"] = "fractional",
+) -> Penalized:
+    """A proper rule plus a constant times the zero-one loss: superior, and still proper.
+
+    Every forecast whose unique mode is the outcome then scores below every forecast whose unique
+    mode is not. This holds row by row, not for means: a model with fewer correct modes can still
+    have the smaller mean.
+
+    Parameters
+    ----------
+    rule : Rule
+        A proper rule. Squared-absolute and absolute RPS are not proper, and are refused.
+    penalty : {"sup", "minimal"} or float
+        What a wrong mode costs: "sup" is the supremum of the loss over correct forecasts (Ahmadian et
+        al.), "minimal" the least constant that makes the rule superior; or a number.
+    ties : {"fractional", "lowest"}
+        Which class counts as the mode when several are most likely: "fractional" gives each an equal
+        share, "lowest" takes the lowest index. Counting every tie as correct would make the rule improper.
+
+    References
+    ----------
+    Ahmadian, Ghatee and Wahlström (2025), doi:10.1016/j.ijar.2025.109421
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.penalized(vx.brier) == vx.pbs
+    True
+    >>> round(vx.pbs([1], [[0.33, 0.34, 0.33]]), 4), round(vx.pbs([1], [[0.51, 0.49, 0.0]]), 4)
+    (0.6534, 1.1869)
+    """
+    return Penalized(rule, penalty, ties)

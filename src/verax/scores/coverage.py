@@ -1,0 +1,101 @@
+"""What is said of top lists besides scores: coverage, length and top-k errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from verax.common.checks import check_count
+from verax.engines.stats import RowStats
+from verax.engines.tally import Tally
+from verax.errors import InputError, Remedy, show
+from verax.inputs.arrays import Array
+from verax.inputs.lists.toplists import TopLists
+
+# The lengths for which cards have the top-k error; the function has it for any.
+TOP_K = (1, 2, 3, 5, 10, 20)
+
+
+@dataclass(frozen=True)
+class ListMetric:
+    """The average of one statistic of the lists."""
+
+    name: str
+    statistic: str
+    summary: str
+    orientation: Literal["lower is better", "higher is better", "neither is better"]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.statistic})
+
+    def formula(self, stats: RowStats) -> Array:
+        return 1 * getattr(stats, self.statistic)
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return 0.0, float(n_classes) if self.statistic == "length" else 1.0
+
+
+@dataclass(frozen=True)
+class TopKError:
+    """Whether the outcome is not among the k most confident classes; ties for the last places share them."""
+
+    k: int
+
+    needs: ClassVar = frozenset({"listed", "above", "tied"})
+    orientation: ClassVar = "lower is better"
+
+    @property
+    def name(self) -> str:
+        return f"top_{self.k}_error"
+
+    @property
+    def summary(self) -> str:
+        return "outcome not listed first" if self.k == 1 else f"outcome not among the first {self.k}"
+
+    def formula(self, stats: RowStats) -> Array:
+        xp = stats.xp
+        places = xp.minimum(xp.maximum(self.k - stats.above, 0.0), stats.tied)
+        # `tied` is 0 for an unlisted outcome; the maximum avoids dividing by it.
+        return 1 - stats.listed * places / xp.maximum(stats.tied, 1.0)
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return 0.0, 1.0
+
+
+LIST_METRICS: tuple[ListMetric | TopKError, ...] = (
+    ListMetric("accuracy", "hit", "share of right modes, ties shared", "higher is better"),
+    ListMetric("coverage", "listed", "share of outcomes that are listed", "higher is better"),
+    ListMetric("length", "length", "classes listed", "neither is better"),
+    ListMetric("unaccounted", "unaccounted", "probability left to unlisted classes", "neither is better"),
+    ListMetric("invalid", "invalid", "share of lists that cannot be true", "lower is better"),
+    *(TopKError(k) for k in TOP_K),
+)
+
+
+def top_k_error(y: object, lists: object, k: int, *, weights: object | None = None) -> float:
+    """The share of outcomes that are not among the `k` most confident classes of their list.
+
+    Lower is better; from 0 to 1. It is consistent for lists of k classes, but depends only on which
+    classes are listed, not on their probabilities. Where equally confident classes compete for the
+    last places, each has an equal share of them. Lists shorter than `k` are taken as they are.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.5, 1: 0.3}, {1: 0.4, 2: 0.4}], n_classes=4)
+    >>> vx.top_k_error([1, 2], lists, 1), vx.top_k_error([1, 2], lists, 2)
+    (0.75, 0.0)
+    """
+    check_count("k", k, least=0)
+    if not isinstance(lists, TopLists):
+        advice = Remedy("TopLists.from_probabilities(p, k) makes them of probabilities.", python_only=True)
+        raise InputError(
+            f"must be TopLists, not {show(lists)}", argument="lists", kind="type", remedies=[advice]
+        )
+    rows = lists.with_outcomes(y, weights=weights)
+    # No list is longer than the largest int64.
+    tally = Tally([TopKError(min(int(k), 2**62))], rows.n_classes, counts=False).update(rows)
+    return float(tally.moments.mean[0])

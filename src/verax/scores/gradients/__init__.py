@@ -1,0 +1,1 @@
+"""Derivatives of rules with respect to the logits."""

@@ -1,0 +1,247 @@
+"""Derivatives of any rule in the logits of a forecast p = softmax(z), from the rule's own formula.
+
+A formula run on duals gives its partial derivative in every row statistic (see `duals`). Each
+statistic has a derivative in the logits that is known once and for all; the chain rule does the
+rest, so a new rule has its gradient with no code of its own.
+
+The derivative of a proper rule's expected loss vanishes at the truth, whatever the truth is.
+Differentiating that once more gives the expected Hessian from the gradient alone: its entry (j, k)
+is -p_k times entry j of the gradient in the case that class k happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.common.checks import check_number
+from verax.engines.stats import RowStats
+from verax.errors import InputError, Offenders, RuleError, show
+from verax.inputs.arrays import Array, Floats, to_array, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.kernels.threads import n_cores
+from verax.scores.base import Rule
+from verax.scores.gradients.duals import Dual, DualNamespace
+from verax.scores.gradients.statistics import DIRECTIONS, Block, Values
+
+# How many logits are worked on at a time: what a cache holds with all that is made of them.
+_BLOCK = 2**16
+_ROWS = 1024
+# A statistic below this counts as this: its logarithm and its root then have finite derivatives.
+_TINY = 1e-300
+_REMEDY = "Train with a strictly proper rule, such as rps, brier or log_score."
+
+
+def gradient(rule: Rule, y: object, logits: object, *, classes: Sequence[Hashable] | None = None) -> Floats:
+    """The derivative of each row's loss in each of its logits.
+
+    Every row sums to zero, for adding a number to all logits changes no probability. Jumps (of the
+    zero-one loss, and so of a penalty) have no derivative and count as flat.
+
+    Parameters
+    ----------
+    rule : Rule
+        Any rule on full distributions.
+    y : array_like
+        (N,) class positions or labels found in `classes`, or (N, K) one-hot rows.
+    logits : array_like
+        (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
+    classes : sequence of hashable, optional
+        Names of the columns, in order; for ordered classes lowest first.
+
+    Returns
+    -------
+    Array of the shape of `logits`.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.gradient(vx.rps, [0], [[0.0, 0.0, 0.0]]).round(4).tolist()
+    [[-0.1852, 0.037, 0.1481]]
+    """
+    return _run(rule, _Logits.of(rule, y, logits, classes), None)[0]
+
+
+def expected_hessian(rule: Rule, logits: object) -> Floats:
+    """The second derivative of the loss in each logit, expected if the forecast is right.
+
+    It is never negative, unlike the second derivative for the outcome that happened, so boosting uses
+    it. For the log score it is p_k (1 - p_k), for RPS 2 p_k^2 RPS(p, k). The rule must be proper and
+    must have a gradient.
+
+    Parameters
+    ----------
+    rule : Rule
+        A proper rule.
+    logits : array_like
+        (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
+
+    Returns
+    -------
+    Array of the shape of `logits`.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.expected_hessian(vx.log_score, [[0.0, 0.0]]).tolist()
+    [[0.25, 0.25]]
+    """
+    rows, _ = to_array(logits, "logits")
+    anything = np.zeros(rows.shape[0] if rows.ndim else 0, np.int64)
+    return derivatives(rule, anything, logits)[1]
+
+
+def derivatives(
+    rule: Rule,
+    y: object,
+    logits: object,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    floor: float = 0.0,
+) -> tuple[Floats, Floats]:
+    """`gradient` and `expected_hessian` together, at little more than the price of one.
+
+    `floor` lifts the second derivative to that multiple of the log score's, p_k (1 - p_k), at least.
+    """
+    rows = _Logits.of(rule, y, logits, classes)
+    check_number("floor", floor, "must be a finite number that is not negative", lambda f: f >= 0)
+    check_trainable(rule, rows.n_classes)
+    return _run(rule, rows, floor)
+
+
+def check_trainable(rule: Rule, n_classes: int) -> None:
+    """Refuse a rule that a model should not, or cannot, be trained on, and say why."""
+    if not rule.properties.proper.at(n_classes):
+        known = "is not known to be proper" if rule.properties.proper.up_to is None else "is not proper"
+        raise RuleError(
+            f"{rule} {known} for {n_classes} classes, so the truth need not minimise it and its expected "
+            f"Hessian need not be positive. {_REMEDY}"
+        )
+    block = Block(np.zeros((n_classes, 1)), np.zeros(1, np.int64))
+    if not _partials(rule, block, Block.at_outcome):
+        raise RuleError(
+            f"{rule} has no gradient: it is constant except for jumps, so training gets nowhere. {_REMEDY}"
+        )
+
+
+# ---- rows ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Logits:
+    """Checked logits and outcomes. Blocks of them have one row per class, so that sums run along memory."""
+
+    z: np.ndarray[Any, Any]
+    y: Array
+
+    @classmethod
+    def of(cls, rule: Rule, y: object, logits: object, classes: Sequence[Hashable] | None) -> _Logits:
+        if not isinstance(rule, Rule):
+            raise InputError(f"must be a rule, not {show(rule)}", argument="rule", kind="type")
+        try:
+            forecasts = Forecasts(y, logits, classes=classes, logits=True, ordered=rule.ordinal)
+        except InputError as error:
+            raise error.replace(argument="logits") if error.argument == "p" else error from None
+        z = to_host(forecasts.given)
+        _check_finite(z)
+        positions = to_host(forecasts.outcomes.positions(0, len(z)))
+        if positions.min() < 0 or positions.max() >= forecasts.n_classes:
+            forecasts.check()
+        return cls(z, positions)
+
+    @property
+    def n_classes(self) -> int:
+        return 2 if self.z.ndim == 1 else int(self.z.shape[1])
+
+    def parts(self) -> list[slice]:
+        rows = max(_ROWS, _BLOCK // self.n_classes)
+        return [slice(start, start + rows) for start in range(0, len(self.z), rows)]
+
+    def block(self, part: slice) -> Block:
+        z = self.z[part].astype(np.float64)
+        z = np.stack([np.zeros_like(z), z]) if z.ndim == 1 else np.ascontiguousarray(z.T)
+        return Block(z, self.y[part])
+
+
+def _check_finite(z: np.ndarray[Any, Any]) -> None:
+    bad = ~np.isfinite(z)
+    if bad.any():
+        rows = z.reshape(len(z), -1)
+        where = bad.reshape(len(z), -1)
+        offenders = Offenders("logits", "must be finite", "finite")
+        offenders.add(where.any(axis=1), rows[np.arange(len(z)), where.argmax(axis=1)], 0)
+        raise offenders.error()
+
+
+# ---- the chain rule --------------------------------------------------------------------------
+
+
+def _run(rule: Rule, rows: _Logits, floor: float | None) -> tuple[Floats, Floats]:
+    """Gradients and expected Hessians of all rows; with no floor, no Hessians."""
+    g = np.empty(rows.z.shape)
+    h = np.empty(0 if floor is None else rows.z.shape)
+    keep = 1 if rows.z.ndim == 1 else slice(None)
+
+    def work(part: slice) -> None:
+        block = rows.block(part)
+        with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+            g[part] = _gradient(rule, block)[keep].T
+            if floor is not None:
+                h[part] = _expected_hessian(rule, block, floor)[keep].T
+
+    parts = rows.parts()
+    if len(parts) == 1:
+        work(parts[0])
+    else:
+        # Blocks are independent of each other, and NumPy releases the interpreter lock while it computes.
+        with ThreadPoolExecutor(min(n_cores(), len(parts))) as pool:
+            list(pool.map(work, parts))
+    return g, h
+
+
+def _gradient(rule: Rule, block: Block) -> Array:
+    partials = _partials(rule, block, Block.at_outcome)
+    return _total(block, ((d, DIRECTIONS[name].slopes(block)) for name, d in partials.items()))
+
+
+def _expected_hessian(rule: Rule, block: Block, floor: float) -> Array:
+    partials = _partials(rule, block, Block.any_outcome)
+    own = _total(block, ((d, DIRECTIONS[name].own(block)) for name, d in partials.items()))
+    # `-own` is not negative in exact arithmetic.
+    lowest = floor * block.complement if floor > 0 else 0.0
+    return block.p * np.maximum(-own, lowest)
+
+
+def _total(block: Block, terms: Iterable[tuple[Any, Array]]) -> Array:
+    total = np.zeros_like(block.p)
+    for partial, slope in terms:
+        total += partial * slope
+    return total
+
+
+def _partials(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -> dict[str, Any]:
+    """The derivative of the loss in each direction in which the statistics can move."""
+    stats: dict[str, Any] = {}
+    for name in {"p_true", *rule.needs}:
+        if not hasattr(Values, name):
+            raise RuleError(
+                f"{rule} needs `{name}`, which only top lists have: it has no gradient in logits."
+            )
+        field = "log_p" if name == "log_true" else name
+        stats[field] = _seed(name, pick(block, getattr(block.values, name)))
+    loss = RowStats(DualNamespace(), block.n_classes, **stats).loss(rule)
+    return loss.parts if isinstance(loss, Dual) else {}
+
+
+def _seed(name: str, value: Array) -> Any:
+    if name == "p_true":
+        # In the direction of its logarithm, so that log(p_true) is as safe as log_true.
+        value = np.maximum(value, _TINY)
+        return Dual(value, {"log_true": value})
+    if name == "log_true":
+        return Dual(value, {name: 1.0})
+    return Dual(np.maximum(value, _TINY), {name: 1.0}) if name in DIRECTIONS else value

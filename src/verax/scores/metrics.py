@@ -1,0 +1,468 @@
+"""Metrics of hard decisions: kappa, expected cost, accuracy and others, as functions of confusion counts.
+
+Counts are (..., K, K): outcome by row, decision by column. Functions of counts take any number of
+tables at once. A new metric is a function, one line of METRICS and one test.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any, Concatenate, Literal, ParamSpec
+
+import numpy as np
+
+from verax.common.checks import check_choice, check_flag
+from verax.errors import InputError, join, show
+from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
+
+Costs = Literal["quadratic", "linear", "zero_one"]
+CostsLike = Costs | Sequence[Sequence[float]] | Floats
+Normalization = Literal["max", "naive"] | None
+KappaKind = Literal["quadratic", "linear", "unweighted"]
+
+LOWER, HIGHER = "lower is better", "higher is better"
+ORDERED_COSTS = ("quadratic", "linear")
+COSTS = (*ORDERED_COSTS, "zero_one")
+NORMALIZATIONS = (None, "max", "naive")
+KAPPA_COSTS: dict[str, Costs] = {"quadratic": "quadratic", "linear": "linear", "unweighted": "zero_one"}
+
+_P = ParamSpec("_P")
+
+
+def _check_name(costs: str) -> None:
+    check_choice("costs", costs, COSTS, also="a table")
+
+
+# ---- costs -------------------------------------------------------------------------------------
+
+
+def cost_matrix(costs: CostsLike, n_classes: int) -> Floats:
+    """The cost of deciding for column j when row i happened, as a (K, K) array.
+
+    >>> from verax.scores.metrics import cost_matrix
+    >>> cost_matrix("quadratic", 3).tolist()
+    [[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]]
+    """
+    if not isinstance(costs, str):
+        return _given_costs(costs, n_classes)
+    positions = np.arange(n_classes)
+    return row_costs(positions[:, None], positions[None, :], costs)
+
+
+def row_costs(y: Ints, decisions: Ints, costs: CostsLike) -> Floats:
+    """The cost of each decision, without a table of the costs of all."""
+    if not isinstance(costs, str):
+        return np.asarray(costs, dtype=float)[y, decisions]
+    _check_name(costs)
+    distance: Floats = np.abs(np.subtract(y, decisions, dtype=float))
+    if costs == "zero_one":
+        return (distance > 0).astype(float)
+    return distance if costs == "linear" else np.square(distance)
+
+
+def _given_costs(costs: object, n_classes: int) -> Floats:
+    matrix = to_host(to_array(costs, "costs")[0])
+    if matrix.shape != (n_classes, n_classes) or kind_of(matrix) not in ("real", "integer", "bool"):
+        raise InputError(
+            f"must be one of {join(COSTS)}, or a table of {n_classes} x {n_classes} numbers with a row per "
+            "outcome and a column per decision",
+            argument="costs",
+            kind="type",
+            found=f"its shape is {matrix.shape} and its type {matrix.dtype}",
+        )
+    matrix = matrix.astype(float)
+    if not np.isfinite(matrix).all():
+        raise InputError("must be finite", argument="costs", kind="finite")
+    if matrix.max() <= 0:
+        raise InputError("must hold at least one positive cost", argument="costs")
+    return matrix
+
+
+def cost_range(costs: CostsLike, normalize: Normalization, n_classes: int) -> tuple[float, float]:
+    """The smallest and the largest expected cost, without a table of costs where these have a name."""
+    check_choice("normalize", normalize, NORMALIZATIONS)
+    if isinstance(costs, str):
+        _check_name(costs)
+        steps = n_classes - 1.0
+        low, high = 0.0, {"quadratic": steps**2, "linear": steps, "zero_one": 1.0}[costs]
+    else:
+        matrix = _given_costs(costs, n_classes)
+        # The best and the worst decision for each outcome: what lies between them can be reached.
+        low, high = float(matrix.min(axis=1).min()), float(matrix.max())
+    if normalize == "naive":
+        return (0.0 if low >= 0 else -math.inf), math.inf
+    return (low / high, 1.0) if normalize == "max" else (low, high)
+
+
+# ---- functions of counts -----------------------------------------------------------------------
+
+
+def _of_counts(
+    function: Callable[Concatenate[Floats, _P], Floats],
+) -> Callable[Concatenate[Floats, _P], Floats]:
+    """A function of counts that does not overflow: it sees tables whose largest entry is near 1.
+
+    The factor is a power of two, so no digit is lost. Divisions of zero by zero give NaN.
+    """
+
+    @wraps(function)
+    def scaled(counts: Floats, /, *args: _P.args, **kwargs: _P.kwargs) -> Floats:
+        largest = np.max(counts, axis=(-2, -1), keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(function(np.ldexp(counts, -np.frexp(largest)[1]), *args, **kwargs))
+
+    return scaled
+
+
+@_of_counts
+def kappa_of(counts: Floats, kind: KappaKind = "quadratic") -> Floats:
+    """Kappa of each table of counts; NaN where outcomes and decisions are one and the same class."""
+    check_choice("kind", kind, tuple(KAPPA_COSTS))
+    cost = cost_matrix(KAPPA_COSTS[kind], counts.shape[-1])
+    truth, decided = counts.sum(axis=-1), counts.sum(axis=-2)
+    observed = (cost * counts).sum(axis=(-2, -1)) * truth.sum(axis=-1)
+    by_chance = np.einsum("...i,ij,...j->...", truth, cost, decided)
+    # A side that is constant agrees as chance does: exactly 0, without rounding.
+    one_sided = ((truth > 0).sum(axis=-1) == 1) | ((decided > 0).sum(axis=-1) == 1)
+    agreement = np.where(one_sided, 0.0, 1 - observed / by_chance)
+    return np.where(by_chance > 0, agreement, np.nan)
+
+
+@_of_counts
+def expected_cost_of(
+    counts: Floats,
+    costs: CostsLike = "quadratic",
+    normalize: Normalization = None,
+    priors: Sequence[float] | None = None,
+) -> Floats:
+    """Expected cost of each table of counts."""
+    check_choice("normalize", normalize, NORMALIZATIONS)
+    cost = cost_matrix(costs, counts.shape[-1])
+    truth = counts.sum(axis=-1)
+    total = truth.sum(axis=-1, keepdims=True)
+    if priors is None:
+        shares = truth / total
+        value = (cost * counts).sum(axis=(-2, -1)) / total[..., 0]
+    else:
+        shares = _check_priors(priors, counts.shape[-1])
+        per_class = (cost * counts).sum(axis=-1) / truth
+        value = np.where(shares > 0, shares * per_class, 0.0).sum(axis=-1)
+    if normalize == "naive":
+        return np.asarray(value / (shares @ cost).min(axis=-1))
+    return np.asarray(value / cost.max() if normalize == "max" else value)
+
+
+def _check_priors(priors: Sequence[float], n_classes: int) -> Floats:
+    values = to_host(to_array(priors, "priors")[0])
+    if values.shape != (n_classes,) or kind_of(values) not in ("real", "integer", "bool"):
+        raise InputError(
+            f"must be {n_classes} probabilities, one per class",
+            argument="priors",
+            kind="length",
+            found=f"its shape is {values.shape} and its type {values.dtype}",
+        )
+    if not ((values >= 0).all() and abs(values.sum() - 1) <= 1e-6):
+        raise InputError(
+            "must not be negative and must sum to 1",
+            argument="priors",
+            kind="sum",
+            found=f"they sum to {values.sum():.9g}",
+            values=values.tolist(),
+        )
+    return values.astype(float)
+
+
+@_of_counts
+def accuracy_of(counts: Floats) -> Floats:
+    """Share of right decisions of each table of counts."""
+    return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
+
+
+@_of_counts
+def balanced_accuracy_of(counts: Floats) -> Floats:
+    """Mean share of right decisions over the classes that happened, of each table of counts."""
+    truth = counts.sum(axis=-1)
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    recall = np.where(truth > 0, hits / truth, 0.0)
+    return np.asarray(recall.sum(axis=-1) / (truth > 0).sum(axis=-1))
+
+
+@_of_counts
+def macro_f1_of(counts: Floats) -> Floats:
+    """Mean F1 over the classes that happened or were decided for, of each table of counts."""
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    involved = counts.sum(axis=-1) + counts.sum(axis=-2)
+    f1 = np.where(involved > 0, 2 * hits / involved, 0.0)
+    return np.asarray(f1.sum(axis=-1) / (involved > 0).sum(axis=-1))
+
+
+@_of_counts
+def within_one_of(counts: Floats) -> Floats:
+    """Share of decisions at most one class away from the outcome, of each table of counts."""
+    near = sum(np.trace(counts, offset, axis1=-2, axis2=-1) for offset in (-1, 0, 1))
+    return np.asarray(near / counts.sum(axis=(-2, -1)))
+
+
+# ---- metrics -----------------------------------------------------------------------------------
+
+
+def _from_0_to_1(_: int) -> tuple[float, float]:
+    return 0.0, 1.0
+
+
+def _from_minus_1_to_1(_: int) -> tuple[float, float]:
+    return -1.0, 1.0
+
+
+def _right(y: Ints, decisions: Ints) -> Floats:
+    return np.equal(y, decisions).astype(float)
+
+
+def _within_one(y: Ints, decisions: Ints) -> Floats:
+    return (row_costs(y, decisions, "linear") <= 1).astype(float)
+
+
+@dataclass(frozen=True)
+class DecisionMetric:
+    """A number that confusion counts give.
+
+    Attributes
+    ----------
+    name : str
+        What functions and options call it.
+    title : str
+        What people call it, for headings.
+    summary : str
+        What it is, in a few words.
+    description : str
+        What it is and which conventions it follows, for readers of a report.
+    of : callable
+        The value of each of the (..., K, K) tables of counts.
+    bounds : callable
+        The smallest and the largest value for K classes.
+    higher_is_better : bool
+        Whether larger values are better.
+    ordinal : bool
+        Whether the order of the classes matters.
+    reference : str
+        The DOI of where it is defined.
+    of_row : callable or None
+        For metrics that are means over rows: the value of each row, given outcomes and decisions.
+        They need no table, whatever the number of classes.
+    with_costs : callable or None
+        For metrics that depend on costs: the metric of these costs and this normalization.
+    on_card : bool
+        Whether it is on a scorecard when it fits.
+    """
+
+    name: str
+    title: str
+    summary: str
+    description: str
+    of: Callable[[Floats], Floats]
+    bounds: Callable[[int], tuple[float, float]] = _from_0_to_1
+    higher_is_better: bool = True
+    ordinal: bool = False
+    reference: str = ""
+    of_row: Callable[[Ints, Ints], Floats] | None = None
+    with_costs: Callable[[CostsLike, Normalization], DecisionMetric] | None = None
+    on_card: bool = False
+
+    @property
+    def orientation(self) -> str:
+        """Which way is better, in words."""
+        return HIGHER if self.higher_is_better else LOWER
+
+
+def expected_cost_metric(costs: CostsLike = "quadratic", normalize: Normalization = None) -> DecisionMetric:
+    """Expected cost with these costs, divided by the largest ("max") or a constant decision's ("naive")."""
+    kind = f"{costs} costs" if isinstance(costs, str) else "given costs"
+    check_choice("normalize", normalize, NORMALIZATIONS)
+    if normalize is not None:
+        divisor = {"max": "the largest cost", "naive": "the cost of the best constant decision"}[normalize]
+        kind = f"{kind} divided by {divisor}"
+    return DecisionMetric(
+        "ec",
+        "Expected cost",
+        f"expected cost, {kind}",
+        "The mean cost of the decisions, each counted at the cost of its outcome and decision. "
+        f"Here: {kind}. Decisions take the most likely class.",
+        partial(expected_cost_of, costs=costs, normalize=normalize),
+        partial(cost_range, costs, normalize),
+        higher_is_better=False,
+        ordinal=isinstance(costs, str) and costs in ORDERED_COSTS,
+        reference="doi:10.48550/arXiv.2209.05355",
+        of_row=partial(row_costs, costs=costs) if normalize is None else None,
+        with_costs=expected_cost_metric,
+        on_card=True,
+    )
+
+
+_BEYOND_CHANCE = (
+    "One minus the mean cost of the decisions over the mean cost of the same decisions shuffled at random, "
+    "with costs that are {}. The number of classes declared counts, not the number of those present. "
+    "Undefined where outcomes and decisions are all one and the same class."
+)
+_MOST_LIKELY = " Decisions take the most likely class, the lowest index where several are."
+
+METRICS: dict[str, DecisionMetric] = {
+    metric.name: metric
+    for metric in (
+        DecisionMetric(
+            "accuracy",
+            "Accuracy",
+            "share of right decisions",
+            "The share of rows whose most likely class happened." + _MOST_LIKELY,
+            accuracy_of,
+            reference="doi:10.1038/s41592-023-02151-z",
+            of_row=_right,
+            on_card=True,
+        ),
+        DecisionMetric(
+            "qwk",
+            "Quadratic kappa",
+            "quadratic kappa",
+            "Agreement of decisions with outcomes beyond chance. "
+            + _BEYOND_CHANCE.format("the squared distances in classes")
+            + _MOST_LIKELY,
+            kappa_of,
+            _from_minus_1_to_1,
+            ordinal=True,
+            reference="doi:10.1037/h0026256",
+            on_card=True,
+        ),
+        expected_cost_metric(),
+        DecisionMetric(
+            "linear_kappa",
+            "Linear kappa",
+            "linear kappa",
+            "Agreement of decisions with outcomes beyond chance. "
+            + _BEYOND_CHANCE.format("the distances in classes")
+            + _MOST_LIKELY,
+            partial(kappa_of, kind="linear"),
+            _from_minus_1_to_1,
+            ordinal=True,
+            reference="doi:10.1037/h0026256",
+        ),
+        DecisionMetric(
+            "kappa",
+            "Kappa",
+            "Cohen's kappa, unweighted",
+            "Agreement of decisions with outcomes beyond chance. "
+            + _BEYOND_CHANCE.format("1 for every mistake")
+            + _MOST_LIKELY,
+            partial(kappa_of, kind="unweighted"),
+            _from_minus_1_to_1,
+            reference="doi:10.1177/001316446002000104",
+        ),
+        DecisionMetric(
+            "balanced_accuracy",
+            "Balanced accuracy",
+            "mean share of right decisions over the classes",
+            "The share of right decisions among the rows of each class, averaged over the classes that "
+            "happened." + _MOST_LIKELY,
+            balanced_accuracy_of,
+            reference="doi:10.1109/ICPR.2010.764",
+        ),
+        DecisionMetric(
+            "macro_f1",
+            "Macro F1",
+            "mean F1 of the classes",
+            "The harmonic mean of precision and recall of each class, averaged over the classes that "
+            "happened or were decided for." + _MOST_LIKELY,
+            macro_f1_of,
+            reference="doi:10.48550/arXiv.1911.03347",
+        ),
+        DecisionMetric(
+            "mae",
+            "Mean absolute error",
+            "mean distance of decisions from outcomes, in classes",
+            "The mean distance of the decision from the outcome, in classes." + _MOST_LIKELY,
+            partial(expected_cost_of, costs="linear"),
+            partial(cost_range, "linear", None),
+            higher_is_better=False,
+            ordinal=True,
+            reference="doi:10.1007/978-3-642-01818-3_25",
+            of_row=partial(row_costs, costs="linear"),
+        ),
+        DecisionMetric(
+            "off_by_one",
+            "Accuracy within one class",
+            "share of decisions at most one class off",
+            "The share of rows whose decision is the outcome or a class next to it." + _MOST_LIKELY,
+            within_one_of,
+            ordinal=True,
+            reference="doi:10.1109/TIFS.2014.2359646",
+            of_row=_within_one,
+        ),
+    )
+}
+
+
+def find_metric(
+    name: str, *, costs: CostsLike = "quadratic", normalize: Normalization = None
+) -> DecisionMetric:
+    """The metric of that name; `costs` and `normalize` are for metrics that depend on costs."""
+    if name not in METRICS:
+        near = difflib.get_close_matches(str(name).lower(), METRICS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METRICS)}"
+        raise InputError(
+            f"There is no metric called {show(name)}", argument="metric", found=hint, values=[name]
+        )
+    found = METRICS[name]
+    return found if found.with_costs is None else found.with_costs(costs, normalize)
+
+
+def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[DecisionMetric, ...]:
+    """The metrics on the card of classes with or without an order, and with or without costs."""
+    costs = "quadratic" if ordered and costs is None else costs
+    fitting = []
+    for metric in METRICS.values():
+        if metric.on_card and metric.with_costs is not None and costs is not None:
+            fitting.append(metric.with_costs(costs, None))
+            # A table of another shape is refused before any row is read.
+            fitting[-1].bounds(n_classes)
+        elif metric.on_card and metric.with_costs is None and (ordered or not metric.ordinal):
+            fitting.append(metric)
+    return tuple(fitting)
+
+
+def needs_order(
+    rules: Iterable[Any] = (),
+    metrics: Iterable[Any] = (),
+    costs: CostsLike | None = None,
+    ordered: bool = False,
+) -> bool:
+    """Whether a result depends on the order of the classes, so that labels need a stated order.
+
+    Every function that takes rules, metrics or costs passes the answer on as `Forecasts(ordered=...)`,
+    which refuses labels without a stated order.
+
+    Parameters
+    ----------
+    rules : iterable of rules
+        What rows are scored or ranked by.
+    metrics : iterable of metrics
+        What is measured: names, `DecisionMetric`s, rules, or functions of rows, which are not asked.
+    costs : str, matrix or None
+        What decisions cost. A matrix states the cost of each pair of classes, so it needs no order.
+    ordered : bool
+        Whether the caller says that the classes have an order.
+
+    Examples
+    --------
+    >>> from verax.scores.metrics import needs_order
+    >>> needs_order(metrics=["accuracy"]), needs_order(metrics=["qwk"]), needs_order(costs="linear")
+    (False, True, True)
+    """
+    measured = [find_metric(metric) if isinstance(metric, str) else metric for metric in metrics]
+    by_distance = isinstance(costs, str) and costs in ORDERED_COSTS
+    return (
+        check_flag("ordered", ordered)
+        or by_distance
+        or any(getattr(x, "ordinal", False) is True for x in [*rules, *measured])
+    )

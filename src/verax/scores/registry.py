@@ -1,0 +1,165 @@
+"""The ready-made rules by name, and the way from a text to a rule and back.
+
+To register a rule, make it here and add it to `RULES`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterator, Sequence, Set
+from inspect import signature
+from typing import Any
+
+from verax.errors import InputError, ParseError, VeraxError, show
+from verax.scores.base import Rule
+from verax.scores.combinators import padded, penalized
+from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
+
+brier = Brier()
+log_score = Log()
+spherical = Spherical()
+zero_one = ZeroOne()
+pbs = penalized(brier)
+pll = penalized(log_score)
+rps = RPS()
+ranked_log = RankedLog()
+abs_rps = AbsRPS()
+sa_rps = SaRPS()
+
+RULES: dict[str, Rule] = {
+    "brier": brier,
+    "log_score": log_score,
+    "spherical": spherical,
+    "zero_one": zero_one,
+    "pbs": pbs,
+    "pll": pll,
+    "rps": rps,
+    "ranked_log": ranked_log,
+    "abs_rps": abs_rps,
+    "sa_rps": sa_rps,
+}
+
+# What a text may call to make a rule with other parameters.
+_MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
+_MAKERS |= {"penalized": penalized, "padded": padded}
+
+
+def name_of(rule: Rule) -> str:
+    """The registered name of a rule, or its text form."""
+    return next((name for name, known in RULES.items() if known == rule), repr(rule))
+
+
+def each_of(rules: Rule | str | Sequence[Rule | str]) -> list[Any]:
+    """One or several rules or texts as a list."""
+    return list(rules) if isinstance(rules, (list, tuple, Set, Iterator)) else [rules]
+
+
+def as_rules(rules: Rule | str | Sequence[Rule | str], argument: str = "rule") -> list[Rule]:
+    """One or several rules, given as rules or as texts, each once."""
+    chosen = list(dict.fromkeys(parse(rule) for rule in each_of(rules)))
+    if not chosen:
+        raise InputError("must name at least one rule", argument=argument)
+    names = [name_of(rule) for rule in chosen]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            "must have different names",
+            argument=argument,
+            found=f"two different rules are called {twice!r}",
+            values=[twice],
+        )
+    return chosen
+
+
+def parse(text: Rule | str) -> Rule:
+    """The rule that a text names: "rps", "brier(scale='half')", "penalized(rps, penalty='minimal')".
+
+    Only names of rules and literal parameters are understood; nothing is evaluated.
+
+    >>> import verax as vx
+    >>> vx.parse("penalized(brier)") == vx.pbs
+    True
+    >>> vx.parse(repr(vx.Log(base=10)))
+    log(base=10)
+    """
+    if isinstance(text, Rule):
+        return text
+    given: Any = text
+    if isinstance(given, type) and issubclass(given, Rule):
+        raise ParseError(
+            f"{given.__name__} is a class of rules; pass a rule of it, such as {given.__name__}()."
+        )
+    if not isinstance(given, str):
+        raise ParseError(
+            f"A rule is given as a rule or as its name, such as 'rps', not as a {type(given).__name__}."
+        )
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        return _rule(tree.body, text)
+    except (SyntaxError, UnicodeError, RecursionError, MemoryError):
+        raise _no_rule(text) from None
+    except ValueError as error:
+        # Null characters, and whole numbers with thousands of digits.
+        if isinstance(error, VeraxError):
+            raise
+        raise _no_rule(text) from None
+
+
+def _rule(node: ast.expr, text: str) -> Rule:
+    if isinstance(node, ast.Name):
+        if node.id in RULES:
+            return RULES[node.id]
+        return _make(node.id, [], {}, text)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        named = {k.arg: _argument(k.value, text) for k in node.keywords if k.arg is not None}
+        if len(named) < len(node.keywords):
+            raise ParseError(f"{show(text)}: ** is not allowed.")
+        return _make(node.func.id, [_argument(a, text) for a in node.args], named, text)
+    raise _no_rule(text)
+
+
+def _no_rule(text: str) -> ParseError:
+    return ParseError(f"{show(text)} is not the name of a rule, such as 'rps' or 'penalized(brier)'.")
+
+
+def _make(name: str, positional: list[Any], named: dict[str, Any], text: str) -> Rule:
+    if name not in _MAKERS and name in RULES:
+        raise ParseError(f"{show(text)}: {name} takes no parameters; it is {RULES[name]!r}, which does.")
+    if name not in _MAKERS:
+        raise _unknown(name)
+    maker = _MAKERS[name]
+    try:
+        signature(maker).bind(*positional, **named)
+    except TypeError as error:
+        raise ParseError(f"{show(text)}: {error}.") from None
+    return maker(*positional, **named)
+
+
+def _argument(node: ast.expr, text: str) -> Any:
+    if isinstance(node, (ast.Name, ast.Call)):
+        return _rule(node, text)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise ParseError(f"{show(text)}: parameters must be rules or literals.") from None
+
+
+# What other packages call them.
+_ELSEWHERE = {
+    "nll": "log",
+    "log_loss": "log",
+    "logloss": "log",
+    "cross_entropy": "log",
+    "mse": "brier",
+    "accuracy": "zero_one",
+    "error": "zero_one",
+}
+
+
+def _unknown(name: str) -> ParseError:
+    known = sorted({*RULES, *_MAKERS})
+    near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else None
+    near = near or difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
+    return ParseError(f"There is no rule called {show(name)}.{hint}")

@@ -1,0 +1,481 @@
+"""The scoring rules: one formula over row statistics each, and what is known about it.
+
+Every rule is a loss: smaller is better. The conventions are those of the papers cited, with their
+errors put right; docs/scores.md says where.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from verax.common.checks import check_choice, check_flag, check_number
+from verax.engines.stats import RowStats
+from verax.errors import Remedy
+from verax.inputs.arrays import Array
+from verax.scores.base import Rule
+from verax.scores.properties import Holds, Properties
+
+ALWAYS, NEVER, BINARY = Holds.ALWAYS, Holds.NEVER, Holds.BINARY
+
+
+# ---- for classes without an order ------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Brier(Rule):
+    """Brier score: the squared error of the forecast, (1 - p_y)^2 + sum of p_j^2 over j != y.
+
+    Lower is better; from 0 to 2 with scale="sum" (Brier's own), halved with "half" (the binary
+    score of scikit-learn and most of meteorology), divided by K with "mean". Strictly proper.
+
+    References
+    ----------
+    Brier (1950), doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> round(vx.brier([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]), 3)
+    0.2
+    """
+
+    scale: Literal["sum", "half", "mean"] = "sum"
+
+    name = "brier"
+    title = "Brier score"
+    summary = "squared error over the classes"
+    description = (
+        "The squared error of the forecast: (1 - p_y)^2 plus the sum of p_j^2 over the classes j that "
+        "did not happen. Strictly proper."
+    )
+    reference = "doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2"
+    needs = frozenset({"rest_sq"})
+    properties = Properties(
+        proper=ALWAYS,
+        strictly_proper=ALWAYS,
+        local=BINARY,
+        symmetric=ALWAYS,
+        distance_sensitive=BINARY,
+        superior=BINARY,
+        bounded=ALWAYS,
+    )
+
+    def __post_init__(self) -> None:
+        check_choice("scale", self.scale, ("sum", "half", "mean"))
+
+    def _factor(self, n_classes: int) -> float:
+        return {"sum": 1.0, "half": 0.5, "mean": 1 / n_classes}[self.scale]
+
+    def formula(self, stats: RowStats) -> Array:
+        miss = 1 - stats.p_true
+        total = miss * miss + stats.rest_sq
+        return total if self.scale == "sum" else self._factor(stats.n_classes) * total
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, 2 * self._factor(n_classes)
+
+    def sup_correct(self, n_classes: int) -> float:
+        return self._factor(n_classes) * (n_classes - 1) / n_classes
+
+    def inf_wrong(self, n_classes: int) -> float:
+        return self._factor(n_classes) / 2
+
+
+@dataclass(frozen=True, repr=False)
+class Log(Rule):
+    """Logarithmic score: minus the logarithm of the probability of the outcome.
+
+    Lower is better; from 0 to infinity, which it reaches where the outcome had probability zero.
+    Strictly proper and local. `base` sets the unit (e: nats, 2: bits). `clip` lifts probabilities to
+    at least that value, as other packages do by default; it makes the rule improper near zero.
+
+    References
+    ----------
+    Good (1952), doi:10.1111/j.2517-6161.1952.tb00104.x
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.Log(base=2)([0, 1], [[0.5, 0.5], [0.75, 0.25]])
+    1.5
+    """
+
+    base: float = math.e
+    clip: float | None = None
+
+    name = "log"
+    title = "Log score"
+    summary = "minus the log probability of the outcome"
+    description = (
+        "Minus the logarithm of the probability of the outcome. Infinite where the outcome had "
+        "probability zero. Strictly proper and local: only the probability of the outcome counts."
+    )
+    reference = "doi:10.1111/j.2517-6161.1952.tb00104.x"
+    needs = frozenset({"log_true"})
+
+    def __post_init__(self) -> None:
+        advice = Remedy("To score, call log_score(y, p).", python_only=True)
+        base = check_number(
+            "base", self.base, "must be a finite number above 1", lambda base: base > 1, remedies=[advice]
+        )
+        object.__setattr__(self, "base", base)
+        if self.clip is not None:
+            clip = check_number("clip", self.clip, "must lie between 0 and 0.5", lambda c: 0 < c < 0.5)
+            object.__setattr__(self, "clip", clip)
+
+    @property
+    def properties(self) -> Properties:
+        honest = ALWAYS if self.clip is None else NEVER
+        return Properties(
+            proper=honest,
+            strictly_proper=honest,
+            local=ALWAYS,
+            symmetric=ALWAYS,
+            distance_sensitive=BINARY if self.clip is None else NEVER,
+            superior=BINARY,
+            bounded=NEVER if self.clip is None else ALWAYS,
+        )
+
+    def _in_base(self, nats: float) -> float:
+        return nats if self.base == math.e else nats / math.log(self.base)
+
+    def formula(self, stats: RowStats) -> Array:
+        clipped = self.clip is not None
+        nats = -(stats.xp.log(stats.xp.maximum(stats.p_true, self.clip)) if clipped else stats.log_true)
+        return nats if self.base == math.e else nats * (1 / math.log(self.base))
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, math.inf if self.clip is None else self._in_base(-math.log(self.clip))
+
+    def sup_correct(self, n_classes: int) -> float:
+        return self._in_base(math.log(n_classes))
+
+    def inf_wrong(self, n_classes: int) -> float:
+        return self._in_base(math.log(2))
+
+
+@dataclass(frozen=True, repr=False)
+class Spherical(Rule):
+    """Spherical score: one minus the cosine between the forecast and the outcome, 1 - p_y / |p|.
+
+    Lower is better; from 0 to 1. Strictly proper.
+
+    References
+    ----------
+    Gneiting and Raftery (2007), doi:10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> round(vx.spherical([0], [[0.6, 0.8 / 2, 0.0]]), 3)
+    0.168
+    """
+
+    name = "spherical"
+    title = "Spherical score"
+    summary = "one minus the cosine to the outcome"
+    description = (
+        "One minus the cosine of the angle between the forecast and the outcome, 1 - p_y / |p|. "
+        "Strictly proper."
+    )
+    reference = "doi:10.1198/016214506000001437"
+    needs = frozenset({"rest_sq"})
+    properties = Brier.properties
+
+    def formula(self, stats: RowStats) -> Array:
+        # 1 - p/|p| cancels for good forecasts; multiplied out by |p| + p it does not.
+        norm = stats.xp.sqrt(stats.p_true * stats.p_true + stats.rest_sq)
+        return stats.rest_sq / (norm * (norm + stats.p_true))
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def sup_correct(self, n_classes: int) -> float:
+        return 1 - 1 / math.sqrt(n_classes)
+
+    def inf_wrong(self, n_classes: int) -> float:
+        return 1 - 1 / math.sqrt(2)
+
+
+@dataclass(frozen=True, repr=False)
+class ZeroOne(Rule):
+    """Zero-one loss: whether the most likely class was not the outcome.
+
+    Lower is better; from 0 to 1. Proper, never strictly. Where t classes tie for most likely and
+    the outcome is one of them the loss is 1 - 1/t ("fractional", the only symmetric choice that is
+    proper), or the lowest index counts as the decision ("lowest", as argmax does).
+
+    References
+    ----------
+    Gneiting and Raftery (2007), doi:10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.zero_one([0, 1], [[0.5, 0.5], [0.9, 0.1]])
+    0.75
+    """
+
+    ties: Literal["fractional", "lowest"] = "fractional"
+
+    name = "zero_one"
+    title = "Zero-one loss"
+    summary = "share of wrong modes"
+    description = (
+        "Whether the most likely class was not the outcome. Where t classes tie for most likely and "
+        "the outcome is one of them, the loss is 1 - 1/t. Proper, never strictly."
+    )
+    reference = "doi:10.1198/016214506000001437"
+
+    def __post_init__(self) -> None:
+        check_choice("ties", self.ties, ("fractional", "lowest"))
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"hit" if self.ties == "fractional" else "hit_lowest"})
+
+    @property
+    def properties(self) -> Properties:
+        return Properties(
+            proper=ALWAYS,
+            strictly_proper=NEVER,
+            local=BINARY,
+            symmetric=ALWAYS if self.ties == "fractional" else NEVER,
+            distance_sensitive=NEVER,
+            superior=ALWAYS,
+            bounded=ALWAYS,
+        )
+
+    def formula(self, stats: RowStats) -> Array:
+        return 1 - (stats.hit if self.ties == "fractional" else stats.hit_lowest)
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, 1.0
+
+
+# ---- for ordered classes -----------------------------------------------------------------------
+
+
+class OrdinalRule(Rule):
+    """A rule that depends on the order of the classes: a miss by one costs less than a miss by two."""
+
+    ordinal = True
+
+
+@dataclass(frozen=True, repr=False)
+class RPS(OrdinalRule):
+    """Ranked probability score: the squared error of the cumulative forecast, over the K-1 thresholds.
+
+    Lower is better; from 0 to 1, or to K-1 with normalized=False (as scoringrules has it). Strictly
+    proper. For two classes it is half the Brier score.
+
+    References
+    ----------
+    Epstein (1969), doi:10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.rps([0], [[0.25, 0.75, 0.0]])
+    0.28125
+    """
+
+    normalized: bool = True
+
+    name = "rps"
+    title = "Ranked probability score"
+    summary = "squared error of the cumulative forecast"
+    description = (
+        "The squared error of the cumulative forecast, averaged over the K - 1 thresholds between the "
+        "classes. A forecast near the outcome loses less than one far away. Strictly proper. For two "
+        "classes it is half the Brier score."
+    )
+    reference = "doi:10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2"
+    needs = frozenset({"cdf_l2"})
+    properties = Properties(
+        proper=ALWAYS,
+        strictly_proper=ALWAYS,
+        local=BINARY,
+        symmetric=BINARY,
+        distance_sensitive=ALWAYS,
+        superior=BINARY,
+        bounded=ALWAYS,
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.cdf_l2 * (1 / (stats.n_classes - 1)) if self.normalized else 1 * stats.cdf_l2
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, self._unit(n_classes)
+
+    def _unit(self, n_classes: int) -> float:
+        return 1.0 if self.normalized else n_classes - 1.0
+
+    def sup_correct(self, n_classes: int) -> float:
+        # A convex function is largest at a vertex of {p : p_j <= p_y}: uniform on y and some classes at
+        # the ends. It is largest of all for y at one end and n - 1 classes at the other. The sum of its
+        # squared cumulative errors is K + 3/2 - 2n/3 - (2K + 5/6)/n + K/n^2, which rises up to one n
+        # and falls after it; that n lies within 1 of the square root of 3K. Integers keep it exact.
+        root = math.isqrt(3 * n_classes)
+        sizes = range(max(1, root - 2), min(n_classes, root + 2) + 1)
+        total = max(
+            Fraction((n - 1) * (n * (2 * n - 1) + 6 * (n - 1) * (n_classes - n)), 6 * n * n) for n in sizes
+        )
+        return float(total / (n_classes - 1) if self.normalized else total)
+
+    def inf_wrong(self, n_classes: int) -> float:
+        # Half the mass next to an outcome at the end; (.4, .4, .2) around one in the middle.
+        nearest = 1 / 4 if n_classes == 2 else 1 / 5
+        return nearest / (n_classes - 1) * self._unit(n_classes)
+
+
+@dataclass(frozen=True, repr=False)
+class AbsRPS(OrdinalRule):
+    """Absolute RPS: the expected distance of the forecast from the outcome, in classes over K-1.
+
+    Lower is better; from 0 to 1, or to K-1 with normalized=False. Not proper, for two classes
+    already: it is best served by putting all mass on the median class.
+
+    References
+    ----------
+    Galdran (2023), doi:10.1007/978-3-031-43898-1_33
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.abs_rps([0], [[0.25, 0.75, 0.0]])
+    0.375
+    """
+
+    normalized: bool = True
+
+    name = "abs_rps"
+    title = "Absolute RPS"
+    summary = "expected distance from the outcome"
+    description = (
+        "The expected distance of the forecast from the outcome, in classes, divided by K - 1. Not "
+        "proper, for two classes already: all mass on the median class is expected to lose least."
+    )
+    reference = "doi:10.1007/978-3-031-43898-1_33"
+    needs = frozenset({"cdf_l1"})
+    properties = Properties(
+        proper=NEVER,
+        strictly_proper=NEVER,
+        local=BINARY,
+        symmetric=BINARY,
+        distance_sensitive=ALWAYS,
+        superior=BINARY,
+        bounded=ALWAYS,
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.cdf_l1 * (1 / (stats.n_classes - 1)) if self.normalized else 1 * stats.cdf_l1
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, 1.0 if self.normalized else n_classes - 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class SaRPS(OrdinalRule):
+    """Squared absolute RPS: the square of the expected distance of the forecast from the outcome.
+
+    Lower is better; from 0 to 1 with scale="unit"; scale="eq7" is the printed equation, whose
+    largest value is K-1. Proper for two classes only: beyond, it rewards collapsing the forecast
+    around the mean class, whatever the spread. Use it to find mistakes, not to choose models.
+
+    References
+    ----------
+    Galdran (2023), doi:10.1007/978-3-031-43898-1_33
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.sa_rps([0], [[0.25, 0.75, 0.0]])
+    0.140625
+    """
+
+    scale: Literal["unit", "eq7"] = "unit"
+
+    name = "sa_rps"
+    title = "Squared absolute RPS"
+    summary = "squared expected distance from the outcome"
+    description = (
+        "The square of the expected distance of the forecast from the outcome, in classes, divided by "
+        "K - 1. Proper for two classes only. Beyond, all mass next to the mean class is expected to "
+        "lose least, whatever the spread. Use it to find mistakes, not to choose models."
+    )
+    reference = "doi:10.1007/978-3-031-43898-1_33"
+    needs = frozenset({"cdf_l1"})
+    properties = Properties(
+        proper=BINARY,
+        strictly_proper=BINARY,
+        local=BINARY,
+        symmetric=BINARY,
+        distance_sensitive=ALWAYS,
+        superior=BINARY,
+        bounded=ALWAYS,
+    )
+
+    def __post_init__(self) -> None:
+        check_choice("scale", self.scale, ("unit", "eq7"))
+
+    def formula(self, stats: RowStats) -> Array:
+        distance = stats.cdf_l1 * (1 / (stats.n_classes - 1))
+        square = distance * distance
+        return square if self.scale == "unit" else (stats.n_classes - 1) * square
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, 1.0 if self.scale == "unit" else n_classes - 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class RankedLog(OrdinalRule):
+    """Ranked log score: the mean binary log score of the K-1 thresholds.
+
+    Lower is better; from 0 to infinity, which it reaches as soon as one threshold is wrong with
+    certainty. Strictly proper. For two classes it is the log score.
+
+    References
+    ----------
+    Tödter and Ahrens (2012), doi:10.1175/MWR-D-11-00266.1
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> round(vx.ranked_log([0], [[0.5, 0.25, 0.25]]), 4)
+    0.4904
+    """
+
+    name = "ranked_log"
+    title = "Ranked log score"
+    summary = "mean log score of the thresholds"
+    description = (
+        "The mean log score of the K - 1 thresholds between the classes. Infinite as soon as one "
+        "threshold is wrong with certainty. Strictly proper. For two classes it is the log score."
+    )
+    reference = "doi:10.1175/MWR-D-11-00266.1"
+    needs = frozenset({"cdf_log"})
+    properties = Properties(
+        proper=ALWAYS,
+        strictly_proper=ALWAYS,
+        local=BINARY,
+        symmetric=BINARY,
+        distance_sensitive=ALWAYS,
+        superior=BINARY,
+        bounded=NEVER,
+    )
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.cdf_log * (1 / (stats.n_classes - 1))
+
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        return 0.0, math.inf

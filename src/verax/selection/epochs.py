@@ -1,0 +1,102 @@
+"""Metrics by epoch, under the names they were logged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from verax.common.caching import cached_property
+from verax.errors import InputError, Remedy, join, show
+from verax.inputs.arrays import Floats
+from verax.scores.base import Rule
+from verax.scores.registry import name_of
+from verax.selection.directions import Direction, Name, unknown_direction
+
+# In which parts of the data a name is looked for, by the part that it says.
+_WHERE = {
+    "": ("validation", ""),
+    "validation": ("validation",),
+    "train": ("train", ""),
+    "test": ("test",),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Epochs:
+    """Values of metrics over the epochs of a training run, and which way each is better."""
+
+    epochs: Floats
+    values: dict[str, Floats]
+    directions: dict[str, Direction] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def names(self) -> dict[str, Name]:
+        """Every metric's name, read."""
+        return {column: Name.of(column) for column in self.values}
+
+    def direction(self, metric: str | Rule) -> Direction:
+        """Which direction of a metric is better: "min" or "max"; an error where it is not known."""
+        return self.direction_of(self.find(metric))
+
+    def direction_of(self, column: str) -> Direction:
+        """Which direction of a column is better; an error where it is not known."""
+        known = self.known_direction(column)
+        if known is None:
+            raise unknown_direction([column])
+        return known
+
+    def known_direction(self, column: str) -> Direction | None:
+        """Which direction of a column is better, None if it is not known."""
+        name = self.names[column]
+        said = {key.lower(): direction for key, direction in self.directions.items()}
+        return said.get(column.lower(), said.get(name.base, name.direction))
+
+    def find(self, metric: str | Rule) -> str:
+        """The column that a metric is in, by its name, with or without "val_", or by its rule.
+
+        Where nothing says which part of the data is meant, it is the validation part, if that has the
+        metric: beside "val_pbs", Keras's "pbs" is of the training part and is found as "train_pbs".
+        """
+        wanted = Name.of(name_of(metric) if isinstance(metric, Rule) else metric)
+        rule = metric if isinstance(metric, Rule) else wanted.rule
+        same = [
+            column
+            for column, name in self.names.items()
+            if name.base == wanted.base or (rule is not None and name.rule == rule)
+        ]
+        by_part = [[c for c in same if self.names[c].part == part] for part in _WHERE[wanted.part]]
+        found = next(filter(None, by_part), [] if wanted.part else same)
+        found = [metric] if isinstance(metric, str) and metric in found else found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InputError(
+                f"{show(metric)} may be {join(map(show, found))}",
+                argument="metric",
+                values=found,
+                remedies=[Remedy("Give the whole name.")],
+            )
+        raise InputError(
+            f"There is no {show(metric)} in this history",
+            argument="metric",
+            kind="missing",
+            found=f"it has {join(map(show, self.values))}",
+            values=[metric],
+        )
+
+    @cached_property
+    def judged(self) -> tuple[str, ...]:
+        """The metrics to select by unless others are named: those of the validation part if it has any."""
+        parts = [name.part for name in self.names.values()]
+        part = next((part for part in ("validation", "") if part in parts), None)
+        return tuple(c for c, name in self.names.items() if part is None or name.part == part)
+
+    @property
+    def n_epochs(self) -> int:
+        """The number of epochs."""
+        return len(self.epochs)
+
+    def epoch_at(self, i: int) -> int | float:
+        """The number of the i-th epoch, whole where it is."""
+        epoch = float(self.epochs[i])
+        return int(epoch) if epoch.is_integer() else epoch

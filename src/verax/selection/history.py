@@ -1,0 +1,195 @@
+"""Histories of training: the values of metrics, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verax.common.paths import check_regular
+from verax.display.tables import FrameKind, data_frame
+from verax.errors import InputError, Remedy, join, show
+from verax.inputs.arrays import Floats
+from verax.scores.base import Rule
+from verax.selection.choice import Best, Selection
+from verax.selection.directions import Direction, Name
+from verax.selection.epochs import Epochs
+from verax.selection.logs import EPOCH, Record, merge, read_csv, read_json, read_json_lines, records_of
+
+Directions = Mapping[str, Direction]
+_READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_lines, ".json": read_json}
+
+
+@dataclass(frozen=True, repr=False)
+class History(Epochs):
+    """Values of any metrics over the epochs of a training run.
+
+    Which way a metric is better is never guessed. Names of rules (`vx.RULES`, or any text for
+    `vx.parse`) are losses, also with a part of the data in front or behind ("val_pbs", "val/pbs"); a few
+    metrics are better one way by definition (`verax.selection.directions` lists them: "accuracy", "f1",
+    "loss", ...); for all others pass `directions`.
+
+    Attributes
+    ----------
+    epochs : numpy.ndarray
+        The number of each epoch, as logged; counted from 0 where none was logged.
+    values : dict[str, numpy.ndarray]
+        The values of each metric, NaN where an epoch has none.
+    directions : dict[str, str]
+        "min" or "max" for metrics that verax does not know.
+    notes : tuple[str, ...]
+        What was left out or merged while reading.
+
+    Examples
+    --------
+    >>> from verax.selection import History
+    >>> history = History.from_columns({"val_pbs": [0.9, 0.6, 0.7], "val_f1": [0.3, 0.5, 0.6]})
+    >>> best = history.best("pbs")
+    >>> best.epoch, best.value, best.others
+    (1, 0.6, {'val_f1': 0.5})
+    """
+
+    # ---- in --------------------------------------------------------------------------------
+
+    @classmethod
+    def from_records(cls, records: Iterable[Record], *, directions: Directions | None = None) -> History:
+        """From one mapping of names to numbers per epoch, or several with the same "epoch"."""
+        return cls._of(records, "records", directions)
+
+    @classmethod
+    def from_columns(cls, columns: object, *, directions: Directions | None = None) -> History:
+        """From a mapping of names to lists of numbers, or a data frame; "epoch" numbers the rows."""
+        return cls._of(records_of(columns, "columns"), "columns", directions)
+
+    @classmethod
+    def from_keras(cls, history: object, *, directions: Directions | None = None) -> History:
+        """From what `model.fit` returns in Keras, or its `history` dictionary."""
+        values = getattr(history, "history", history)
+        if not isinstance(values, Mapping):
+            raise InputError(
+                f"must be what model.fit returns, or its history dictionary, not a {type(history).__name__}",
+                argument="history",
+                kind="type",
+            )
+        epochs = getattr(history, "epoch", None)
+        numbered = {EPOCH: epochs, **values} if epochs else values
+        return cls._of(records_of(numbered, "history"), "history", directions)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, directions: Directions | None = None) -> History:
+        """From a CSV file with a header, such as Keras's CSVLogger and Lightning's CSVLogger write.
+
+        Lightning writes training and validation metrics in separate rows with holes; they are brought
+        together by their epoch.
+        """
+        return cls._from_file(path, read_csv, directions)
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path, *, directions: Directions | None = None) -> History:
+        """From a file with a JSON object per line."""
+        return cls._from_file(path, read_json_lines, directions)
+
+    @classmethod
+    def read(cls, path: str | Path, *, directions: Directions | None = None) -> History:
+        """From a file, by its ending: .csv, .jsonl, .ndjson, or .json (records, or columns)."""
+        ending = Path(path).suffix.lower()
+        if ending not in _READERS:
+            raise InputError(
+                f"must end in {join(_READERS)}",
+                argument="path",
+                kind="file",
+                found=f"{Path(path).name} does not",
+                values=[str(path)],
+                remedies=[
+                    Remedy("History.from_csv and from_jsonl read files of any name.", python_only=True)
+                ],
+            )
+        return cls._from_file(path, _READERS[ending], directions)
+
+    @classmethod
+    def _from_file(
+        cls, path: str | Path, reader: Callable[[Path], list[Record]], directions: Directions | None
+    ) -> History:
+        check_regular(Path(path))
+        try:
+            return cls._of(reader(Path(path)), "history", directions)
+        except InputError as error:
+            about_file = error.argument in ("history", "path")
+            raise (error.replace(source=str(path)) if about_file else error) from None
+
+    @classmethod
+    def _of(cls, records: Iterable[Record], argument: str, directions: Directions | None) -> History:
+        log = merge(records, argument)
+        said = {} if directions is None else dict(directions)
+        _check_directions(said, log.columns)
+        return cls(log.epochs, log.columns, said, log.notes)
+
+    # ---- questions -------------------------------------------------------------------------
+
+    def best(self, metric: str | Rule) -> Best:
+        """The best epoch under a metric, the earliest where several are, and what the others were there."""
+        return Best.of(self, self.find(metric))
+
+    def select(
+        self,
+        rules: Sequence[str | Rule] | str | Rule | None = None,
+        against: Sequence[str] | str | None = None,
+    ) -> Selection:
+        """The best epoch under each rule and the correlations of the rules with F1 and accuracy.
+
+        Parameters
+        ----------
+        rules : Sequence[str | Rule] | str | Rule | None
+            Metrics to select by; by default all rules of verax in the history.
+        against : Sequence[str] | str | None
+            Metrics to correlate them with; by default all F1 and accuracy.
+        """
+        return Selection.of(self, rules, against)
+
+    def plot(self, **options: Any) -> Any:
+        """The rules over the epochs with their optima marked; `select(...).plot()` for some of them."""
+        return self.select().plot(**options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The epochs and all values as plain Python values."""
+        return {
+            "epochs": [self.epoch_at(i) for i in range(self.n_epochs)],
+            "values": {name: values.tolist() for name, values in self.values.items()},
+            "directions": {name: self.known_direction(name) for name in self.values},
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per epoch, as a data frame of the kind named."""
+        plain = self.to_dict()
+        return data_frame({EPOCH: plain["epochs"], **plain["values"]}, kind)
+
+    def __str__(self) -> str:
+        return str(self.select())
+
+    def __repr__(self) -> str:
+        return f"History of {self.n_epochs} epochs: {', '.join(self.values)}"
+
+    def _repr_html_(self) -> str:
+        return self.select()._repr_html_()
+
+
+def _check_directions(directions: Mapping[str, str], columns: Mapping[str, Floats]) -> None:
+    bases = {Name.of(column).base for column in columns}
+    for name, direction in directions.items():
+        if direction not in ("min", "max"):
+            raise InputError(
+                "must be 'min' or 'max' for each metric",
+                argument="directions",
+                found=f"for {show(name)} it is {show(direction)}",
+                values=[direction],
+            )
+        if name not in columns and name.lower() not in bases:
+            raise InputError(
+                f"must be about metrics of the history ({join(map(show, columns))})",
+                argument="directions",
+                kind="missing",
+                found=f"{show(name)} is none",
+                values=[name],
+            )

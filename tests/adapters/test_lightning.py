@@ -1,0 +1,176 @@
+"""Scores in real Lightning training: callbacks watch them by name, and processes add theirs up."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import verax as vx
+from distributed import uneven_parts
+from verax.adapters.torch import Card, Loss, Score
+
+lightning = pytest.importorskip("lightning")
+callbacks = pytest.importorskip("lightning.pytorch.callbacks")
+
+pytestmark = [
+    pytest.mark.frameworks,
+    # What Lightning says about small loaders without workers, and of what it uses that others deprecate.
+    pytest.mark.filterwarnings("ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning"),
+    pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*"),
+]
+
+EPOCHS = 8
+
+
+class Classifier(lightning.LightningModule):
+    """A small network that overfits, scored after each epoch, with what it forecast kept for the test."""
+
+    def __init__(self):
+        super().__init__()
+        self.network = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.ReLU(), torch.nn.Linear(64, 3))
+        self.loss = Loss("log_score")
+        self.val_pbs = Score("pbs", logits=True)
+        self.val_log = Score("log_score", logits=True)
+        self.card = Card(3, ordered=True, rules=["rps"], logits=True, prefix="val_")
+        self.forecasts = {}
+
+    def training_step(self, batch):
+        x, y = batch
+        return self.loss(self.network(x), y)
+
+    def validation_step(self, batch):
+        x, y = batch
+        logits = self.network(x)
+        for metric in (self.val_pbs, self.val_log, self.card):
+            metric.update(logits, y)
+        self.log("val_pbs", self.val_pbs)
+        self.log("val_log", self.val_log)
+        if not self.trainer.sanity_checking:
+            self.forecasts.setdefault(self.current_epoch, []).append(logits)
+
+    def on_validation_epoch_end(self):
+        self.log_dict(self.card.compute())
+        self.card.reset()
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), lr=0.03)
+
+
+def loaders():
+    torch.manual_seed(9)
+    x = torch.randn(240, 4)
+    y = (x[:, 0] + 0.8 * torch.randn(240)).round().clamp(-1, 1).long() + 1
+    train, held_out = TensorDataset(x[:60], y[:60]), TensorDataset(x[60:], y[60:])
+    return DataLoader(train, batch_size=10), DataLoader(held_out, batch_size=64), y[60:]
+
+
+def fit(folder, *watchers, epochs=EPOCHS):
+    train, held_out, y = loaders()
+    model = Classifier()
+    trainer = lightning.Trainer(
+        max_epochs=epochs,
+        accelerator="cpu",
+        callbacks=list(watchers),
+        default_root_dir=folder,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(model, train, held_out)
+    return trainer, model, y
+
+
+def by_epoch(rule, model, y):
+    return [rule(y, torch.cat(parts), logits=True) for _, parts in sorted(model.forecasts.items())]
+
+
+def test_checkpoints_keep_the_best_epoch_by_each_score(tmp_path):
+    keep = {
+        name: callbacks.ModelCheckpoint(
+            tmp_path, monitor=f"val_{name}", mode="min", filename=name + "-{epoch}"
+        )
+        for name in ("pbs", "log", "rps")
+    }
+    trainer, model, y = fit(tmp_path, *keep.values())
+    rules = {"pbs": vx.pbs, "log": vx.log_score, "rps": vx.rps}
+    best = {}
+    for name, rule in rules.items():
+        values = by_epoch(rule, model, y)
+        assert len(values) == EPOCHS
+        best[name] = min(range(EPOCHS), key=values.__getitem__)
+        assert keep[name].best_model_score.item() == pytest.approx(values[best[name]], rel=1e-6)
+        assert Path(keep[name].best_model_path).name == f"{name}-epoch={best[name]}.ckpt"
+        assert trainer.callback_metrics[f"val_{name}"].item() == pytest.approx(values[-1], rel=1e-6)
+    assert best["pbs"] != best["log"]
+    # The kept weights are those of that epoch.
+    kept = torch.load(keep["pbs"].best_model_path, weights_only=True)["state_dict"]
+    model.load_state_dict(kept)
+    _, held_out, _ = loaders()
+    with torch.no_grad():
+        logits = torch.cat([model.network(x) for x, _ in held_out])
+    assert vx.pbs(y, logits, logits=True) == pytest.approx(min(by_epoch(vx.pbs, model, y)), rel=1e-6)
+
+
+def test_early_stopping_watches_a_score(tmp_path):
+    stop = callbacks.EarlyStopping("val_log", mode="min", patience=2)
+    trainer, model, y = fit(tmp_path, stop, epochs=30)
+    values = by_epoch(vx.log_score, model, y)
+    best = min(range(len(values)), key=values.__getitem__)
+    assert len(values) < 30
+    assert stop.best_score.item() == pytest.approx(values[best], rel=1e-6)
+    assert trainer.current_epoch - 1 == stop.stopped_epoch == best + 2
+
+
+# ---- two processes -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """What two processes report together, in plain torch and in Lightning."""
+    script = Path(__file__).parents[1] / "distributed.py"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        environment.pop(name, None)
+    folder = tmp_path_factory.mktemp("processes")
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", script, folder],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env=environment,
+    )
+    assert result.returncode == 0, result.stderr
+    return [json.loads((folder / name).read_text()) for name in ("torch.json", "lightning.json")]
+
+
+@pytest.mark.slow
+def test_processes_together_score_what_verax_scores_of_all_rows(both):
+    reports, _ = both
+    p, y, w = (torch.cat(parts) for parts in zip(*uneven_parts(), strict=True))
+    card = vx.evaluate(y, p, weights=w, ordered=True)
+    assert len(reports) == 2
+    for report in reports:
+        assert report["pbs"] == pytest.approx(vx.pbs(y, p, weights=w), rel=1e-12)
+        assert report["card"] == pytest.approx(
+            {name: card[name] for name in (*card.scores, *card.metrics)}, rel=1e-12
+        )
+        assert report["rows"] == len(y)
+        assert report["stds"] == pytest.approx([score.std for score in card.scores.values()], rel=1e-9)
+        assert report["confusion"] == [pytest.approx(row) for row in card.confusion.tolist()]
+        assert "1 of 2 rows" in report["error"]
+
+
+def test_a_trainer_of_two_processes(both):
+    _, report = both
+    p, y, w = (torch.cat(parts) for parts in zip(*uneven_parts(), strict=True))
+    expected = vx.evaluate(y, p, weights=w, ordered=True)
+    assert report["val_pbs"] == pytest.approx(expected["pbs"], rel=1e-6)
+    for name in ("rps", "accuracy", "qwk", "ec"):
+        assert report[f"card_{name}"] == pytest.approx(expected[name], rel=1e-6)

@@ -1,0 +1,515 @@
+"""Comparing models: the right standard errors, the right p-values, and words that are true."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import verax as vx
+from cases import forecasts
+from verax.engines.differences import PairedTally, all_pairs, with_differences
+from verax.inference.estimates import holm, newey_west
+
+
+def models(n=300, k=3, seed=0, noise=(0.2, 0.5, 0.5)):
+    """Outcomes and three models, the first better than the others."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    return y, {
+        f"m{i}": (1 - s) * np.eye(k)[y] * 0.7 + (1 - (1 - s) * 0.7) * rng.dirichlet(np.ones(k), n)
+        for i, s in enumerate(noise)
+    }
+
+
+# ---- paired, independent rows ----------------------------------------------------------------
+
+
+def test_against_scipys_paired_t_test():
+    y, p = models()
+    comparison = vx.compare(y, p, rule="brier")
+    for a, b in itertools.combinations(p, 2):
+        found = comparison.difference(a, b)
+        x, z = vx.brier.samples(y, p[a]), vx.brier.samples(y, p[b])
+        theirs = stats.ttest_rel(x, z)
+        assert found.difference == pytest.approx((x - z).mean(), rel=1e-10)
+        assert found.p_value == pytest.approx(theirs.pvalue, rel=1e-8)
+        low, high = theirs.confidence_interval(0.95)
+        assert found.interval == pytest.approx((low, high), rel=1e-9)
+        back = comparison.difference(b, a)
+        assert (back.difference, back.interval) == (
+            -found.difference,
+            (-found.interval[1], -found.interval[0]),
+        )
+    for model in comparison.models["brier"]:
+        losses = vx.brier.samples(y, p[model.name])
+        theirs = stats.ttest_1samp(losses, 0).confidence_interval(0.95)
+        assert model.mean == pytest.approx(losses.mean())
+        assert model.interval == pytest.approx(tuple(theirs), rel=1e-9)
+
+
+def test_ranks_and_letters():
+    y, p = models(n=2000)
+    ranking = vx.compare(y, p, rule="rps").models["rps"]
+    assert [m.rank for m in ranking] == [1, 2, 3]
+    assert ranking[0].name == "m0"
+    assert ranking[0].letters == "a"
+    assert ranking[1].letters == ranking[2].letters == "b"
+    assert vx.compare(y, p, rule="rps").best() == "m0"
+
+
+def test_models_that_are_the_same_differ_by_nothing():
+    y, p = forecasts(100, 3, ties=False)
+    found = vx.compare(y, {"a": p, "b": p}, rule="log").difference("a", "b")
+    assert (found.difference, found.p_value, found.interval) == (0, 1, (0, 0))
+
+
+def test_tiny_differences_keep_their_digits():
+    y, p = forecasts(400, 3, ties=False)
+    q = (
+        p
+        + 1e-9 * np.random.default_rng(1).normal(size=(400, 1)) * np.array([1, -1, 0]) * p[:, :1] * p[:, 1:2]
+    )
+    found = vx.compare(y, {"a": p, "b": q}, rule="brier").difference("a", "b")
+    d = vx.brier.samples(y, p) - vx.brier.samples(y, q)
+    assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-3)
+
+
+def test_weights_count_as_rows():
+    y, p = models(n=60)
+    w = np.random.default_rng(0).integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), w)
+    weighted = vx.compare(y, p, rule="brier", weights=w).difference("m0", "m1")
+    repeated = vx.compare(y[rows], {n: q[rows] for n, q in p.items()}, rule="brier").difference("m0", "m1")
+    assert weighted.difference == pytest.approx(repeated.difference)
+    assert weighted.p_value == pytest.approx(repeated.p_value, rel=1e-6)
+
+
+# ---- tallies -----------------------------------------------------------------------------------
+
+
+@given(
+    n=st.integers(4, 40),
+    m=st.integers(2, 5),
+    cut=st.floats(0.1, 0.9),
+    grouped=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+def test_paired_tallies_merge(n, m, cut, grouped, seed):
+    rng = np.random.default_rng(seed)
+    losses, w = rng.exponential(size=(n, m)), rng.exponential(size=n)
+    labels = rng.integers(0, 4, n) if grouped else None
+    at = max(1, min(n - 1, int(cut * n)))
+
+    def part(rows):
+        return PairedTally(m).update(losses[rows], w[rows], None if labels is None else labels[rows])
+
+    whole, merged = part(slice(None)), part(slice(0, at)).merge(part(slice(at, n)))
+    np.testing.assert_allclose(merged.means, whole.means, rtol=1e-10, atol=1e-12)
+    if not grouped or len(set(labels)) > 1:
+        np.testing.assert_allclose(
+            merged.standard_errors()[0], whole.standard_errors()[0], rtol=1e-8, atol=1e-12
+        )
+    assert merged.standard_errors()[1] == pytest.approx(whole.standard_errors()[1])
+
+
+def test_only_like_tallies_merge():
+    with pytest.raises(vx.VeraxError, match="cannot be merged"):
+        PairedTally(2).merge(PairedTally(3))
+
+
+def test_columns_are_models_then_pairs():
+    losses = np.array([[1.0, 2.0, 4.0], [np.inf, np.inf, 0.0]])
+    columns = with_differences(losses)
+    assert columns[0].tolist() == [1, 2, 4, -1, -3, -2]
+    assert np.isnan(columns[1, 3])
+    assert all_pairs(3) == [(0, 1), (0, 2), (1, 2)]
+
+
+# ---- groups ------------------------------------------------------------------------------------
+
+
+def test_clustered_standard_errors_are_those_of_group_means():
+    y, p = models(n=200)
+    groups = np.repeat(np.arange(40), 5)
+    found = vx.compare(y, p, rule="brier", groups=groups).difference("m0", "m1")
+    d = (vx.brier.samples(y, p["m0"]) - vx.brier.samples(y, p["m1"])).reshape(40, 5).mean(axis=1)
+    # Groups of one size: the sandwich is the t test of their means.
+    assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-8)
+    assert found.interval == pytest.approx(tuple(stats.ttest_1samp(d, 0).confidence_interval()), rel=1e-8)
+
+
+def test_copies_are_no_evidence():
+    y, p = models(n=50, noise=(0.4, 0.5))
+    rows = np.repeat(np.arange(50), 20)
+    alone = vx.compare(y, p, rule="brier").difference("m0", "m1")
+    many = {name: q[rows] for name, q in p.items()}
+    clustered = vx.compare(y[rows], many, rule="brier", groups=rows).difference("m0", "m1")
+    assert clustered.p_value == pytest.approx(alone.p_value, rel=1e-6)
+    assert vx.compare(y[rows], many, rule="brier").difference("m0", "m1").p_value < 0.01 * alone.p_value
+
+
+# ---- time --------------------------------------------------------------------------------------
+
+
+def test_newey_west_by_hand():
+    x = np.random.default_rng(0).normal(size=50).cumsum()[:, None]
+    c = (x - x.mean())[:, 0]
+    n, lags = 50, 3
+    gamma = [c[lag:] @ c[: n - lag] / n for lag in range(lags + 1)]
+    variance = gamma[0] + 2 * sum((1 - lag / (lags + 1)) * gamma[lag] for lag in range(1, lags + 1))
+    assert newey_west(x, lags)[0] == pytest.approx(math.sqrt(variance / (n - 1)))
+    assert newey_west(x, 0)[0] == pytest.approx(stats.sem(x[:, 0]))
+
+
+def test_the_diebold_mariano_test_allows_for_autocorrelation():
+    rng = np.random.default_rng(0)
+    false = {True: 0, False: 0}
+    runs, n = 200, 400
+    for _ in range(runs):
+        shared = np.convolve(rng.normal(size=n + 9), np.ones(10) / 10, "valid") * 0.3
+        a = np.clip(0.5 + shared, 0.01, 0.99)
+        y = np.zeros(n, int)
+        for time_ordered in false:
+            found = vx.compare(
+                y,
+                {"a": a, "b": 1 - a},
+                rule="brier",
+                time_ordered=time_ordered,
+                lags=15 if time_ordered else None,
+            )
+            false[time_ordered] += found.difference("a", "b").p_value < 0.05
+    assert false[False] > 0.3 * runs
+    assert false[True] < 0.16 * runs
+
+
+def test_default_lags_and_description():
+    y, p = models(n=400)
+    comparison = vx.compare(y, p, rule="rps", time_ordered=True)
+    assert comparison.method == "Diebold-Mariano test, rows in order of time, 5 lags"
+    again = vx.compare(y, p, rule="rps", time_ordered=True, lags=5)
+    assert again.difference("m0", "m1") == comparison.difference("m0", "m1")
+
+
+# ---- resampling --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("units", ["rows", "groups", "time"])
+def test_resampling_agrees_with_moments(units):
+    y, p = models(n=400, noise=(0.42, 0.5))
+    options = {
+        "rows": {},
+        "groups": {"groups": np.repeat(np.arange(100), 4)},
+        "time": {"time_ordered": True},
+    }[units]
+    plain = vx.compare(y, p, rule="brier", **options).difference("m0", "m1")
+    for method in ("bootstrap", "permutation"):
+        other = vx.compare(y, p, rule="brier", method=method, bootstrap=4000, **options).difference(
+            "m0", "m1"
+        )
+        assert other.difference == pytest.approx(plain.difference)
+        assert other.p_value == pytest.approx(plain.p_value, abs=0.03)
+        assert other.interval == pytest.approx(
+            plain.interval, abs=0.35 * (plain.interval[1] - plain.interval[0])
+        )
+
+
+def test_exact_permutation_of_a_few_rows():
+    losses = np.array([0.3, 0.1, 0.2, 0.4])
+    y, p = [0] * 4, np.column_stack([1 - losses, losses])
+    q = np.full((4, 2), 0.5)
+    d = vx.brier.samples(y, p) - vx.brier.samples(y, q)
+    exact = np.mean([abs(np.dot(s, d)) >= abs(d.sum()) - 1e-12 for s in itertools.product([-1, 1], repeat=4)])
+    found = vx.compare(y, {"a": p, "b": q}, rule="brier", method="permutation", bootstrap=20_000).difference(
+        "a", "b"
+    )
+    assert found.p_value == pytest.approx(exact, abs=0.02)
+
+
+def test_resampling_is_reproducible():
+    y, p = models(n=100)
+    first, second = (
+        vx.compare(y, p, rule="rps", method="bootstrap", bootstrap=200, seed=5) for _ in range(2)
+    )
+    assert first.to_dict() == second.to_dict()
+
+
+# ---- many models -------------------------------------------------------------------------------
+
+
+def test_holm():
+    p = np.array([0.01, 0.04, 0.03, np.nan, 0.005])
+    assert holm(p) == pytest.approx([0.03, 0.06, 0.06, np.nan, 0.02], nan_ok=True)
+    assert holm(np.array([0.6, 0.9])).tolist() == [1.0, 1.0]
+
+
+# ---- skill -------------------------------------------------------------------------------------
+
+
+def test_skill():
+    y, p = models(n=500)
+    uniform = vx.compare(y, p, rule="brier", reference="uniform")
+    assert uniform.models["brier"][0].skill == pytest.approx(1 - vx.brier(y, p["m0"]) / (2 / 3))
+    named = vx.compare(y, p, rule="brier", reference="m1")
+    by_name = {m.name: m for m in named.models["brier"]}
+    assert by_name["m1"].skill == 0
+    assert by_name["m0"].skill == pytest.approx(1 - vx.brier(y, p["m0"]) / vx.brier(y, p["m1"]))
+    low, high = by_name["m0"].skill_interval
+    assert 0 < low < by_name["m0"].skill < high
+    resampled = vx.compare(y, p, rule="brier", reference="m1", method="bootstrap", bootstrap=2000)
+    again = {m.name: m for m in resampled.models["brier"]}["m0"].skill_interval
+    assert again == pytest.approx((low, high), abs=0.02)
+    assert "skill against m1" in repr(named)
+
+
+def test_frequencies_do_not_peek():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 40)
+    p = {"a": rng.dirichlet(np.ones(4), 40), "uniform guess": np.full((40, 4), 0.25)}
+    skill = {m.name: m.skill for m in vx.compare(y, p, rule="brier", reference="frequencies").models["brier"]}
+    # The frequencies of all rows would beat the uniform guess by construction; cross-fitted ones need not.
+    counts = np.bincount(y, minlength=4) / 40
+    peeking = vx.brier(y, np.tile(counts, (40, 1)))
+    assert 1 - skill["uniform guess"] < 0.75 / peeking
+    grouped = vx.compare(y, p, rule="brier", reference="frequencies", groups=np.arange(40) // 4)
+    assert grouped.n_groups == 10
+
+
+# ---- several rules, and words ------------------------------------------------------------------
+
+
+def test_where_rules_disagree_it_says_why():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 4000)
+    right = rng.random(4000) < 0.8
+    said = np.where(right, y, (y + 1) % 3)
+    bold = 0.002 + 0.994 * np.eye(3)[said]
+    shy_right = rng.random(4000) < 0.75
+    shy = 0.125 + 0.625 * np.eye(3)[np.where(shy_right, y, (y + 1) % 3)]
+    comparison = vx.compare(y, {"bold": bold, "shy": shy}, rule=["zero_one", "brier", "log"])
+    assert comparison.best("zero_one") == "bold"
+    assert comparison.best("log_score") == "shy"
+    (sentence,) = comparison.disagreements
+    assert sentence.startswith("bold or shy? zero_one for bold; ")
+    assert "log_score for shy" in sentence
+    assert "bold is right more often than shy" in sentence
+    assert "bold is overconfident: mean confidence 0.996, accuracy 0.797." in sentence
+    assert "bold gave the outcome a probability below 0.01 in 20% of its rows, 0% of the other's" in sentence
+    assert sentence in repr(comparison)
+
+
+def test_agreement_needs_no_words():
+    y, p = models(n=2000, noise=(0.1, 0.6))
+    assert vx.compare(y, p, rule=["brier", "log", "rps"]).disagreements == []
+
+
+def test_infinite_losses_are_named():
+    y, p = models(n=50)
+    p["m1"][3] = np.eye(3)[(y[3] + 1) % 3]
+    comparison = vx.compare(y, p, rule=["log", "brier"])
+    assert comparison.notes == ("log_score is infinite for m1, so its differences are undefined.",)
+    assert math.isnan(comparison.difference("m0", "m1", "log_score").p_value)
+    assert comparison.difference("m0", "m2", "log_score").p_value < 1
+    assert comparison.difference("m0", "m1", "brier").p_value < 1
+
+
+# ---- rows of their own -------------------------------------------------------------------------
+
+
+def test_unpaired_models():
+    y, p = models(n=300)
+    z, q = models(n=200, seed=9)
+    comparison = vx.compare({"a": y, "b": z}, {"a": p["m0"], "b": q["m1"]}, rule="brier")
+    x, w = vx.brier.samples(y, p["m0"]), vx.brier.samples(z, q["m1"])
+    theirs = stats.ttest_ind(x, w, equal_var=False)
+    assert comparison.difference("a", "b").p_value == pytest.approx(theirs.pvalue, rel=0.05)
+    assert "rows of its own" in repr(comparison)
+    with pytest.raises(vx.InputError, match="`groups` cannot be used"):
+        vx.compare({"a": y, "b": z}, {"a": p["m0"], "b": q["m1"]}, rule="brier", groups=y)
+    with pytest.raises(vx.InputError, match="`y` must have the outcomes"):
+        vx.compare({"a": y}, {"a": p["m0"], "b": q["m1"]}, rule="brier")
+
+
+# ---- coverage ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_intervals_cover_what_they_should(grouped):
+    # 2,000 runs at 95 %: the binomial standard deviation is 0.5 %.
+    rng = np.random.default_rng(0)
+    runs, units, size = 2000, 60, 4 if grouped else 1
+    covered = 0
+    for _ in range(runs):
+        effect = rng.normal(size=(units, 1)) * (0.5 if grouped else 0)
+        d = (0.1 + effect + rng.normal(size=(units, size))).ravel()
+        losses = np.column_stack([d, np.zeros_like(d)])
+        labels = np.repeat(np.arange(units), size) if grouped else None
+        tally = PairedTally(2).update(losses, None, labels)
+        error, freedom = tally.standard_errors()
+        half = stats.t.ppf(0.975, freedom) * error[2]
+        covered += abs(tally.means[2] - 0.1) <= half
+    assert 0.935 <= covered / runs <= 0.965
+
+
+# ---- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"method": "magic"}, "method"),
+        ({"confidence": 2}, "confidence"),
+        ({"bootstrap": 3}, "bootstrap"),
+        ({"seed": -1}, "seed"),
+        ({"lags": 3}, "lags"),
+        ({"time_ordered": True, "lags": 99}, "lags"),
+        ({"time_ordered": True, "lags": 1.5}, "lags"),
+        ({"time_ordered": True, "groups": [0, 1, 2] * 10}, "groups"),
+        ({"time_ordered": True, "weights": np.ones(30)}, "weights"),
+        ({"groups": [1] * 30}, "groups"),
+        ({"reference": "m9"}, "reference"),
+    ],
+)
+def test_refusals(options, argument):
+    y, p = models(n=30)
+    with pytest.raises(vx.InputError) as caught:
+        vx.compare(y, p, **{"rule": "brier", **options})
+    assert (caught.value.argument, caught.value.kind) == (argument, "value")
+
+
+def test_a_remedy_names_the_option():
+    y, p = models(n=30)
+    with pytest.raises(vx.InputError) as caught:
+        vx.compare(y, p, rule="brier", lags=3)
+    assert dict(caught.value.remedies[0].options) == {"time_ordered": True}
+    with pytest.raises(vx.VeraxError, match="at least one rule"):
+        vx.compare(y, p, rule=[])
+    with pytest.raises(vx.InputError) as caught:
+        vx.compare(y, [p["m0"], p["m1"]], rule="brier")
+    assert (caught.value.argument, caught.value.kind) == ("forecasts", "type")
+
+
+def test_the_model_at_fault_is_named():
+    y, p = models(n=30)
+    for given_forecasts, argument, kind, source in (
+        ({**p, "m2": p["m2"] * 2}, "p", "sum", "'m2'"),
+        ({**p, "m1": p["m1"][:9]}, "p", None, "'m1'"),
+        ({**p, "wide": np.full((30, 4), 0.25)}, "forecasts", "length", ""),
+        ({"m0": p["m0"]}, "forecasts", "value", ""),
+    ):
+        with pytest.raises(vx.InputError) as caught:
+            vx.compare(y, given_forecasts, rule="brier")
+        error = caught.value
+        assert (error.argument, error.source) == (argument, source)
+        assert kind in (None, error.kind)
+    with pytest.raises(KeyError, match="there is no pair of 'm0' and 'm7'"):
+        vx.compare(y, p, rule="brier").difference("m0", "m7")
+
+
+def test_out():
+    y, p = models(n=100, noise=(0.6, 0.7, 0.9))
+    comparison = vx.compare(y, p, rule=["rps", "log"], ordered=True)
+    found = json.loads(json.dumps(comparison.to_dict()))
+    assert set(found["models"]) == {"rps", "log_score"}
+    assert len(found["differences"]["rps"]) == 3
+    assert found["traits"]["m2"]["error_distance"] >= 1
+    assert comparison._repr_html_().count("<table>") == 5
+
+
+def test_top_lists_beside_full_distributions():
+    y, p = models(n=200, k=4)
+    lists = vx.TopLists.from_probabilities(p["m0"], k=2)
+    comparison = vx.compare(
+        y, {"full": p["m0"], "top 2": lists, "m1": p["m1"]}, rule=[vx.padded(vx.brier), "log"]
+    )
+    rule = "padded(brier)"
+    assert comparison.difference("full", "m1", rule).difference == pytest.approx(
+        vx.brier(y, p["m0"]) - vx.brier(y, p["m1"])
+    )
+    d = vx.brier.samples(y, p["m0"]) - vx.padded(vx.brier).samples(y, lists)
+    found = comparison.difference("full", "top 2", rule)
+    assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-6)
+    assert set(comparison.traits) == {"full", "m1"}
+    with pytest.raises(vx.InputError, match="must be one of the models"):
+        vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="brier", reference="uniform")
+    with pytest.raises(vx.VeraxError):
+        vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="rps")
+
+
+def test_one_model_has_skill_against_a_reference():
+    y, p = models(n=200)
+    alone = vx.compare(y, {"m0": p["m0"]}, rule="brier", reference="frequencies")
+    among = vx.compare(y, p, rule="brier", reference="frequencies")
+    (found,) = alone.models["brier"]
+    expected = next(m for m in among.models["brier"] if m.name == "m0")
+    assert (found.skill, found.skill_interval) == (expected.skill, expected.skill_interval)
+    assert alone.differences["brier"] == []
+    assert found.letters == "a"
+
+
+def test_frequencies_of_weighted_rows_are_weighted():
+    """Outcomes of one class weigh next to nothing, so knowing the frequencies is knowing the rest."""
+    y = np.array([0, 1] * 100)
+    weights = np.where(y == 0, 1.0, 1e-6)
+    found = vx.compare(
+        y, {"even": np.full((200, 2), 0.5)}, rule="brier", weights=weights, reference="frequencies"
+    )
+    assert found.models["brier"][0].skill < -100
+
+
+def test_nothing_has_skill_against_a_reference_without_loss():
+    y = np.zeros(40, int)
+    found = vx.compare(y, {"wrong": np.tile([0.3, 0.7], (40, 1))}, rule="zero_one", reference="frequencies")
+    assert np.isnan(found.models["zero_one"][0].skill)
+
+
+# ---- numbers at the edges ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [-1000, 600, 1000])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_paired_tallies_of_extreme_weights(power, grouped):
+    rng = np.random.default_rng(0)
+    losses, w = rng.exponential(size=(40, 2)), rng.integers(1, 5, 40).astype(float)
+    groups = np.arange(40) % 8 if grouped else None
+    plain = PairedTally(2).update(losses, w, groups)
+    scaled = PairedTally(2).update(losses, w * 2.0**power, groups)
+    assert scaled.means.tolist() == plain.means.tolist()
+    assert scaled.moments.std.tolist() == plain.moments.std.tolist()
+    assert scaled.weight == plain.weight * 2.0**power
+    if grouped:
+        assert scaled.standard_errors()[0].tolist() == plain.standard_errors()[0].tolist()
+        both = scaled.merge(scaled)
+        np.testing.assert_allclose(both.standard_errors()[0], plain.standard_errors()[0], rtol=1e-12)
+
+
+def test_a_huge_first_loss_takes_no_digits_from_a_difference():
+    losses = np.full((1000, 2), 1e-9) + np.arange(1000)[:, None] * [1e-12, 2e-12]
+    losses[0] = [700.0, 1.0]
+    w = np.ones(1000)
+    w[0] = 0.0
+    tally = PairedTally(2).update(losses, w)
+    expected = [math.fsum(column[1:]) / 999 for column in with_differences(losses).T]
+    np.testing.assert_allclose(tally.means, expected, rtol=1e-12)
+
+
+def test_intervals_of_a_comparison_say_how_they_were_made():
+    y, p = models(n=60)
+    for method, how in (("moments", "t"), ("bootstrap", "bootstrap"), ("permutation", "t")):
+        comparison = vx.compare(y, p, rule="brier", method=method, bootstrap=100, confidence=0.9)
+        found = comparison.difference("m0", "m1")
+        assert (found.interval.method, found.interval.confidence, found.interval.caution) == (how, 0.9, "")
+        turned = comparison.difference("m1", "m0").interval
+        assert (turned.low, turned.high, turned.method) == (-found.interval.high, -found.interval.low, how)
+        assert comparison.models["brier"][0].skill_interval.caution == "there is no reference"
+    few = vx.compare(y[:6], {name: q[:6] for name, q in p.items()}, rule="brier").difference("m0", "m1")
+    assert few.interval.caution == "only 6 independent units"
+    p["m0"][0], y[0] = [0.0, 0.5, 0.5], 0
+    infinite = vx.compare(y, p, rule="log").difference("m0", "m1").interval
+    assert (infinite.defined, infinite.caution) == (False, "some losses are infinite")

@@ -1,0 +1,50 @@
+"""Every command once in a process of its own, as people run it: the same output, the same exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+import demofiles
+from commandline import process, verax
+from verax.cli.commands import app
+
+RUNS = {
+    "evaluate": ["preds.parquet", "--groups", "site", "--require", "brier<0.1"],
+    "compare": ["preds.parquet", "missing.parquet"],
+    "worst": ["preds.parquet", "-n", 3],
+    "retain": ["preds.parquet", "--metric", "accuracy", "--json"],
+    "select": ["metrics.csv"],
+    "toplist": ["completions.jsonl", "--classes", 50000],
+    "certify": ["zero_one", "--json"],
+    "reproduce": ["resin"],
+}
+# A bound that fails, and a file that is not there.
+EXIT = {"evaluate": 1, "compare": 2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files")
+    demofiles.write_all(path)
+    return path
+
+
+def test_no_command_is_left_out():
+    commands = {command.callback.__name__ for command in app.registered_commands}
+    assert {*RUNS, "demo"} == commands
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", RUNS)
+def test_a_process_prints_and_returns_the_same(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    here, there = (run(command, *RUNS[command]) for run in (verax, process))
+    assert there.returncode == EXIT.get(command, 0), there.stderr
+    assert (here.returncode, here.stdout, here.stderr) == (there.returncode, there.stdout, there.stderr)
+    assert here.stdout or here.returncode == 2
+
+
+def test_the_demo_starts():
+    result = process("demo", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Train four models on two problems" in result.stdout

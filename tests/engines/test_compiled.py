@@ -1,0 +1,315 @@
+"""Which path a call takes, that both agree, and that nothing depends on the compiler being there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+import verax as vx
+from cases import forecasts
+from verax.engines import fusion
+from verax.engines import stats as rowstats
+from verax.engines.arrays import compute
+from verax.engines.scan import scan_rows
+from verax.engines.tally import Tally
+from verax.kernels import dense
+from verax.kernels.limits import COMPILED_FROM
+from verax.kernels.logarithm import is_odd, log
+from verax.kernels.statistics import PLACE, STATISTICS
+from verax.scores.properties import Holds, Properties
+
+UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)
+
+
+class Spy:
+    def __init__(self):
+        self.blocks = []
+
+    def visit(self, stats, batch, chunk):
+        self.blocks.append((stats.buffer is not None, len(batch.y)))
+
+
+def test_large_numpy_input_is_compiled_and_small_is_not():
+    k = 4
+    for n, compiled in ((COMPILED_FROM // k - 1, False), (COMPILED_FROM // k, True)):
+        y, p = forecasts(n, k)
+        visitors = scan_rows(vx.Forecasts(y, p), {"rest_sq"}, Spy)
+        blocks = [block for visitor in visitors for block in visitor.blocks]
+        assert {path for path, _ in blocks} == {compiled}
+        assert sum(rows for _, rows in blocks) == n
+
+
+def test_the_default_call_uses_the_fused_kernel(monkeypatch):
+    y, p = forecasts(COMPILED_FROM // 4, 4, ties=False)
+    expected = vx.evaluate(y, p, ordered=True)
+    monkeypatch.setattr("verax.engines.tally.Moments.of", lambda *_: pytest.fail("the losses were not fused"))
+    monkeypatch.setattr("verax.engines.scan.validate", lambda *_: pytest.fail("the rows were not compiled"))
+    again = vx.evaluate(y, p, ordered=True)
+    assert again.to_dict() == expected.to_dict()
+
+
+DENSE = {name for name in PLACE if STATISTICS[name].family != "list"}
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 8, 9, 40, 1000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_both_paths_give_the_same_statistics(k, dtype, layout):
+    y, p = forecasts(COMPILED_FROM // k + 1, k)
+    p = np.array(p, dtype=dtype, order=layout)
+    forecast = vx.Forecasts(y.astype(np.int32), p)
+    seen = {}
+
+    class Keep:
+        def visit(self, stats, batch, chunk):
+            assert stats.buffer is not None
+            seen[batch.start] = {name: getattr(stats, name).copy() for name in (*DENSE, "decision")}
+
+    scan_rows(forecast, DENSE, Keep)
+    for start in (0, max(seen)):
+        n = len(seen[start]["p_true"])
+        plain = compute(forecast.batch(start, start + n), {*DENSE, "decision"})
+        for name, values in seen[start].items():
+            np.testing.assert_allclose(values, getattr(plain, name), rtol=2e-13, err_msg=name)
+
+
+@dataclass(frozen=True, repr=False)
+class Mine(vx.Rule):
+    """A rule that the fusion can translate: the squared miss of the outcome alone."""
+
+    name = "mine"
+    summary = "squared miss"
+    reference = "doi:none"
+    needs = frozenset()
+    properties = UNKNOWN
+
+    def formula(self, stats):
+        return (1 - stats.p_true) ** 2
+
+    def bounds(self, n_classes):
+        return 0.0, 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class Untraceable(Mine):
+    """A rule that it cannot: a comparison decides."""
+
+    def formula(self, stats):
+        return stats.xp.where(stats.p_true > 0.5, 0 * stats.p_true, 1 + 0 * stats.p_true)
+
+
+@pytest.mark.parametrize(("rule", "fused"), [(Mine(), True), (Untraceable(), False)])
+def test_a_rule_from_outside_runs_on_every_path(rule, fused):
+    y, p = forecasts(COMPILED_FROM // 3 + 1, 3)
+    assert (fusion.fuse((rule,), 3, False) is not None) is fused
+    losses = rule.samples(y, p)
+    assert rule(y, p) == pytest.approx(losses.mean(), rel=1e-12)
+    assert rule.samples(y[:50], p[:50]) == pytest.approx(losses[:50], rel=1e-14)
+    assert vx.evaluate(y, p, rules=[rule, "brier"]).scores["mine"].proper == "unknown"
+
+
+@dataclass(frozen=True, repr=False)
+class Forgetful(Mine):
+    """A rule that does not say what it uses."""
+
+    name = "forgetful"
+
+    def formula(self, stats):
+        return stats.cdf_l2 * 1.0
+
+
+@pytest.mark.parametrize("n", [50, COMPILED_FROM // 3 + 1])
+def test_a_statistic_that_is_not_named_is_not_there(n):
+    y, p = forecasts(n, 3)
+    with pytest.raises(vx.RuleError, match="a statistic that `needs` does not name"):
+        Forgetful()(y, p)
+
+
+class Plain(vx.Rule):
+    """The least that a rule of one's own can be: no dataclass, no name, no summary."""
+
+    needs = frozenset({"rest_sq"})
+    properties = UNKNOWN
+
+    def formula(self, stats):
+        return stats.rest_sq
+
+    def bounds(self, n_classes):
+        return 0.0, 1.0
+
+
+def test_a_plain_rule():
+    y, p = forecasts(50, 3)
+    rule = Plain()
+    assert repr(rule) == "plain"
+    card = vx.evaluate(y, p, rules=[rule, "brier"])
+    assert card["plain"] == card[rule] == pytest.approx(rule(y, p))
+    assert len(card.to_frame()) == 3
+    with pytest.raises(vx.RuleError, match="is not known to be proper"):
+        vx.penalized(rule)
+    with pytest.raises(vx.InputError, match="two different rules are called 'plain'"):
+        vx.evaluate(y, p, rules=[rule, Plain()])
+
+
+def test_one_loop_serves_every_number_of_classes():
+    rules = tuple(vx.RULES.values())
+    kernels = {id(fusion.fuse(rules, k, False)[0]) for k in (2, 3, 10, 1000)}
+    assert len(kernels) == 1
+
+
+def test_an_inner_loss_is_computed_once():
+    trace = fusion._Trace()
+    stats = rowstats.RowStats(trace, 3, **{name: fusion._Symbol(trace, name) for name in PLACE})
+    stats.loss(vx.log_score)
+    stats.loss(vx.pll)
+    assert sum(line.startswith("log(") for line in trace.lines) == 1
+
+
+def run(code, **environment):
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={"PATH": "", **environment},
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_everything_works_without_numba():
+    code = """
+import sys
+sys.modules["numba"] = None
+import numpy as np, verax as vx
+rng = np.random.default_rng(0)
+p = rng.dirichlet(np.ones(5), 150_000)
+y = rng.integers(0, 5, 150_000)
+print(repr(vx.evaluate(y, p, ordered=True)["rps"]), repr(float(vx.brier.samples(y, p).sum())))
+"""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(5), 150_000)
+    y = rng.integers(0, 5, 150_000)
+    assert len(p) * 5 >= COMPILED_FROM
+    without = [float(text) for text in run(code).split()]
+    assert without == pytest.approx([vx.rps(y, p), vx.brier.samples(y, p).sum()], rel=1e-12)
+
+
+def test_small_calls_do_not_wait_for_the_compiler():
+    code = """
+import sys, numpy as np, verax as vx
+p = np.random.default_rng(0).dirichlet(np.ones(5), 1000)
+vx.evaluate(np.zeros(1000, int), p, ordered=True)
+print("numba" in sys.modules)
+"""
+    assert run(code) == "False\n"
+
+
+@pytest.mark.slow
+def test_kernels_are_kept_between_processes(tmp_path):
+    code = """
+import numpy as np, verax as vx
+from verax.engines import fusion as _fusion
+from verax.kernels import dense as _kernels
+p = np.random.default_rng(0).dirichlet(np.ones(5), 200_000)
+vx.evaluate(np.zeros(200_000, int), p, ordered=True)
+loop = _fusion.fuse(tuple(vx.RULES.values()), 5, False)[0]
+stats = _kernels.row_stats(5, ordinal=True, ranked_log=True)
+print(sum(len(kernel.stats.cache_hits) for kernel in (loop, stats, _kernels.count)))
+"""
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0\n"
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "3\n"
+
+
+def test_counting_kernel_counts_what_bincount_does():
+    rng = np.random.default_rng(0)
+    y, decision, w = rng.integers(0, 4, 500), rng.integers(0, 4, 500), rng.exponential(size=500)
+    p_true = rng.integers(0, 2, 500).astype(float)
+    table = np.zeros((4, 4))
+    assert dense.count(y, decision, p_true, w, table) == np.sum(p_true == 0)
+    np.testing.assert_allclose(table.ravel(), np.bincount(y * 4 + decision, w, 16), rtol=1e-13)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows():
+    import tracemalloc
+
+    extra = []
+    for n in (300_000, 3_000_000):
+        p, y = np.full((n, 4), 0.25, np.float32), np.zeros(n, np.int32)
+        vx.brier(y, p)
+        tracemalloc.start()
+        Tally(list(vx.RULES.values()), 4).update(vx.Forecasts(y, p))
+        extra.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(extra) < 64e6
+    assert extra[1] < extra[0] + 2e6
+
+
+def exact_log(x):
+    with localcontext(prec=40):
+        return Decimal(x).ln()
+
+
+def test_the_logarithm_of_compiled_loops():
+    rng = np.random.default_rng(0)
+    powers = 2.0 ** -np.arange(1, 53)
+    x = np.concatenate(
+        [
+            rng.random(1500),
+            1 + rng.normal(size=1500) * 0.004,
+            np.exp(rng.uniform(-708, 709, 500)),
+            1 - powers,
+            1 + powers,
+            2.0 ** np.arange(-1022, 1024, 31),
+            [np.nextafter(1, 0), np.sqrt(0.5), np.sqrt(2), 2.0**-1022, np.finfo(float).max],
+        ]
+    )
+    assert log(1.0) == 0.0
+    for value in x.tolist():
+        truth = exact_log(value)
+        assert abs(Decimal(log(value)) - truth) <= 2 * Decimal(np.spacing(abs(float(truth)))), value
+        assert not is_odd(value)
+    odd = [0.0, -0.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, np.nextafter(2.0**-1022, 0)]
+    assert all(is_odd(value) for value in odd)
+
+
+@pytest.mark.parametrize("tiny", [0.0, 5e-324, 1e-310])
+def test_what_is_odd_to_the_logarithm_is_left_to_numpy(tiny):
+    y, p = forecasts(COMPILED_FROM // 2, 2, ties=False)
+    p[1000, :] = tiny, 1 - tiny
+    y[1000] = 0
+    moments = Tally([vx.log_score, vx.ranked_log], 2).update(vx.Forecasts(y, p)).moments
+    with np.errstate(divide="ignore"):
+        losses = -np.log(p[np.arange(len(y)), y])
+    finite = losses[np.isfinite(losses)]
+    assert moments.weight.high[0] == len(finite)
+    assert moments.infinite.high.tolist() == [len(y) - len(finite)] * 2
+    np.testing.assert_allclose(moments.total.high, finite.sum(), rtol=1e-12)
+
+
+def test_the_table_of_statistics_is_the_only_one():
+    """What the gradients know are statistics of the table, and all of its dense ones."""
+    from verax.scores.gradients.statistics import DIRECTIONS, Values
+
+    dense = {name for name, s in STATISTICS.items() if s.family != "list"}
+    assert set(DIRECTIONS) <= dense
+    assert {name for name in dense if hasattr(Values, name)} == dense
+    assert list(PLACE.values()) == list(range(len(PLACE)))
+
+
+def test_a_formula_that_reads_what_it_does_not_name_is_told_which():
+    @dataclass(frozen=True, repr=False)
+    class Careless(Mine):
+        needs = frozenset()
+
+        def formula(self, stats):
+            return stats.cdf_l2
+
+    with pytest.raises(vx.RuleError, match="cdf_l2 was not asked for"):
+        Careless()([0], [[0.5, 0.5]])

@@ -1,0 +1,115 @@
+"""Arrays and frames of unusual kinds: read as what they are, or refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import verax as vx
+from verax.inputs.arrays import to_array
+
+Y = np.array([0, 1, 2, 2])
+P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5], [0.3, 0.3, 0.4]])
+RIGHT = vx.brier(Y, P)
+
+
+@pytest.mark.parametrize("kind", [">i2", ">i4", ">i8", "<u2", "<u4", "<u8", ">u8", ">f8"])
+def test_outcomes_and_weights_of_any_type_beside_tensors(kind):
+    y, weights = Y.astype(kind), (Y + 1).astype(kind)
+    assert vx.brier(y, torch.tensor(P)) == pytest.approx(RIGHT, rel=1e-15)
+    assert vx.brier(Y, torch.tensor(P), weights=weights) == pytest.approx(vx.brier(Y, P, weights=Y + 1))
+
+
+def test_weights_that_fit_no_int64_beside_tensors():
+    weights = np.array([1, 2**63, 1, 1], np.uint64)
+    assert vx.brier(Y, torch.tensor(P), weights=weights) == pytest.approx(vx.brier(Y, P, weights=weights))
+
+
+@pytest.mark.parametrize("kind", ["double[pyarrow]", "float[pyarrow]", "Float64", "Float32"])
+def test_frames_of_types_that_have_missing_values(kind):
+    frame = pd.DataFrame(P).astype(kind)
+    assert to_array(frame, "p")[0].dtype.kind == "f"
+    assert vx.brier(Y, frame) == pytest.approx(RIGHT, rel=1e-6)
+    frame.iloc[1, 2] = None
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(Y, frame)
+    assert (caught.value.argument, caught.value.kind, caught.value.rows) == ("p", "finite", (1,))
+
+
+@pytest.mark.parametrize("kind", ["int64[pyarrow]", "Int64", "UInt8"])
+def test_columns_of_types_that_have_missing_values(kind):
+    y = pd.Series(Y, dtype=kind)
+    assert vx.brier(y, P) == RIGHT
+    assert vx.brier(Y, P, weights=y + 1) == pytest.approx(vx.brier(Y, P, weights=Y + 1))
+    y[2] = None
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(y, P)
+    assert (caught.value.argument, caught.value.rows) == ("y", (2,))
+
+
+def test_columns_and_rows_with_several_levels():
+    columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])
+    index = pd.MultiIndex.from_product([["u", "v"], [0, 1]])
+    frame = pd.DataFrame(P, columns=columns, index=index)
+    assert vx.brier(Y, frame) == RIGHT
+    assert vx.brier(pd.Series(Y, index=[5, 6, 7, 8]), frame) == RIGHT
+    assert vx.brier(pd.Series(Y, index=index), frame) == RIGHT
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(pd.Series(Y, index=index[::-1]), frame)
+    assert (caught.value.argument, caught.value.kind) == ("y", "order")
+
+
+class Broken:
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no array")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "text", b"bytes", {}, {1, 2}, iter([1]), int, vx.TopLists, torch.Tensor, Broken(), [[1], [1, 2]]],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_array_is_refused(value):
+    with pytest.raises(vx.InputError) as caught:
+        to_array(value, "q")
+    assert (caught.value.argument, caught.value.kind) == ("q", "type")
+
+
+def test_sparse_and_masked_arrays_are_refused():
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    for value in (scipy_sparse.csr_array(P), torch.tensor(P).to_sparse()):
+        with pytest.raises(vx.InputError) as caught:
+            to_array(value, "p")
+        assert caught.value.remedies
+    masked = np.ma.masked_array(P, P == 0.6)
+    with pytest.raises(vx.InputError) as caught:
+        to_array(masked, "p")
+    assert (caught.value.kind, caught.value.rows) == ("missing", (1,))
+    with pytest.raises(vx.InputError):
+        to_array(np.ma.masked, "p")
+
+
+@pytest.mark.parametrize("shape", [(), (2, 2, 3)])
+def test_distributions_have_one_or_two_dimensions(shape):
+    for call in (vx.rps.by_outcome, vx.rps.entropy):
+        with pytest.raises(vx.InputError) as caught:
+            call(np.full(shape, 1 / 3))
+        assert caught.value.kind == "type"
+
+
+def test_expected_losses_need_truths_that_fit():
+    p = np.full((2, 3), 1 / 3)
+    for q in (np.full((3, 3), 1 / 3), np.full((2, 2), 0.5)):
+        with pytest.raises(vx.InputError) as caught:
+            vx.brier.expected(p, q)
+        assert (caught.value.argument, caught.value.kind) == ("q", "length")
+    assert vx.brier.divergence(p, torch.tensor(p)).tolist() == [0.0, 0.0]
+
+
+def test_losses_for_every_outcome_have_a_limit():
+    lists = vx.TopLists.from_dicts([{0: 0.5}], n_classes=10**30)
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier.by_outcome(lists)
+    assert caught.value.argument == "p"

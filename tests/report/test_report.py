@@ -1,0 +1,568 @@
+"""The report: what it says, against the library and plain arithmetic; what it makes of odd rows and texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+from statistics import NormalDist
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import stdtr
+
+import verax as vx
+from reports import EVIL, graded, sample
+from verax.inference.sureness import sureness_of
+from verax.inputs.forecasts import Forecasts
+from verax.report import Report
+from verax.report.checks import duplicates
+from verax.report.contents import most_subgroups
+from verax.report.definitions import definitions
+from verax.report.verdict import miscalibrated
+
+
+@pytest.fixture
+def ordered():
+    return graded()
+
+
+def answer(report, question):
+    return next(c for c in report.contents.checks if c.question.startswith(question))
+
+
+# ---- numbers -----------------------------------------------------------------------------------
+
+
+def test_every_number_is_the_library_s(ordered):
+    y, p, other, site, report = ordered
+    found = report.to_dict()
+    assert json.loads(json.dumps(found))["n_rows"] == 600
+    for name, forecast in (("new", p), ("old", other)):
+        card = vx.evaluate(y, forecast, ordered=True)
+        for score, line in found["models"][name]["card"]["scores"].items():
+            assert line["mean"] == pytest.approx(card[score], rel=1e-12)
+            assert line["interval"] == pytest.approx(card.scores[score].interval, rel=1e-12)
+    compared = vx.compare(y, {"new": p, "old": other}, rule="rps", ordered=True, reference="frequencies")
+    skill = {m.name: m.skill for m in compared.models["rps"]}
+    assert {n: m["skill"]["rps"]["skill"] for n, m in found["models"].items()} == pytest.approx(skill)
+    new = found["models"]["new"]
+    worst = vx.worst(y, p, rule="rps", n=9)
+    assert [case["row"] for case in new["worst"]["cases"]] == [case.row for case in worst]
+    assert new["worst"]["cases"][0]["id"] == f"p{worst[0].row}"
+    curves = vx.reliability(y, p, ordered=True, resamples=0)
+    assert [c["miscalibration"] for c in new["reliability"]] == pytest.approx(
+        [c.components.miscalibration for c in curves], abs=1e-12
+    )
+    kept = vx.retention(y, p, rule="brier", metric="qwk")
+    drawn = next(c for c in new["retention"] if (c["order"], c["metric"]) == ("brier", "qwk"))
+    assert drawn["values"] == pytest.approx(kept.values)
+    doubt = vx.selective(y, p, by="entropy", metric="ec")
+    drawn = next(c for c in new["selective"] if (c["order"], c["metric"]) == ("entropy", "ec"))
+    assert drawn["values"] == pytest.approx(doubt.values)
+    for line in new["by_class"]:
+        rows = y == line["position"]
+        assert line["means"]["log_score"] == pytest.approx(vx.log_score(y[rows], p[rows]))
+        assert line["n_rows"] == rows.sum()
+    cheap = vx.expected_cost(y, vx.decide(p, costs="quadratic"), n_classes=4)
+    assert new["decisions"]["cheapest"] == pytest.approx(cheap)
+    assert new["decisions"]["likeliest"] == pytest.approx(vx.expected_cost(y, p.argmax(axis=1), n_classes=4))
+    lines = {(s["label"], s["model"]): s for s in found["subgroups"]["site"]["subgroups"]}
+    north = site == "north"
+    assert lines["north", "old"]["card"]["scores"]["rps"]["mean"] == pytest.approx(
+        vx.rps(y[north], other[north])
+    )
+    assert found["left_out"] == {"site": [["isle", 5]]}
+
+
+def test_intervals_of_a_class_are_those_of_its_mean(ordered):
+    y, p, *_, report = ordered
+    line = report.to_dict()["models"]["new"]["by_class"][2]
+    losses = vx.brier.samples(y[y == 2], p[y == 2])
+    half = 1.9704 * losses.std(ddof=1) / np.sqrt(len(losses))  # about the quantile of t with 150 degrees
+    assert line["intervals"]["brier"] == pytest.approx([losses.mean() - half, losses.mean() + half], rel=2e-3)
+
+
+def test_weights_count_as_copies():
+    y, p = sample(200)
+    w = np.random.default_rng(1).integers(1, 4, 200)
+    rows = np.repeat(np.arange(200), w)
+    weighted = Report.of(y, p, weights=w).to_dict()["models"]["model"]
+    repeated = Report.of(y[rows], p[rows]).to_dict()["models"]["model"]
+    for part in ("retention", "by_class"):
+        assert len(weighted[part]) == len(repeated[part])
+    assert [c["values"] for c in weighted["retention"]] == [
+        pytest.approx(c["values"]) for c in repeated["retention"]
+    ]
+    for a, b in zip(weighted["by_class"], repeated["by_class"], strict=True):
+        assert a["means"] == pytest.approx(b["means"])
+    for a, b in zip(weighted["reliability"], repeated["reliability"], strict=True):
+        assert a["miscalibration"] == pytest.approx(b["miscalibration"])
+
+
+def test_curves_of_many_rows_are_drawn_on_a_grid_with_the_same_means():
+    y, p = sample(5000, 3)
+    (found,) = Report.of(y, p).contents.findings
+    for k, panel in enumerate(found.panels):
+        assert len(panel.points) <= 50
+        x, fitted, low, high, share = panel.points.T
+        assert share.sum() == pytest.approx(1)
+        assert share @ x == pytest.approx(p[:, k].mean())
+        assert share @ fitted == pytest.approx((y == k).mean())
+        assert (np.diff(fitted) >= -1e-12).all()
+        assert (low <= high).all()
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_two_classes(ordered):
+    y, p = sample(300, 2)
+    both = Report.of(y, p, ordered=ordered, classes=["no", "yes"])
+    single = Report.of(y, p[:, 1], ordered=ordered, classes=["no", "yes"])
+    assert both.verdict == single.verdict
+    assert [panel.title for panel in both.contents.findings[0].panels] == ["at most no" if ordered else "yes"]
+    assert "yes" in both.to_html()
+
+
+# ---- words -------------------------------------------------------------------------------------
+
+
+def verdict(y, p, **options):
+    return Report.of(y, p, **options).verdict
+
+
+def test_verdict_on_one_model():
+    y, p = sample(1500)
+    honest = verdict(y, p)
+    assert re.match(
+        r"The model is better than knowing the class frequencies alone: its Brier score of 0\.\d+", honest
+    )
+    assert honest.endswith("no miscalibration beyond chance is seen.")
+    y, sure = sample(1500, sharpness=3)
+    assert "but its probabilities are too sure of themselves: recalibrating would take about" in verdict(
+        y, sure
+    )
+    y, timid = sample(1500, sharpness=0.4)
+    assert "too timid" in verdict(y, timid)
+    shuffled = np.random.default_rng(0).permutation(y)
+    assert verdict(shuffled, sure).startswith("The model is worse than knowing the class frequencies alone")
+    few = verdict(*sample(40))
+    assert few.startswith("The model cannot be told apart from knowing the class frequencies alone")
+    assert "which may be chance" in few
+
+
+def test_verdict_among_models():
+    y, p = sample(1500)
+    worse = 0.7 * p + 0.3 / 4
+    text = verdict(y, {"sharp": p, "blunt": worse}, ordered=True)
+    assert text.startswith("sharp has the lowest ranked probability score (0.")
+    assert "its lead over blunt is real" in text
+    twin = np.roll(p, 0) * (1 + 1e-4 * np.random.default_rng(1).normal(size=p.shape))
+    twin /= twin.sum(axis=1, keepdims=True)
+    assert "cannot be told apart from it" in verdict(y, {"a": p, "b": twin, "c": worse})
+    assert "its lead over all others is real (over b" in verdict(
+        y, {"a": p, "b": worse, "c": worse**2 / (worse**2).sum(1, keepdims=True) * 0.2 + 0.2}
+    )
+
+
+def test_the_verdict_does_not_overlook_the_most_likely_class():
+    """Thresholds look fine one by one, but the most likely one is right less often than it claims."""
+    rng = np.random.default_rng(4)
+    top, place = rng.uniform(0.4, 0.6, 300), rng.integers(1, 4, 300)
+    right = rng.random(300) < top - 0.08
+    y = np.where(right, place, place + rng.choice([-1, 1], 300))
+    p = (
+        np.eye(5)[place] * top[:, None]
+        + (np.eye(5)[place - 1] + np.eye(5)[place + 1]) * (1 - top[:, None]) / 2
+    )
+    report = Report.of(y, p, ordered=True)
+    found = report.contents.best
+    assert found.decomposition.p_value > 0.05
+    assert found.sureness.gap == pytest.approx(top.mean() - right.mean())
+    assert 2 * found.sureness.p_value < 0.05
+    said = f"{100 * top.mean():.0f}% claimed, {100 * right.mean():.0f}% right."
+    assert report.verdict.endswith(f", but it is too sure of its most likely class: {said}")
+    text = Page(report.to_html()).text
+    assert "No miscalibration of the thresholds beyond chance is seen (p = " in text
+    assert "it is too sure, beyond chance (p = " in text
+    assert "after Holm's correction over the two" in text
+    # One of two tests gets half of the level: a gap that one test alone would call real may be chance.
+    shy = dataclasses.replace(found.sureness, p_value=0.04)
+    assert miscalibrated(dataclasses.replace(found, sureness=shy), 0.95) == (False, False)
+
+
+def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
+    rng = np.random.default_rng(0)
+    for low, n in ((0.02, 5), (0.3, 40), (0.9, 200), (0.97, 3000)):
+        claim, w = rng.uniform(low, 1, n), np.arange(n) % 3.0
+        # Wrong with the class beside, of so many that the rest of the row is below the claim.
+        p = np.column_stack([claim, np.tile(((1 - claim) / 99)[:, None], 99)])
+        y = (rng.random(n) > claim - 0.02).astype(int)
+        exact = np.ones(1)
+        for t, copies in zip(claim, w.astype(int), strict=True):
+            for _ in range(copies):
+                exact = np.convolve(exact, [1 - t, t])
+        hits = int(w @ (y == 0))
+        expected = min(1, 2 * min(exact[: hits + 1].sum(), exact[hits:].sum()))
+        found = sureness_of(Forecasts(y, p, weights=w))
+        assert found.p_value == pytest.approx(expected, abs=1e-11)
+        assert found.claimed == pytest.approx(w @ claim / w.sum())
+    # Where hits are many the normal distribution does.
+    claim = rng.uniform(0.5, 1, 2000)
+    p, y = np.column_stack([claim, 1 - claim]), (rng.random(2000) > claim - 0.03).astype(int)
+    z = ((y == 0) - claim).sum() / np.sqrt((claim * (1 - claim)).sum())
+    assert sureness_of(Forecasts(y, p)).p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)))
+    # All right, as claimed nearly: nothing varies, and yet nothing is strange.
+    all_right = Forecasts(np.zeros(20, int), np.tile([0.95, 0.05], (20, 1)))
+    assert sureness_of(all_right).p_value == pytest.approx(2 * 0.95**20)
+
+
+def test_groups_that_repeat_one_row_are_no_more_evidence():
+    y, p = sample(80, sharpness=2)
+    alone = sureness_of(Forecasts(y, p), np.arange(80))
+    rows = np.repeat(np.arange(80), 10)
+    copied = sureness_of(Forecasts(y[rows], p[rows]), rows)
+    assert copied.gap == pytest.approx(alone.gap)
+    gaps = p.max(axis=1) - (p.argmax(axis=1) == y)
+    t = abs(gaps.mean()) / (gaps.std(ddof=1) / np.sqrt(80))
+    assert copied.p_value == pytest.approx(2 * stdtr(79, -t))
+    assert copied.p_value <= alone.p_value * 1.0001 <= 1
+    assert sureness_of(Forecasts(y, p), np.zeros(80)).p_value is None
+
+
+def test_with_groups_calibration_is_judged_by_its_interval():
+    y, sure = sample(2000, sharpness=3)
+    report = Report.of(y, sure, groups=np.arange(2000) // 4)
+    assert report.contents.best.decomposition.p_value is None
+    assert "too sure of themselves" in report.verdict
+    assert "500" in report.to_html()
+
+
+def test_infinite_log_scores_are_told():
+    y, p = sample(200, 3)
+    p = np.round(p)
+    p[p.sum(axis=1) != 1] = 1 / 3
+    report = Report.of(y, p)
+    html = report.to_html()
+    assert "∞" in html
+    assert "of infinite loss" in html
+    found = answer(report, "Outcomes that had been given probability zero")
+    assert found.kind == "look"
+    assert f"{(p[np.arange(200), y] == 0).sum()} rows" in found.answer
+    assert "infinite" in verdict(y, p, rules=["log"])
+
+
+# ---- data checks -------------------------------------------------------------------------------
+
+
+def test_duplicates_are_those_that_comparing_all_rows_finds():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n = int(rng.integers(1, 40))
+        y = rng.integers(0, 2, n)
+        forecasts = [rng.choice([0.0, -0.0, 0.25, 0.5, 1.0], (n, 2)) for _ in range(2)]
+        rows = [(y[i], *forecasts[0][i], *forecasts[1][i]) for i in range(n)]
+        expected = [i for i in range(n) if rows[i] in rows[:i]]
+        assert duplicates(y, forecasts).tolist() == expected
+
+
+def test_checks_find_what_is_odd():
+    y, p = sample(300, 5)
+    y[y == 4] = 0
+    p[:, 3] *= 0.001
+    p /= p.sum(axis=1, keepdims=True)
+    y, p = np.append(y, y[:6]), np.vstack([p, p[:6]])
+    ids = [*range(300), *range(6)]
+    by = np.append(np.repeat(["a", "b"], 150), ["c"] * 6)
+    report = Report.of(y, p, ids=ids, by={"site": by}, classes=list("vwxyz"))
+    assert answer(report, "Rows that are there twice").answer.startswith("6 rows")
+    assert answer(report, "Ids that are there twice").answer.startswith("6 ids")
+    assert answer(report, "Classes that are never predicted").answer.startswith("y:")
+    assert answer(report, "Classes that never happened").answer.startswith("z never happened")
+    assert "c (6)" in answer(report, "Subgroups of site").answer
+    assert answer(report, "Forecasts that are always the same").kind == "fine"
+    flat = Report.of(y, np.tile(np.full(5, 0.2), (306, 1)))
+    assert answer(flat, "Forecasts that are always the same").kind == "look"
+
+
+def test_sums_that_are_off_are_named():
+    y, p = sample(100, 3)
+    assert answer(Report.of(y, p), "Rows that do not sum to one").kind == "fine"
+    off = p.copy()
+    off[7] *= 1.01
+    found = answer(Report.of(y, off, normalize=True), "Rows that do not sum to one").answer
+    assert found.startswith("1 row differs from one")
+    assert "row 7" in found
+    assert "rescaled" in found
+    single = (p * 1.00002).astype(np.float32)
+    assert "100 rows differ from one" in answer(Report.of(y, single), "Rows that do not sum to one").answer
+    assert "logits" in answer(Report.of(y, np.log(p), logits=True), "Rows that do not sum to one").answer
+
+
+# ---- the page ----------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and its text outside scripts and styles."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.words, self._raw = [], [], False
+        self.feed(html)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self._raw = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self._raw = False
+
+    def handle_data(self, data):
+        if not self._raw:
+            self.words.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def test_sections_stand_in_order_and_are_readable_without_eyes(ordered):
+    report = ordered[-1]
+    page = Page(report.to_html())
+    sections = [a["id"] for a in page.all("section")]
+    assert sections == [
+        "verdict", "card", "worst", "reliability", "retention", "confusion", "parts", "comparison",
+        "definitions", "checks",
+    ]  # fmt: skip
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("main") == tags.count("h1") == 1
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+    assert tags.count("table") == tags.count("caption")
+    assert all("scope" in a for a in page.all("th"))
+    plots = [a for a in page.all("div") if "data-chart" in a]
+    assert all(a["role"] == "img" and "table below" in a["aria-label"] for a in plots)
+    assert report.verdict in page.text
+    charts = json.loads(re.search('id="charts">(.*?)</script>', report.to_html()).group(1))
+    assert {a["data-chart"] for a in plots} == set(charts)
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_shows_the_numbers(ordered):
+    y, p, *_, report = ordered
+    text = Page(report.to_html()).text
+    card = vx.evaluate(y, p, ordered=True)
+    for name in ("rps", "brier", "qwk"):
+        assert f"{card[name]:.4f}" in text
+    assert "p" + str(vx.worst(y, p, rule="rps", n=1)[0].row) in text
+    assert "sa-RPS" not in text
+    assert "11/54" in text
+    assert "doi.org/10.1175/1520-0450(1969)008" in report.to_html()
+
+
+def test_a_mean_has_one_interval_wherever_it_is(ordered):
+    y, p, other, _, report = ordered
+    html = report.to_html()
+    charts = json.loads(re.search('id="charts">(.*?)</script>', html).group(1))
+    drawn = {row["label"]: row for row in charts["models"]["datasets"]["rows"] if row["s"] == 0}
+    for name, forecast in (("new", p), ("old", other)):
+        low, high = vx.evaluate(y, forecast, ordered=True).scores["rps"].interval
+        assert f"<small>{low:.4f} to {high:.4f}</small>" in html
+        assert f">{low:.5f} to {high:.5f}<" in html
+        assert (drawn[name]["low"], drawn[name]["high"]) == pytest.approx((low, high), rel=1e-4)
+
+
+def test_bands_say_whose_they_are(ordered):
+    text = Page(ordered[-1].to_html()).text
+    assert "The shaded band is the 95% interval of the line RPS." in text
+    assert "The shaded band is the 95% interval of the line Largest probability." in text
+
+
+def test_subgroups_with_groups_say_why_they_are_not_tested():
+    y, p = sample(200)
+    report = Report.of(y, p, groups=np.arange(200) // 2, by={"site": np.arange(200) // 100})
+    text = Page(report.to_html()).text
+    found = report.contents.subgroups["site"]
+    assert "rows of a group belong together" in found.untested
+    assert found.untested in text
+    low, high = found[0].decomposition.intervals["miscalibration"]
+    assert f"{low:.4f} to {high:.4f}" in text
+    assert "No subgroup is miscalibrated" not in text
+
+
+def test_nothing_is_fetched(ordered):
+    html = ordered[-1].to_html()
+    page = Page(html)
+    policy = page.all("meta")[1]["content"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert not [a for tag, a in page.elements if tag != "a" and ("src" in a or "href" in a)]
+    assert "url(" not in html[: html.index("</style>")]
+
+
+def test_texts_from_outside_stay_texts():
+    y, p = sample(120)
+    report = Report.of(
+        y,
+        {EVIL[0]: p, EVIL[2]: 0.5 * p + 0.125, "${x}": p},
+        classes=EVIL,
+        by={EVIL[0]: np.array(EVIL, dtype=object)[np.arange(120) % 4]},
+        ids=[f"{EVIL[i % 4]}{i}" for i in range(120)],
+        title=EVIL[0],
+        source=EVIL[1],
+    )
+    html = report.to_html()
+    html.encode()
+    assert "<script>alert" not in html
+    page = Page(html)
+    assert [a.get("type") for a in page.all("script")] == ["application/json", None]
+    assert not page.all("b")
+    assert EVIL[0] in page.text
+    assert "\\ud800" in page.text
+    assert "{{ 7*7 }}" in page.text
+    charts = json.loads(re.search('id="charts">(.*?)</script>', html).group(1))
+    assert {row["label"] for row in charts["classes"]["datasets"]["rows"]} == set(
+        report.contents.problem.names
+    )
+    # Nothing from outside is a field or part of an expression: those do not depend on the names.
+    plain = Report.of(y, {"a": p, "b": 0.5 * p + 0.125, "c": p}, by={"d": np.arange(120) % 4}).to_html()
+    others = json.loads(re.search('id="charts">(.*?)</script>', plain).group(1))
+    for name, chart in charts.items():
+        assert chart["layer"] == others[name]["layer"]
+
+
+def test_names_that_look_alike_are_told_apart():
+    y, p = sample(60, 2)
+    report = Report.of(y, p, classes=["a\1b", "a\\x01b"])
+    assert report.contents.problem.names == ("a\\x01b", "a\\x01b (2)")
+
+
+def test_many_classes_say_what_was_left_out():
+    y, p = sample(1200, 80)
+    report = Report.of(y, p, by={"s": np.arange(1200) % 60})
+    text = Page(report.to_html()).text
+    assert "Shown are the 12 of 80 classes with the largest miscalibration." in text
+    assert "classes that most of the loss comes from" in text
+    assert "a matrix of so many classes is not laid out" in text
+    assert "40 subgroups left out" in text
+    (found,) = report.contents.findings
+    assert len(found.by_class) == 20
+    shares = np.bincount(y, vx.brier.samples(y, p), 80)
+    assert {line.position for line in found.by_class} == set(np.argsort(-shares)[:20].tolist())
+
+
+@pytest.mark.slow
+def test_size_does_not_grow_with_the_rows():
+    small = len(Report.of(*sample(2000, 10)).to_html())
+    large = Report.of(*sample(20_000, 10)).to_html()
+    assert len(large.encode()) < 1.3e6
+    assert len(large) < 1.1 * small
+
+
+# ---- files, packages, refusals -----------------------------------------------------------------
+
+
+def test_saving_is_all_or_nothing(ordered, tmp_path, monkeypatch):
+    report, path = ordered[-1], tmp_path / "report.html"
+    path.write_text("old")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            report.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text() == "old"
+    report.save(path)
+    assert path.read_text(encoding="utf-8") == report.to_html()
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["altair", "jinja2", "vl_convert"])
+def test_missing_packages_are_named_with_the_remedy(package):
+    code = f"""
+import sys
+sys.modules[{package!r}] = None
+import verax as vx
+report = vx.report.Report.of([0, 1] * 10, [[0.7, 0.3], [0.2, 0.8]] * 10)
+print(report.verdict[:9])
+try:
+    report.to_html()
+except vx.MissingPackageError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    name = {"vl_convert": "vl-convert-python"}.get(package, package)
+    assert result.stdout == f"The model\nA report needs {name}: pip install 'verax[report]'.\n"
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("p", {"p": {}}),
+        ("p", {"p": {"a": [[0.5, 0.5]] * 4, "b": [[0.5, 0.6]] * 4}}),
+        ("p", {"p": {"a": [[0.5, 0.5]] * 4, "b": [[0.2, 0.3, 0.5]] * 4}}),
+        ("ids", {"ids": [1, 2]}),
+        ("by", {"by": {"site": [1, 2]}}),
+        ("confidence", {"confidence": 95}),
+        ("costs", {"costs": [[0, 1]]}),
+        ("costs", {"costs": "cubic"}),
+    ],
+)
+def test_refusals(argument, options):
+    with pytest.raises(vx.InputError) as refused:
+        Report.of([0, 1, 0, 1], **{"p": [[0.5, 0.5]] * 4, **options})
+    assert refused.value.argument == argument
+
+
+def test_the_model_at_fault_is_named():
+    with pytest.raises(vx.InputError) as refused:
+        Report.of([0, 1], {"a": [[0.5, 0.5]] * 2, "b": [[0.5, 0.5], [0.5, 0.6]]})
+    assert (refused.value.kind, refused.value.rows) == ("sum", (1,))
+    assert "'b'" in refused.value.source
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_rows_make_a_page(n):
+    y, p = sample(n, 3)
+    assert "verax" in Report.of(y, p, ordered=True).to_html()
+
+
+def test_degenerate_forecasts_make_a_page():
+    y, p = sample(60, 3)
+    for forecast in (np.eye(3)[y], np.eye(3)[(y + 1) % 3], np.full((60, 3), 1 / 3)):
+        Report.of(y, forecast, ordered=True).to_html()
+    Report.of(np.zeros(60, int), p, ordered=True, by={"s": np.arange(60) % 2}).to_html()
+    Report.of(y, {"a": np.eye(3)[y], "b": np.eye(3)[y]}, weights=(y > 0).astype(float), by={"s": y}).to_html()
+
+
+def test_many_ordered_classes_leave_kappa_out_and_say_so():
+    y, p = sample(120, 80)
+    report = Report.of(y, p, ordered=True)
+    metrics = {curve.metric for curve in report.contents.findings[0].retained}
+    assert metrics == {"accuracy", "rps", "ec"}
+    assert "Beyond 64 classes there are no curves of kappa" in Page(report.to_html()).text
+
+
+@pytest.mark.parametrize(("k", "shown"), [(4, 20), (1000, 16), (20_000, 20)])
+def test_fewer_subgroups_where_their_tables_are_large(k, shown):
+    problem = SimpleNamespace(n_classes=k, models={"a": None, "b": None})
+    assert most_subgroups(problem) == shown
+
+
+def test_the_prose_of_definitions_is_declared(ordered):
+    card = ordered[-1].contents.findings[0].card
+    for definition in definitions(card):
+        assert definition.title
+        assert definition.text.endswith(".")
+        assert definition.reference
+    assert {d.name for d in definitions(card)} == {*card.scores, *card.metrics}

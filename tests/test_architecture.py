@@ -1,0 +1,160 @@
+"""The shape of the package: imports point strictly downward between packages, and nothing goes in circles."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import verax as vx
+
+ROOT = Path(vx.__file__).parent
+
+# From the ground up. What stands on one floor may import from the floors below it, not from its neighbours.
+FLOORS = (
+    {"errors", "kernels", "_version"},
+    {"common"},
+    {"display", "inputs"},
+    {"engines"},
+    {"scores"},
+    {"compat", "inference", "selection"},
+    {"analyses"},
+    {"adapters", "files", "report"},
+    {"cli"},
+    {"__main__"},
+)
+PUBLIC_PACKAGES = {"adapters", "compat", "files", "report", "selection"}
+
+
+def name_of(path: Path) -> str:
+    parts = ["verax", *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imports(source: str, module: str, *, is_package: bool = False) -> set[str]:
+    """All modules of verax that a source imports: at its top, inside functions and for type checkers alike.
+
+    `from verax import name` is an import of the root, unless `name` is a module.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module.split(".") if is_package else module.split(".")[:-1]
+                above = package[: len(package) - node.level + 1]
+                base = ".".join([*above, node.module] if node.module else above)
+            inner = {f"{base}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else base for name in inner}
+    return {name for name in found if name.split(".")[0] == "verax"}
+
+
+GRAPH = {
+    name: imports(path.read_text(), name, is_package=path.name == "__init__.py")
+    for name, path in MODULES.items()
+}
+
+
+def room(module: str) -> str:
+    """The package, or the module at the root, that a module belongs to."""
+    return module.split(".")[1]
+
+
+def test_every_package_has_its_floor():
+    rooms = {room(name) for name in MODULES if name != "verax"}
+    assert rooms == set().union(*FLOORS)
+    assert sum(map(len, FLOORS)) == len(rooms)
+
+
+def test_imports_point_strictly_downward_between_packages():
+    floor = {name: i for i, names in enumerate(FLOORS) for name in names}
+    upward = [
+        f"{name} imports {other}"
+        for name, others in GRAPH.items()
+        for other in others - {"verax"}
+        if name != "verax" and room(name) != room(other) and floor[room(other)] >= floor[room(name)]
+    ]
+    assert not upward
+
+
+def test_nobody_inside_imports_the_facade():
+    assert not [name for name, others in GRAPH.items() if "verax" in others]
+
+
+def test_no_module_imports_itself_in_a_circle():
+    try:
+        tuple(TopologicalSorter(GRAPH).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("package", sorted({name.rpartition(".")[0] for name in MODULES if "." in name}))
+def test_no_circles_between_the_parts_of_a_package(package):
+    depth = package.count(".") + 1
+
+    def part(module: str) -> str | None:
+        inside = module.startswith(f"{package}.")
+        return module.split(".")[depth] if inside else None
+
+    graph: dict[str, set[str]] = {}
+    for name, others in GRAPH.items():
+        if part(name) is not None:
+            graph.setdefault(part(name), set()).update({part(o) for o in others} - {None, part(name)})
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def is_code(node: ast.stmt) -> bool:
+    """Whether a statement of a package's `__init__` is more than text, imports and names."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return any(is_code(inner) for inner in node.body)
+    if isinstance(node, ast.Assign):
+        targets = ast.unparse(node.targets[0])
+        lazy = targets == "(__getattr__, __dir__)" and ast.unparse(node.value).startswith("exports(")
+        return targets != "__all__" and not lazy
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return not (docstring or isinstance(node, (ast.Import, ast.ImportFrom)))
+
+
+@pytest.mark.parametrize("name", [n for n, p in MODULES.items() if p.name == "__init__.py" and n != "verax"])
+def test_packages_hold_no_code(name):
+    body = ast.parse(MODULES[name].read_text()).body
+    assert ast.get_docstring(ast.parse(MODULES[name].read_text()))
+    assert not [ast.unparse(node) for node in body if is_code(node)]
+    if room(name) not in PUBLIC_PACKAGES:
+        assert len(body) == 1
+
+
+def test_no_module_hides_a_public_function():
+    children = {room(name) for name in MODULES if name != "verax"}
+    assert not children & (set(vx.__all__) - PUBLIC_PACKAGES)
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "expected"),
+    [
+        ("import verax", "verax.scores.rules", {"verax"}),
+        ("import verax as vx", "verax.scores.rules", {"verax"}),
+        ("from verax import __version__", "verax.scores.rules", {"verax"}),
+        ("from verax import files, evaluate", "verax.cli.app", {"verax", "verax.files"}),
+        ("import verax.scores.rules", "verax.cli.app", {"verax.scores.rules"}),
+        ("def f():\n    from verax.engines.tally import Tally", "verax.cli.app", {"verax.engines.tally"}),
+        ("if TYPE_CHECKING:\n    from verax.report import Report", "verax.errors", {"verax.report"}),
+        ("from . import tally", "verax.engines.scan", {"verax.engines.tally"}),
+        ("from .tally import Tally", "verax.engines.scan", {"verax.engines.tally"}),
+        ("from .. import evaluate", "verax.engines.scan", {"verax"}),
+        ("from ..scores import rules", "verax.engines.scan", {"verax.scores.rules"}),
+        ("import numpy as np", "verax.engines.scan", set()),
+    ],
+)
+def test_the_test_sees_all_kinds_of_imports(source, module, expected):
+    assert imports(source, module) == expected
