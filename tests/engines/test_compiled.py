@@ -17,7 +17,6 @@ from verax.engines import stats as rowstats
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.engines.tally import Tally
-from verax.kernels import dense
 from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.logarithm import is_odd, log
 from verax.kernels.statistics import PLACE, STATISTICS
@@ -214,25 +213,16 @@ print("numba" in sys.modules)
 def test_kernels_are_kept_between_processes(tmp_path):
     code = """
 import numpy as np, verax as vx
-from verax.engines import fusion as _fusion
-from verax.kernels import dense as _kernels
+from verax.engines.fusion import fuse
+from verax.kernels.dense import row_stats
 p = np.random.default_rng(0).dirichlet(np.ones(5), 200_000)
 vx.evaluate(np.zeros(200_000, int), p, ordered=True)
-loop = _fusion.fuse(tuple(vx.RULES.values()), 5, False)[0]
-stats = _kernels.row_stats(5, ordinal=True, ranked_log=True)
-print(sum(len(kernel.stats.cache_hits) for kernel in (loop, stats, _kernels.count)))
+loop = fuse(tuple(vx.RULES.values()), 5, False)[0]
+stats = row_stats(5, frozenset().union(*(rule.needs for rule in vx.RULES.values())))
+print(sum(len(kernel.stats.cache_hits) for kernel in (loop, stats)))
 """
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0\n"
-    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "3\n"
-
-
-def test_counting_kernel_counts_what_bincount_does():
-    rng = np.random.default_rng(0)
-    y, decision, w = rng.integers(0, 4, 500), rng.integers(0, 4, 500), rng.exponential(size=500)
-    p_true = rng.integers(0, 2, 500).astype(float)
-    table = np.zeros((4, 4))
-    assert dense.count(y, decision, p_true, w, table) == np.sum(p_true == 0)
-    np.testing.assert_allclose(table.ravel(), np.bincount(y * 4 + decision, w, 16), rtol=1e-13)
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "2\n"
 
 
 @pytest.mark.slow
@@ -297,9 +287,9 @@ def test_the_table_of_statistics_is_the_only_one():
     """What the gradients know are statistics of the table, and all of its dense ones."""
     from verax.scores.gradients.statistics import DIRECTIONS, Values
 
-    dense = {name for name, s in STATISTICS.items() if s.family != "list"}
-    assert set(DIRECTIONS) <= dense
-    assert {name for name in dense if hasattr(Values, name)} == dense
+    of_rows = {name for name, s in STATISTICS.items() if s.family != "list"}
+    assert set(DIRECTIONS) <= of_rows
+    assert {name for name in of_rows if hasattr(Values, name)} == of_rows
     assert list(PLACE.values()) == list(range(len(PLACE)))
 
 

@@ -240,7 +240,7 @@ CALLS = {
 def test_whatever_depends_on_the_order_refuses_labels_without_one(call):
     with pytest.raises(vx.InputError) as refused:
         CALLS[call](*problem())
-    assert refused.value.argument == "classes"
+    assert refused.value.kind == "order"
     assert "lowest first" in str(refused.value)
 
 

@@ -95,7 +95,7 @@ def test_every_registered_rule_is_an_attribute():
         (lambda: vx.rps.bounds(1), "n_classes"),
         (lambda: vx.pbs.constant(2.5), "n_classes"),
         (lambda: vx.log_score.sup_correct(2**901), "n_classes"),
-        (lambda: as_rules([]), "rules"),
+        (lambda: as_rules([]), "rule"),
     ],
 )
 def test_wrong_parameters_are_input_errors(make, argument):

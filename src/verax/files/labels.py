@@ -7,12 +7,12 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from verax.common.caching import cached_property
 from verax.errors import InputError, Kind, Remedy, join, passing, show
 from verax.files.arrow import Place
 from verax.files.predictions import Request

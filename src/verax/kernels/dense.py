@@ -1,6 +1,6 @@
-"""The one pass compiled for NumPy blocks, and the counting that goes with it.
+"""The one pass compiled for NumPy blocks.
 
-These kernels know row statistics and counts, never a rule: rules reach compiled code through
+These kernels know row statistics, never a rule: rules reach compiled code through
 `engines.fusion`, which translates their own formulas.
 """
 
@@ -24,7 +24,6 @@ Kernel = Callable[..., Any]
 SHORT_ROWS = 8
 
 
-@cache
 def row_stats(n_classes: int, needs: frozenset[str]) -> Kernel:
     """A kernel (p, y, clear, out, decision) -> number of rows that are not clearly valid.
 
@@ -41,6 +40,7 @@ def row_stats(n_classes: int, needs: frozenset[str]) -> Kernel:
 
 
 # Places reach the kernels as closed-over numbers: numba's disk cache goes by these, not by globals.
+@cache
 def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
     """For few classes: no branch depends on the data, for a wrong guess costs as much as the row."""
     last = n_classes - 1
@@ -104,6 +104,7 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, top: bool) -> K
     return kernel  # type: ignore[no-any-return]
 
 
+@cache
 def _long_rows(ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
     """For many classes: separate loops below and above the outcome, and extremes that vectorise."""
     p_true_at, rest_sq_at, hit_at, hit_lowest_at = places("p_true", "rest_sq", "hit", "hit_lowest")
@@ -199,17 +200,3 @@ def _log_of_thresholds(row: Any, outcome: int) -> float:
         if j <= outcome:
             total -= math.log(tail)
     return total
-
-
-@numba.njit(**OPTIONS)
-def count(y: Any, decision: Any, p_true: Any, weights: Any, counts: Any) -> int:
-    """Add each row's weight to `counts[outcome, decision]`; an empty `weights` means ones.
-
-    Returns the number of rows with weight whose outcome had probability zero.
-    """
-    n_zero = 0
-    for i in range(y.size):
-        w = weights[i] if weights.size else 1.0
-        counts[y[i], decision[i]] += w
-        n_zero += p_true[i] == 0.0 and w > 0.0
-    return n_zero

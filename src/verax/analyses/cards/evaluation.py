@@ -11,6 +11,7 @@ from verax.common.checks import check_flag
 from verax.engines.tally import Tally
 from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import pair
 from verax.scores.base import Rule
@@ -67,7 +68,9 @@ def evaluate(
     """
     plan = Resampling.checked(confidence, bootstrap, seed)
     chosen = fitting_rules(rules, ordered)
-    forecasts = pair(y, p, ordered=needs_order(chosen, costs=costs, ordered=ordered), **read)
+    # Top lists refuse all costs, whether these need an order or not.
+    own_costs = None if isinstance(p, TopLists) else costs
+    forecasts = pair(y, p, ordered=needs_order(chosen, costs=own_costs, ordered=ordered), **read)
     if forecasts.groups is not None:
         check_groups(len(forecasts.groups.labels))
     if not isinstance(forecasts, Forecasts):
