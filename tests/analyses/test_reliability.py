@@ -165,7 +165,7 @@ def test_figures(k, ordered, panels, places, tmp_path):
         ({"resamples": 2.0}, "`resamples` must be"),
         ({"confidence": 0}, "`confidence` must lie"),
         ({"weights": np.zeros(30)}, "`weights` must not all be zero"),
-        ({"logits": True, "normalize": True}, "not both"),
+        ({"logits": True, "normalize": True}, "cannot be combined with logits"),
     ],
 )
 def test_refusals(options, message):

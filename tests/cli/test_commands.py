@@ -84,7 +84,7 @@ def test_certify():
     assert "11/54" in verax("certify", "sa_rps").stdout
     for arguments, complaint in (
         (["briar"], "There is no rule called 'briar'. Did you mean 'brier'?"),
-        (["rps", "-k", 20], "`n_classes` must be a whole number from 2 to 8, not 20"),
+        (["rps", "-k", 20], "--n-classes must be at most 8, not 20"),
     ):
         result = verax("certify", *arguments)
         assert result.returncode == 2

@@ -377,9 +377,9 @@ def test_errors_are_said_in_options():
         source="a.csv",
     )
     assert words.say(error) == (
-        "a.csv: the probabilities must be x. Look at it. "
+        "a.csv: the probabilities must be x. "
         "Pass --normalize to rescale, or --classes 'a b,c', or --target COLUMN to choose, "
-        "or --direction f=max."
+        "or --direction f=max. Look at it."
     )
     subjects = [words.subject(name) for name in ("y", "n", "seed", "n_classes", "some_thing")]
     assert subjects == ["the outcomes", "--number", "--seed", "--classes", "some thing"]
