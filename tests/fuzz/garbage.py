@@ -142,7 +142,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "long double": lambda: P.astype(np.longdouble),
     "byte texts": lambda: np.array([b"a", b"b", b"c", b"c"]),
     "void": lambda: np.zeros(4, "V8"),
-    "matrix": lambda: np.asmatrix(P),
+    "matrix": lambda: np.asarray(P).view(np.matrix),
     "pandas frame": lambda: _pandas(lambda pd: pd.DataFrame(P, columns=["a", "b", "c"])),
     "pandas series": lambda: _pandas(lambda pd: pd.Series(["a", "b", "c", "c"])),
     "nullable series": lambda: _pandas(lambda pd: pd.Series([0, 1, None, 2], dtype="Int64")),

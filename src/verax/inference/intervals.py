@@ -150,9 +150,8 @@ def check_confidence(confidence: object) -> None:
     """Refuse a confidence that is no probability, such as 95."""
     percent = isinstance(confidence, (int, float)) and 1 < confidence < 100
     remedies = [passing(confidence=float(confidence) / 100)] if percent else []  # type: ignore[arg-type]
-    # The upper quantile of a confidence that rounds to 1 is infinite.
     within = "must lie between 0 and 1"
-    check_number("confidence", confidence, within, lambda c: c > 0 and (1 + c) / 2 < 1, remedies=remedies)
+    check_number("confidence", confidence, within, lambda c: 0 < c < 1, remedies=remedies)
 
 
 def check_replicates(n: object, *, least: int, or_none: bool = False, argument: str = "bootstrap") -> None:

@@ -139,6 +139,13 @@ def _check(forecasts: Mapping[str, object], method: str, reference: str | None) 
             remedies=[passing("to measure the skill of one model", reference=FREQUENCIES)],
         )
     check_choice("method", method, get_args(Method))
+    if reference is not None and not isinstance(reference, str):
+        raise InputError(
+            f"must be the name of a model or of a simple forecast, not {show(reference)}",
+            argument="reference",
+            kind="type",
+            values=[reference],
+        )
 
 
 def _check_unpaired(paired_only: Mapping[str, bool]) -> None:
