@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import permutations
 
@@ -14,6 +15,7 @@ import pytest
 import verax as vx
 from verax.errors import InputError, ParseError, RuleError
 from verax.scores.certificates.certify import certify
+from verax.scores.certificates.sweeps import lattice, lattice_width
 
 NAMES = ["proper", "strictly_proper", "local", "symmetric", "distance_sensitive", "superior", "bounded"]
 
@@ -296,6 +298,144 @@ def test_units_do_not_matter(factor, offset):
 )
 def test_bounded_means_no_growth_towards_zero(loss, bounded):
     assert certify(loss, 2).bounded is bounded
+
+
+# ---- narrow regions and small probabilities --------------------------------------------------------
+
+
+def clipped_on_both_sides(c):
+    return lambda y, p: -math.log(min(max(p[y], c), 1 - c))
+
+
+def clipped_exactly(c):
+    """The expected losses of the same rule to 60 digits, from exact probabilities."""
+
+    def loss(y, p):
+        with localcontext(prec=60):
+            x = min(max(Decimal(p[y].numerator) / p[y].denominator, Decimal(c)), 1 - Decimal(c))
+            return Fraction(-x.ln())
+
+    return loss
+
+
+@pytest.mark.parametrize("c", [1e-3, 1e-5, 3.3e-6, 1e-7, 1e-10, 1e-12])
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_clipping_on_both_sides_is_improper(c, n_classes):
+    certificate = certify(clipped_on_both_sides(c), n_classes)
+    found = certificate.findings["proper"].counterexample
+    assert not certificate.proper
+    assert certificate.resolution is None
+    other, honest = (expected(clipped_exactly(c), p, found.truth) for p in found.forecasts)
+    assert other < honest
+
+
+@pytest.mark.parametrize("c", [1e-3, 1e-7, 1e-12, 1e-14, 1e-20, 1e-200])
+def test_clipping_on_both_sides_of_two_classes_is_proper_but_not_strictly(c):
+    certificate = certify(clipped_on_both_sides(c), 2)
+    assert certificate.proper
+    assert not certificate.strictly_proper
+    assert not certificate.distance_sensitive
+
+
+@pytest.mark.parametrize("c", [1e-3, 1e-7, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-20, 1e-100, 1e-250])
+def test_a_clipped_log_score_is_found_out_at_every_scale(c):
+    three, two = certify(vx.Log(clip=c), 3), certify(vx.Log(clip=c), 2)
+    assert not three.proper
+    found = three.findings["proper"].counterexample
+    with localcontext(prec=400):
+        exact = [
+            sum(
+                -q * max(p, Decimal(c)).ln()
+                for q, p in zip(decimals(found.truth), decimals(row), strict=True)
+                if q
+            )
+            for row in found.forecasts
+        ]
+    assert exact[0] < exact[1]
+    # The gain of the counterexample for two classes is lost in rounding below 1e-12.
+    assert two.proper == (c < 1e-12)
+    assert not two.strictly_proper
+    assert not two.distance_sensitive
+
+
+def decimals(p):
+    return [Decimal(x.numerator) / x.denominator for x in p]
+
+
+def weighted_ranked_log(y, p):
+    """Proper; next to a vertex its losses vanish in rounding, and only partly."""
+    ends = ((1.0, p[0], 1 - p[0]), (0.1, 1 - p[2], p[2]))
+    chosen = [(w, low if y <= i else high) for i, (w, low, high) in enumerate(ends)]
+    return sum(-w * math.log(x) if x > 0 else math.inf for w, x in chosen)
+
+
+def shifted_by_much(y, p):
+    """Proper, but computed with a rounding error of 1e-10."""
+    return (1e6 + float(((p - np.eye(len(p))[y]) ** 2).sum())) - 1e6
+
+
+@pytest.mark.parametrize("loss", [weighted_ranked_log, shifted_by_much])
+def test_rounding_errors_are_no_counterexamples(loss):
+    assert certify(loss, 3).proper
+
+
+@pytest.mark.parametrize("name", sorted(vx.RULES))
+def test_six_classes(name):
+    certificate, declared = certify(name, 6), vx.RULES[name].properties.at(6)
+    assert {n: getattr(certificate, n) for n in NAMES} == declared
+
+
+def with_a_bump(depth, width, centre):
+    """Brier, lower by `depth` where the first probabilities are near the centre."""
+
+    def loss(y, p):
+        near = all(abs(a - b) < width / 2 for a, b in zip(p, centre, strict=False))
+        return exact_brier(y, p) - depth * near
+
+    return loss
+
+
+@pytest.mark.parametrize("depth", [0.1, -1e-3])
+@pytest.mark.parametrize(
+    ("width", "centre", "n_classes"),
+    [
+        (0.005, (0.3712,), 2),
+        (0.0001, (0.3712,), 2),
+        (0.005, (0.3712,), 3),
+        (0.001, (0.0, 0.4567), 3),
+        (0.005, (0.3712, 0.4128, 0.216), 3),
+        (0.005, (0.7712, 0.0128, 0.216), 3),
+        (0.005, (0.3712,), 4),
+        (0.04, (0.3712, 0.25, 0.25, 0.1288), 4),
+    ],
+)
+def test_a_narrow_bump_is_found(depth, width, centre, n_classes):
+    loss = with_a_bump(depth, width, centre)
+    certificate = certify(loss, n_classes)
+    check_exactly("proper", certificate.findings["proper"].counterexample, loss)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 5])
+def test_every_region_of_the_stated_width_contains_a_forecast(n_classes):
+    p, half = lattice(n_classes).p, lattice_width(n_classes) / 2
+    rng = np.random.default_rng(0)
+    for q in rng.dirichlet(np.ones(n_classes), 300):
+        assert np.abs(p - q).max(axis=1).min() <= half * (1 + 1e-9)
+
+
+def test_the_resolution_is_stated():
+    found = certify(vx.brier, 3)
+    assert found.resolution.width < 0.005
+    assert found.resolution.line_width <= 0.0005
+    assert found.resolution.forecasts > 50_000
+    assert 1e-16 < found.resolution.smallest < 1e-14
+    assert certify(vx.log_score, 3).resolution.smallest == 1e-300
+    assert f"narrower than {found.resolution.width:.2g}" in str(found)
+    assert found.to_dict()["resolution"]["comparisons"] == found.resolution.comparisons
+    assert 0 < found.resolution.change < 1e-3
+    # A change of the loss that is twice as large is found.
+    depth = 2 * found.resolution.change * 2 / 3
+    assert not certify(with_a_bump(depth, 0.005, (0.3712, 0.4128, 0.216)), 3).proper
 
 
 # ---- counterexamples hold in exact arithmetic ------------------------------------------------------

@@ -38,9 +38,10 @@ def _table(certificate: Certificate) -> Table:
         (name.replace("_", " "), "yes" if finding.holds else "no", str(finding.counterexample or ""))
         for name, finding in certificate.findings.items()
     ]
+    resolution = [] if certificate.resolution is None else [str(certificate.resolution)]
     return make_table(
         f"{certificate.rule}, {certificate.n_classes} classes",
         ("property", "holds", "counterexample"),
         rows,
-        caption="\n".join(["yes: no counterexample was found", *certificate.notes]),
+        caption="\n".join(["yes: no counterexample was found", *resolution, *certificate.notes]),
     )

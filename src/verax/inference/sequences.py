@@ -12,13 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_n_classes
-from verax.errors import InputError, Offenders, RuleError
+from verax.common.checks import check_flag, check_n_classes, check_number
+from verax.errors import InputError, Offenders, passing
 from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.arrays import Floats, kind_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
+
+# The stakes of the bets, as shares of the largest one possible, and how the capital is split among them.
+# Large stakes decide early and get more; small ones are needed for narrow intervals after many rows.
+_STAKES = 0.98 * 2.0 ** (-np.arange(40) / 2)
+_SHARES = (np.arange(40) + 2.0) ** -1.5
+# How many rows are taken in at once: bounds the memory.
+_BLOCK = 4096
 
 
 class ConfidenceSequence:
@@ -28,51 +35,83 @@ class ConfidenceSequence:
     what came before: neither the forecasters nor the data need to be stationary. With probability
     `confidence` it does so for all t at once.
 
-    The interval is the empirical Bernstein bound of Howard et al. (2021, Theorem 4) for bounded
-    differences, with their polynomial stitched boundary (Theorem 1); its use for forecasters is that
-    of Choe and Ramdas (2024). It is wider than an interval for a fixed number of rows.
+    The interval holds the means m that no bettor got rich by betting against. A bettor with stake s has
+    the capital prod (1 + s d_i) / (1 + s m) after differences d_i; its expectation is at most 1 if m is
+    the mean, so that it exceeds 1 / level at any time with probability `level` at most (Ville). The capital
+    is split among 40 stakes for each direction. Rules without an upper bound need `scale`; then the factor
+    is (1 + s d + s^2 d^2 / 2) / (1 + s m + s^2 scale^2 / 2), where s d counts as -1 below -1.
 
     Parameters
     ----------
     rule : Rule or str
-        A bounded rule: the theorem needs the largest possible difference of two losses.
+        A bounded rule, or any other together with `scale`.
     n_classes : int
         The number of classes, on which the bounds of the rule depend.
     confidence : float
         The confidence for all times together.
+    scale : float, optional
+        An assumption about the data: the root mean square of the next difference, given all rows before,
+        is at most this. Required for rules without an upper bound, such as the log score. If it
+        is too small, the interval is not valid; if it is too large, the interval is wider than necessary.
+        With `scale` the interval does not use the bounds of the rule.
+    stationary : bool
+        The expected difference is assumed never to change. The interval is then the intersection of the
+        intervals after all updates so far. It is undefined once nothing is left.
 
     References
     ----------
-    Howard, Ramdas, McAuliffe and Sekhon (2021), doi:10.1214/20-AOS1991; Choe and Ramdas (2024),
-    doi:10.1287/opre.2021.0792
+    Waudby-Smith and Ramdas (2024), doi:10.1093/jrsssb/qkad009, for betting; Orabona and Jun (2024),
+    arXiv:2110.14099, for mixtures of stakes; Wang and Ramdas (2023), arXiv:2202.01250, for unbounded
+    differences; Choe and Ramdas (2024), doi:10.1287/opre.2021.0792, for forecasters.
 
     Examples
     --------
     >>> import numpy as np, verax as vx
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> sequence = vx.ConfidenceSequence("brier", n_classes=2)
-    >>> for _ in range(40):
-    ...     y = (rng.random(100) < 0.8).astype(int)
-    ...     _ = sequence.update(y, np.full(100, 0.8), np.full(100, 0.5))
-    >>> sequence.n_rows, sequence.interval[1] < 0
-    (4000, True)
+    >>> while not sequence.decided:
+    ...     y = (rng.random(10) < 0.8).astype(int)
+    ...     _ = sequence.update(y, np.full(10, 0.8), np.full(10, 0.5))
+    >>> sequence.n_rows, sequence.interval.high < 0
+    (120, True)
     """
 
-    # The stitched boundary: epochs grow by this factor, and the level is spent as 1/k^s over them.
-    _GROWTH, _SPENDING = 2.04, 1.4
-
-    def __init__(self, rule: Rule | str, *, n_classes: int, confidence: float = 0.95) -> None:
+    def __init__(
+        self,
+        rule: Rule | str,
+        *,
+        n_classes: int,
+        confidence: float = 0.95,
+        scale: float | None = None,
+        stationary: bool = False,
+    ) -> None:
         self.rule = parse(rule)
         self.n_classes = check_n_classes(n_classes)
-        if not self.rule.properties.bounded.at(self.n_classes):
-            raise RuleError(f"{name_of(self.rule)} has no upper bound, and the theorem needs one.")
         check_confidence(confidence)
         self.confidence = confidence
+        if scale is not None:
+            scale = check_number("scale", scale, "must be a positive number", lambda value: value > 0)
+        self.scale = scale
+        self.stationary = check_flag("stationary", stationary)
         low, high = self.rule.bounds(self.n_classes)
-        self._range = 2 * (high - low)
+        if scale is None and not math.isfinite(high - low):
+            advice = "the largest root mean square that a row's difference of losses can have"
+            raise InputError(
+                f"must be given for {name_of(self.rule)}, which has no upper bound",
+                argument="scale",
+                kind="missing",
+                remedies=[passing(f"with {advice}", scale=...)],
+            )
+        # The largest possible difference of two losses, and the largest possible mean difference.
+        self._largest = high - low
+        self._limit = min(self._largest, math.inf if scale is None else scale)
+        self._stakes = _STAKES / (self._largest if scale is None else scale)
         self.n_rows = 0
         self._total = 0.0
-        self._variation = 0.0
+        # The logarithms of the capital of each stake, apart from the denominators: for the mean
+        # being larger (first row) and smaller.
+        self._gains = np.zeros((2, len(_STAKES)))
+        self._interval = self._between(-self._limit, self._limit)
 
     def update(
         self,
@@ -104,9 +143,24 @@ class ConfidenceSequence:
             raise error.replace(argument=argument) if error.argument == "p" else error from None
 
     def update_differences(self, differences: Any) -> Interval:
-        """Take in differences of losses, row by row, and give the interval after them."""
+        """Take in differences of losses, row by row, and return the interval after them."""
+        d = self._checked(differences)
+        for start in range(0, len(d), _BLOCK):
+            bets = np.multiply.outer(d[start : start + _BLOCK], self._stakes)
+            self._gains += [self._log_factors(sign * bets).sum(axis=0) for sign in (1.0, -1.0)]
+        self._total += float(d.sum())
+        self.n_rows += len(d)
+        low, high = self._lower_bound(self._gains[0]), -self._lower_bound(self._gains[1])
+        if self.stationary:
+            # In this order NaN stays NaN: once nothing is left, nothing comes back.
+            low, high = max(self._interval.low, low), min(self._interval.high, high)
+        self._interval = self._between(low, high)
+        return self.interval
+
+    def _checked(self, differences: Any) -> Floats:
         raw = to_host(to_array(differences, "differences")[0])
-        requirement = f"must be numbers from {-self._range / 2:g} to {self._range / 2:g}, one per row"
+        range_ = f"numbers from {-self._largest:g} to {self._largest:g}"
+        requirement = f"must be {range_ if math.isfinite(self._largest) else 'finite numbers'}, one per row"
         if raw.ndim != 1 or kind_of(raw) not in ("real", "integer"):
             raise InputError(
                 requirement,
@@ -116,17 +170,45 @@ class ConfidenceSequence:
             )
         d = raw.astype(np.float64)
         bad = Offenders("differences", requirement)
-        bad.add(~(np.abs(d) <= self._range / 2 * (1 + 1e-9)), d, 0)
+        bad.add(~(np.abs(d) <= self._largest * (1 + 1e-9)) | np.isinf(d), d, 0)
         if bad.count:
             raise bad.error()
-        # Each row is predicted by the mean of those before it, as the theorem requires.
-        counts = self.n_rows + np.arange(len(d))
-        before = self._total + np.concatenate([[0.0], np.cumsum(d)[:-1]]) if len(d) else np.zeros(0)
-        predicted = np.divide(before, counts, out=np.zeros(len(d)), where=counts > 0)
-        self._variation += float(((d - predicted) ** 2).sum())
-        self._total += float(d.sum())
-        self.n_rows += len(d)
-        return self.interval
+        return np.asarray(np.clip(d, -self._largest, self._largest))
+
+    def _log_factors(self, bets: Floats) -> Floats:
+        """What bets add to the logarithm of the capital, apart from the denominators."""
+        if self.scale is not None:
+            bets = np.maximum(bets, -1.0)
+            bets = bets + bets * bets / 2
+        return np.asarray(np.log1p(bets))
+
+    def _lower_bound(self, gains: Floats) -> float:
+        """The smallest mean that the bettors on a larger one have not excluded."""
+        from scipy.optimize import brentq
+
+        variance = 0.0 if self.scale is None else (self._stakes * self.scale) ** 2 / 2
+        shares = np.log(_SHARES / _SHARES.sum())
+        enough = math.log(2 / (1 - self.confidence))
+
+        def excess(mean: float) -> float:
+            prices = self.n_rows * np.log1p(self._stakes * mean + variance)
+            return float(np.logaddexp.reduce(shares + gains - prices)) - enough
+
+        if excess(-self._limit) < 0:
+            return -self._limit
+        if excess(self._limit) >= 0:
+            return math.inf
+        return float(brentq(excess, -self._limit, self._limit, xtol=1e-12 * self._limit))
+
+    def _between(self, low: float, high: float) -> Interval:
+        how: dict[str, Any] = {"method": "confidence sequence", "confidence": self.confidence}
+        if low <= high:
+            return Interval(low, high, **how)
+        return Interval.undefined(
+            "no mean is left: the expected difference has changed, the scale is too small, or the data "
+            "belong to the few that an interval misses",
+            **how,
+        )
 
     @property
     def difference(self) -> float:
@@ -136,32 +218,13 @@ class ConfidenceSequence:
     @property
     def interval(self) -> Interval:
         """The interval now; it holds together with all those before and after."""
-        largest = self._range / 2
-        half = self._boundary(self._variation) / self.n_rows if self.n_rows else math.inf
-        mean = self.difference if self.n_rows else 0.0
-        method = "confidence sequence"
-        interval = Interval(mean - half, mean + half, method=method, confidence=self.confidence)
-        return interval.within((-largest, largest))
+        return self._interval
 
     @property
     def decided(self) -> bool:
         """Whether the interval excludes zero: one forecaster is better, at whatever time you stop."""
         low, high = self.interval
         return low > 0 or high < 0
-
-    def _boundary(self, variation: float) -> float:
-        """The stitched sub-gamma boundary with scale c, the range of a difference; two-sided."""
-        from scipy.special import zeta
-
-        c, eta, s = self._range, self._GROWTH, self._SPENDING
-        start = c * c
-        v = max(variation, start)
-        tail = (1 - self.confidence) / 2
-        epoch = math.log(v / start, eta)
-        spent = s * math.log(epoch + 1) + math.log(zeta(s)) - math.log(tail)
-        k1 = (eta**0.25 + eta**-0.25) / math.sqrt(2)
-        k2 = (math.sqrt(eta) + 1) / 2
-        return math.sqrt(k1**2 * v * spent + k2**2 * c**2 * spent**2) + k2 * c * spent
 
     def __repr__(self) -> str:
         low, high = self.interval

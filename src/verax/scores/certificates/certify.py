@@ -1,15 +1,17 @@
 """The properties of a loss function, decided by searching for a counterexample.
 
 Declared properties are not used. The losses of some thousand exact forecasts are compared in every way
-that a property is about; where nothing is wrong, an optimiser searches between these forecasts. "No"
-comes with numbers that can be checked by hand; "yes" means that the search found nothing.
+that a property is about. Where nothing is wrong, the search goes on: a lattice and lines for narrow regions,
+masses down to 1e-300 next to vertices, edges and faces, and an optimiser. "No" comes with numbers that can
+be checked by hand; "yes" means that the search found nothing at its resolution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,27 +21,43 @@ from verax.errors import RuleError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.certificates.probes import (
-    Hunt,
+    Probes,
     Trial,
     apart,
     away,
     below,
     by_mode,
     differ,
+    doubts,
     equal,
     expected,
-    hunt_dishonest,
+    expected_gain,
     hunt_modes,
     hunt_moves,
     losses_function,
     magnitude,
+    noise_floor,
+    plateaus,
     probes,
+    ties,
+)
+from verax.scores.certificates.sweeps import (
+    DEEPEST,
+    SMALLEST,
+    Survey,
+    hunt_narrow,
+    hunt_plateaus,
+    lattice_width,
+    line_width,
 )
 
 MOST_CLASSES = 8
 
 # Denominators up to the first of these are equally simple for a forecast, and so on.
 _EFFORT = (12, 100, 1000, 10**4, 10**6)
+# Gains below this share of the losses are confirmed with probabilities rounded differently; so many
+# truths are tried until one is confirmed.
+_SMALL, _PERTURBATIONS, _TRIES = 1e-6, 2.0**-52 * np.array([-4.0, -2.0, -1.0, 1.0, 2.0, 4.0]), 20
 # How close to zero a probability goes to see whether the loss is bounded.
 _TINY = tuple(Fraction(1, 10**k) for k in (18, 37, 75, 150, 300))
 
@@ -112,6 +130,50 @@ class Finding:
     counterexample: Counterexample | None = None
 
 
+@dataclass(frozen=True)
+class Resolution:
+    """What the search for a truth that another forecast beats could see, where it found none.
+
+    Attributes
+    ----------
+    forecasts : int
+        The number of forecasts whose losses were compared.
+    comparisons : int
+        The number of pairs of a truth and a forecast.
+    width : float
+        A region that spans this much in every probability contains at least one of the forecasts.
+    line_width : float
+        The same for a stretch of an edge, or of the line from a vertex to the middle of the opposite face.
+    smallest : float
+        The smallest probability next to vertices, edges and faces. Down to 1e-15 every range of a factor
+        of 2 contains one that was tried. Smaller ones are tried for local rules and more than two classes,
+        next to vertices, one for every power of ten: ways of dividing the same mass are compared.
+    change : float
+        How much the loss must change within such a region to be noticed, as a share of the median loss, at
+        95 % of all places: by more than a neighbour in the lattice loses if the other is the truth.
+    rounding : float
+        Smaller gains, as a share of the largest loss, are taken for rounding errors. Only below 1e-12, for
+        local rules and more than two classes, can they be told apart.
+    """
+
+    forecasts: int
+    comparisons: int
+    width: float
+    line_width: float
+    smallest: float
+    change: float
+    rounding: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.comparisons:,} comparisons of {self.forecasts:,} forecasts found no truth that another "
+            f"forecast beats. A failure may be hidden in regions narrower than {self.width:.2g} "
+            f"({self.line_width:.2g} on edges), at probabilities below {self.smallest:.1g}, in changes "
+            f"of the loss below {self.change:.1g} of its median, or in gains below {self.rounding:.1g} of "
+            "the largest loss."
+        )
+
+
 def _verdict(name: str) -> Any:
     return property(lambda self: self.findings[name].holds, doc=f"Whether it is {name.replace('_', ' ')}.")
 
@@ -121,12 +183,26 @@ class Certificate:
     """The properties of a rule for one number of classes, with a counterexample for each that fails.
 
     Each property is an attribute too: `certificate.proper` is True or False.
+
+    Attributes
+    ----------
+    rule : str
+        The name of the rule or function.
+    n_classes : int
+        The number of classes.
+    findings : mapping of str to Finding
+        Every property by name.
+    notes : tuple of str
+        Remarks for the reader.
+    resolution : Resolution or None
+        What "proper" stands for; None where it is False.
     """
 
     rule: str
     n_classes: int
     findings: Mapping[str, Finding] = field(hash=False)
     notes: tuple[str, ...] = ()
+    resolution: Resolution | None = None
 
     proper = _verdict("proper")
     strictly_proper = _verdict("strictly_proper")
@@ -151,6 +227,7 @@ class Certificate:
             "n_classes": self.n_classes,
             "findings": findings,
             "notes": list(self.notes),
+            "resolution": self.resolution and asdict(self.resolution),
         }
 
     def __str__(self) -> str:
@@ -158,7 +235,8 @@ class Certificate:
         for name, finding in self.findings.items():
             verdict = "yes" if finding.holds else f"no    {finding.counterexample}"
             lines.append(f"{name.replace('_', ' '):<20}{verdict}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines if self.resolution is None else [*lines, f"search: {self.resolution}"])
 
     __repr__ = __str__
 
@@ -171,8 +249,9 @@ def _fraction(x: Fraction) -> str:
     power = len(str(x.denominator)) - 1
     if power < 7:
         return str(x)
-    tidy = {Fraction(1, 10**power): f"10^-{power}", 1 - Fraction(1, 10**power): f"1-10^-{power}"}
-    return tidy.get(x, f"{float(x):.6g}")
+    if x > 1 - Fraction(1, 10**5):
+        return f"1-{_fraction(1 - x)}"
+    return f"10^-{power}" if x == Fraction(1, 10**power) else f"{float(x):.6g}"
 
 
 def _numbers(values: tuple[float, ...]) -> list[str]:
@@ -255,44 +334,75 @@ Found = tuple[Counterexample | None, int]
 
 
 def _proper(panel: Trial) -> Found:
-    return _dishonest(panel, "the truth should lose least", ties=False)
+    return _dishonest(panel, "the truth should lose least", tied=False)
 
 
 def _strictly_proper(panel: Trial) -> Found:
-    return _dishonest(panel, "the truth alone should lose least", ties=True)
+    reason = "the truth alone should lose least"
+    found, checked = _dishonest(panel, reason, tied=True)
+    if found is None:
+        for ladder in panel.probes.ladders:
+            loss = panel.loss[ladder]
+            step = np.diff(loss, axis=0)[1:]
+            # One loss stops changing, and none rises; two infinite losses are equal.
+            flat = plateaus(loss).any(axis=1) & ((step <= 0) | np.isnan(step)).all(axis=1)
+            for g in np.flatnonzero(flat)[:1]:
+                return _under_truth(panel, int(ladder[g + 2]), int(ladder[g + 1]), reason), checked
+    return found, checked
 
 
-def _dishonest(panel: Trial, reason: str, ties: bool) -> Found:
+def _dishonest(panel: Trial, reason: str, tied: bool) -> Found:
     """The simplest truth that another forecast beats, with the simple forecast that beats it most."""
     # All pairs of the core, then every forecast with its neighbours.
     core = np.flatnonzero(panel.probes.core)
     table = expected(panel.loss[core], panel.p[core].T)
     gain = table.diagonal() - table
-    at = np.nonzero(_beats(panel, core[:, None], core, table, table.diagonal(), ties))
+    size = np.maximum(magnitude(table), magnitude(table.diagonal()))
+    scale = _scale(panel, core[:, None], core)
+    wrong = gain > doubts(size, scale)
+    if tied:
+        wrong |= equal(table, table.diagonal(), scale) & apart(panel.p[core][:, None], panel.p[core])
+    at = np.nonzero(wrong)
     truth, near = panel.probes.moves[:, 0], panel.probes.moves[:, 1]
-    under = panel.p[truth][:, :, None]
-    nearby, own = (expected(panel.loss[r][:, None, :], under)[:, 0, 0] for r in (near, truth))
-    wrong = _beats(panel, near, truth, nearby, own, ties)
+    nearby, size = expected_gain(panel.loss[near], panel.loss[truth], panel.p[truth])
+    scale = _scale(panel, near, truth)
+    beaten = nearby > doubts(size, scale, _uncancelled(panel, truth, near))
+    if tied:
+        beaten |= ties(nearby, scale, panel.p, near, truth)
 
     checked = table.size - len(core) + len(near)
-    truths = np.concatenate([core[at[1]], truth[wrong]])
-    if not len(truths):
-        return None, checked
-    first = truths == truths.min()
-    forecasts = np.concatenate([core[at[0]], near[wrong]])[first]
-    gains = np.concatenate([gain[at], (own - nearby)[wrong]])[first]
-    # Rounded, so that of equally good forecasts the simplest comes first.
-    gains = np.round(gains / (magnitude(gains).max() or 1.0), 9)
-    effort = np.searchsorted(_EFFORT, panel.probes.totals[forecasts])
-    best = int(forecasts[np.lexsort([forecasts, -gains, effort])[0]])
-    return _under_truth(panel, best, int(truths.min()), reason), checked
+    truths = np.concatenate([core[at[1]], truth[beaten]])
+    forecasts = np.concatenate([core[at[0]], near[beaten]])
+    gains = np.concatenate([gain[at], nearby[beaten]])
+    for simplest in np.unique(truths)[:_TRIES]:
+        first = truths == simplest
+        # Rounded, so that of equally good forecasts the simplest comes first.
+        relative = np.round(gains[first] / (magnitude(gains[first]).max() or 1.0), 9)
+        effort = np.searchsorted(_EFFORT, panel.probes.totals[forecasts[first]])
+        best = int(forecasts[first][np.lexsort([forecasts[first], -relative, effort])[0]])
+        if _confirmed(panel, best, int(simplest), tied):
+            return _under_truth(panel, best, int(simplest), reason), checked
+    return None, checked
 
 
-def _beats(panel: Trial, a: Ints, b: Ints, loss_a: Floats, loss_b: Floats, ties: bool) -> Bools:
-    """Where forecast a loses less than forecast b, or with `ties` as much."""
-    scale = _scale(panel, a, b)
-    less = below(loss_a, loss_b, scale)
-    return less | (equal(loss_a, loss_b, scale) & apart(panel.p[a], panel.p[b])) if ties else less
+def _uncancelled(panel: Trial, truth: Ints, other: Ints) -> Floats | float:
+    """The probability of the outcomes for which the losses of two forecasts do not cancel exactly."""
+    if not panel.local:
+        return 1.0
+    exact = [[panel.probes.fractions(int(row)) for row in rows] for rows in (truth, other)]
+    pairs = [list(zip(q, r, strict=True)) for q, r in zip(*exact, strict=True)]
+    return np.array([float(sum(a for a, b in pair if a != b)) for pair in pairs])
+
+
+def _confirmed(panel: Trial, forecast: int, truth: int, tied: bool) -> bool:
+    """Whether a small gain is larger than what rounding the probabilities differently would change."""
+    rows, q = [forecast, truth], panel.p[truth]
+    gain, _ = expected_gain(panel.loss[forecast], panel.loss[truth], q)
+    if tied or panel.local or gain > _SMALL * panel.scale[rows].max():
+        return True
+    loss = panel.losses((panel.p[rows] * (1 + _PERTURBATIONS[:, None, None])).reshape(-1, len(q)))
+    change = magnitude(loss.reshape(-1, 2, len(q)) - panel.loss[rows])
+    return bool(gain > 2 * (change.max(axis=0) @ q).sum())
 
 
 def _local(panel: Trial) -> Found:
@@ -327,24 +437,20 @@ def _distance_sensitive(panel: Trial) -> Found:
         farther = away(y, i, j)
         rows, others = before[farther], after[farther]
         a, b = panel.loss[rows, y], panel.loss[others, y]
-        wrong = _beats(panel, others, rows, b, a, ties=True) & ~((a == b) & np.isinf(a))
+        scale = _scale(panel, rows, others)
+        same = equal(a, b, scale) & apart(panel.p[rows], panel.p[others]) & np.isfinite(a)
+        wrong = below(b, a, scale) | same
         pairs += _simplest(rows, others, (y, y), wrong)
         checked += len(rows)
     return _exhibit(panel, pairs or _plateaus(panel), "mass moved away from the outcome must cost"), checked
 
 
 def _plateaus(panel: Trial) -> list[_Pair]:
-    """Where the loss stops short on the way to a corner, as clipped probabilities make it do.
-
-    Steps this small may vanish in rounding where the loss is smooth, but not right after a large one.
-    """
+    """Where the loss stops short on the way to a corner, as clipped probabilities make it do."""
     pairs = []
     for ladder in panel.probes.ladders:
-        y = int(np.argmax(panel.probes.counts[ladder[0]] == 1))
-        loss = panel.loss[ladder, y]
-        step = np.diff(loss)
-        flat = (step[1:] == 0) & (step[:-1] > 1e-6 * magnitude(loss).max())
-        pairs += _simplest(ladder[1:-1], ladder[2:], (y, y), flat)
+        y = int(np.argmax(panel.p[ladder[0]] - panel.p[ladder[-1]]))
+        pairs += _simplest(ladder[1:-1], ladder[2:], (y, y), plateaus(panel.loss[ladder, y]))
     return pairs
 
 
@@ -397,15 +503,54 @@ def _scale(panel: Trial, a: Ints, b: Ints) -> Floats:
 
 # ---- the certificate ----------------------------------------------------------------------------
 
-_SEARCHES: dict[str, tuple[Callable[[Trial], Found], Hunt | None]] = {
-    "proper": (_proper, hunt_dishonest),
-    "strictly_proper": (_strictly_proper, hunt_dishonest),
-    "local": (_local, None),
-    "symmetric": (_symmetric, None),
-    "distance_sensitive": (_distance_sensitive, hunt_moves),
-    "superior": (_superior, hunt_modes),
-    "bounded": (_bounded, None),
+_SEARCHES: dict[str, tuple[Callable[[Trial], Found], tuple[str, ...]]] = {
+    "proper": (_proper, ("narrow",)),
+    "strictly_proper": (_strictly_proper, ("narrow", "plateaus")),
+    "local": (_local, ()),
+    "symmetric": (_symmetric, ()),
+    "distance_sensitive": (_distance_sensitive, ("plateaus", "moves")),
+    "superior": (_superior, ("modes",)),
+    "bounded": (_bounded, ()),
 }
+
+
+class _Hunts:
+    """The searches beyond the panel; each is run once, as far as it is needed."""
+
+    def __init__(self, panel: Trial, seed: int, local: bool) -> None:
+        def rng() -> np.random.Generator:
+            return np.random.default_rng(seed)
+
+        self.seen = Survey()
+        self._panel, self._local = panel, local
+        self._sources: dict[str, Iterator[Probes]] = {
+            "narrow": hunt_narrow(panel, rng(), self.seen, local),
+            "plateaus": hunt_plateaus(panel),
+            "moves": hunt_moves(panel, rng()),
+            "modes": hunt_modes(panel, rng()),
+        }
+        self._found: dict[str, list[Trial]] = {name: [] for name in self._sources}
+
+    def resolution(self) -> Resolution:
+        """What the search for a truth that is beaten could see."""
+        k, seen = self._panel.n_classes, self.seen
+        smallest = DEEPEST if self._local and k > 2 else SMALLEST
+        return Resolution(
+            forecasts=seen.forecasts,
+            comparisons=seen.comparisons,
+            width=lattice_width(k),
+            line_width=line_width(k),
+            smallest=smallest,
+            change=seen.regret,
+            rounding=self._panel.rounding,
+        )
+
+    def panels(self, name: str) -> Iterator[Trial]:
+        """What a search found, as small panels."""
+        yield from list(self._found[name])
+        for forecasts in self._sources[name]:
+            self._found[name].append(Trial.of(forecasts, self._panel.losses, self._panel.floor, self._local))
+            yield self._found[name][-1]
 
 
 def certify(
@@ -426,9 +571,9 @@ def certify(
     Returns
     -------
     Certificate
-        What `verax.scores.properties.Properties` describes, as True or False. False is certain up to
-        rounding; True means that neither grids nor optimisation found a counterexample. A failure
-        smaller than about 1e-11 of the losses is out of reach.
+        What `verax.scores.properties.Properties` describes, as True or False. False comes with a
+        counterexample and is certain up to rounding. True means that the search found none, at the stated
+        `resolution`; it is no proof. What a rule declares about itself is not used.
 
     Examples
     --------
@@ -445,20 +590,21 @@ def certify(
     check_count("seed", seed, least=0)
     with np.errstate(all="ignore"):
         panel = Trial.of(probes(k, seed), losses)
-        hunts: dict[Hunt, list[Trial]] = {}
+        panel = panel.with_floor(noise_floor(losses, k))
+        hunts = _Hunts(panel, seed, _local(panel)[0] is None)
         findings: dict[str, Finding] = {}
-        for name, (scan, hunt) in _SEARCHES.items():
+        for name, (scan, names) in _SEARCHES.items():
             if name == "strictly_proper" and not findings["proper"].holds:
                 findings[name] = findings["proper"]
                 continue
             found, checked = scan(panel)
-            if found is None and hunt is not None:
-                if hunt not in hunts:
-                    hunts[hunt] = [Trial.of(p, losses) for p in hunt(panel, np.random.default_rng(seed))]
-                found = next(filter(None, (scan(small)[0] for small in hunts[hunt])), None)
+            if found is None:
+                small = chain.from_iterable(map(hunts.panels, names))
+                found = next(filter(None, (scan(few)[0] for few in small)), None)
             findings[name] = Finding(found is None, checked, found)
-        notes = () if findings["proper"].holds else _orientation(panel)
-    return Certificate(text, k, findings, notes)
+        proper = findings["proper"].holds
+        notes = () if proper else _orientation(panel)
+    return Certificate(text, k, findings, notes, hunts.resolution() if proper else None)
 
 
 def _orientation(panel: Trial) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ Counts = tuple[int, ...]
 # By how much a loss must be smaller to be called smaller: relative to itself, and to the largest
 # loss of the forecasts compared. By how much losses called equal may differ, relative to that.
 _MARGIN, _DOUBT, _ROUNDING = 1e-9, 1e-12, 1e-14
+# By how much expected losses may be wrong, relative to the largest loss: 16 units in the last place.
+_ULPS = 16 * 2.0**-52
 # Between forecasts closer than this a smooth loss can vanish in rounding, so that equality says nothing.
 _APART = 0.005
 # What the optimiser finds is rounded to the first of these denominators at which it persists.
@@ -70,7 +72,7 @@ class Probes:
     @property
     def p(self) -> Floats:
         """The forecasts as floating-point rows: (G, K)."""
-        return np.asarray(self.counts / self.totals[:, None])
+        return np.asarray(self.counts / self.totals[:, None], np.float64)
 
     def fractions(self, row: int) -> tuple[Fraction, ...]:
         """One forecast, exactly."""
@@ -78,16 +80,22 @@ class Probes:
         return tuple(Fraction(int(n), total) for n in self.counts[row])
 
     @classmethod
-    def of(cls, rows: Iterable[Sequence[int]], move: tuple[int, int] | None = None) -> Probes:
-        """A few forecasts, all of them core; `move` says from which class to which the first changed."""
+    def of(
+        cls, rows: Iterable[Sequence[int]], move: tuple[int, int] | None = None, *, ladder: bool = False
+    ) -> Probes:
+        """A few forecasts, all of them core; `move` says from which class to which the first changed.
+
+        With `ladder` the rows approach a corner. Totals may be too large for 64 bits.
+        """
         unique = list(dict.fromkeys(lowest_terms(row) for row in rows))
         moves = [(0, 1, *move)] if move and len(unique) == 2 else []
+        large = max(map(sum, unique)) >= 2**62
         return cls(
-            np.array(unique, np.int64),
+            np.array(unique, object if large else np.int64),
             np.ones(len(unique), bool),
             np.array(moves, np.int64).reshape(-1, 4),
             np.empty((0, len(unique)), np.int64),
-            np.empty((0, 2), np.int64),
+            np.arange(len(unique)).reshape(1 if ladder else 0, -1) if ladder else np.empty((0, 2), np.int64),
         )
 
 
@@ -259,6 +267,8 @@ def _call(f: Callable[..., Any], name: str, y: int, p: Floats) -> float:
         value = f(y, p)
     except Exception as error:
         raise _complaint(name, y, p, f"raised {type(error).__name__}: {error}") from error
+    if type(value) in (float, np.float64) and value == value:
+        return float(value)  # the usual case, without the slow checks below
     try:
         # float() would read texts, drop imaginary parts and unpack arrays of one number.
         scalar = not (isinstance(value, str | bytes) or np.iscomplexobj(value) or np.ndim(value))
@@ -289,19 +299,32 @@ class Trial:
     losses: Losses
     p: Floats
     loss: Floats
-    # The largest finite loss of each forecast: rounding errors are relative to it.
+    # The largest finite loss of each forecast, but at least `floor`: rounding errors are relative to it.
     scale: Floats
+    floor: float
+    # Whether the rule is known to be local: the losses of equal probabilities then cancel exactly.
+    local: bool = False
 
     @classmethod
-    def of(cls, forecasts: Probes, losses: Losses) -> Trial:
+    def of(cls, forecasts: Probes, losses: Losses, floor: float = 0.0, local: bool = False) -> Trial:
         """The panel of some forecasts."""
-        loss = losses(forecasts.p)
-        return cls(forecasts, losses, forecasts.p, loss, magnitude(loss).max(axis=1))
+        p = forecasts.p
+        loss = losses(p)
+        return cls(forecasts, losses, p, loss, scales_of(loss, floor), floor, local)
 
     @property
     def n_classes(self) -> int:
         """The number of classes."""
         return int(self.loss.shape[1])
+
+    @property
+    def rounding(self) -> float:
+        """The largest gain that is taken for a rounding error, as a share of the largest loss."""
+        return _ULPS * max(1.0, self.floor / (float(magnitude(self.loss).max()) or 1.0))
+
+    def with_floor(self, floor: float) -> Trial:
+        """The panel with larger rounding errors."""
+        return replace(self, scale=scales_of(self.loss, floor), floor=floor)
 
     def negated(self) -> Trial:
         """The panel of the function with the other sign."""
@@ -311,6 +334,25 @@ class Trial:
 def magnitude(x: Floats) -> Floats:
     """Absolute values, 0 for infinities."""
     return np.where(np.isfinite(x), np.abs(x), 0.0)
+
+
+def scales_of(loss: Floats, floor: float) -> Floats:
+    """What the rounding errors of each row are relative to."""
+    return np.asarray(np.maximum(magnitude(loss).max(axis=1), floor))
+
+
+def noise_floor(losses: Losses, n_classes: int) -> float:
+    """The size of numbers that would have the rounding errors of these losses.
+
+    A function may lose digits on the way to a small loss. Second differences over steps of 1e-8 are
+    rounding errors where the loss is smooth, which is almost everywhere.
+    """
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(n_classes), 100)
+    v = rng.normal(size=p.shape)
+    v = 1e-8 * p * (v - (p * v).sum(axis=1, keepdims=True))
+    below, at, above = losses(np.concatenate([p - v, p, p + v])).reshape(3, *p.shape)
+    return 8 * float(np.quantile(magnitude(below - 2 * at + above).max(axis=1), 0.9)) / _ULPS
 
 
 def expected(loss: Floats, truth: Floats) -> Floats:
@@ -323,9 +365,32 @@ def expected(loss: Floats, truth: Floats) -> Floats:
     return np.asarray(value)
 
 
-def below(a: Floats, b: Floats, scale: Floats) -> Bools:
+def expected_gain(other: Floats, honest: Floats, truth: Floats) -> tuple[Floats, Floats]:
+    """How much less other losses are expected to be than honest ones, row by row; the size of both.
+
+    The difference is taken for each outcome, so that what both have in common cancels.
+    """
+    possible = truth > 0
+    a, b = np.where(possible, other, 0.0), np.where(possible, honest, 0.0)
+    size = np.maximum(*(magnitude((truth * x).sum(axis=-1)) for x in (a, b)))
+    return np.asarray((truth * (b - a)).sum(axis=-1)), size
+
+
+def doubts(size: Floats, scale: Floats, share: Floats | float = 1.0) -> Floats:
+    """What a gain must exceed; `share` is the probability of the outcomes whose losses do not cancel."""
+    return np.asarray(_MARGIN * size + _ULPS * scale * share)
+
+
+def ties(gain: Floats, scale: Floats, p: Floats, a: Ints, b: Ints) -> Bools:
+    """Where a gain is zero up to rounding although rows a and b of the forecasts are apart."""
+    same = np.asarray(np.abs(gain) <= _ROUNDING * scale)
+    same[same] = apart(p[a[same]], p[b[same]])
+    return same
+
+
+def below(a: Floats, b: Floats, scale: Floats, doubt: float = _DOUBT) -> Bools:
     """Where a is smaller than b beyond doubt."""
-    return np.asarray(a < b - (_MARGIN * np.maximum(magnitude(a), magnitude(b)) + _DOUBT * scale))
+    return np.asarray(a < b - (_MARGIN * np.maximum(magnitude(a), magnitude(b)) + doubt * scale))
 
 
 def equal(a: Floats, b: Floats, scale: Floats) -> Bools:
@@ -341,6 +406,15 @@ def differ(a: Floats, b: Floats, scale: Floats) -> Bools:
 def apart(p: Floats, q: Floats) -> Bools:
     """Where forecasts are far enough from each other for equal losses to mean something."""
     return np.asarray(np.abs(p - q).sum(axis=-1) >= _APART)
+
+
+def plateaus(loss: Floats) -> Bools:
+    """Where losses stop changing along the first axis, right after a large change: (R - 2, ...).
+
+    Steps this small may vanish in rounding where the loss is smooth, but not right after a large one.
+    """
+    step = np.abs(np.diff(loss, axis=0))
+    return np.asarray((step[1:] == 0) & (step[:-1] > 1e-6 * magnitude(loss).max(axis=0)))
 
 
 def away(y: Any, i: Ints, j: Ints) -> Bools:
@@ -362,8 +436,8 @@ def by_mode(p: Any, loss: Floats) -> tuple[Bools, Floats, Floats]:
 Hunt = Callable[[Trial, np.random.Generator], Iterator[Probes]]
 
 
-def hunt_dishonest(panel: Trial, rng: np.random.Generator) -> Iterator[Probes]:
-    """A forecast and a truth that it beats."""
+def hunt_dishonest(panel: Trial, rng: np.random.Generator, near: Floats) -> Iterator[Probes]:
+    """A forecast and a truth that it beats; the search starts from the pairs in `near` (M, 2, K)."""
     k, size = panel.n_classes, 80
 
     def read(x: Floats) -> tuple[Floats, Floats]:
@@ -380,6 +454,9 @@ def hunt_dishonest(panel: Trial, rng: np.random.Generator) -> Iterator[Probes]:
         return np.where(distance < 1e-4, np.inf, (other - honest) / distance**2)
 
     start = np.concatenate([rng.dirichlet(np.ones(k), size), rng.random((size, k + 1))], axis=1)
+    for row, (truth, other) in zip(start, near, strict=False):
+        reach = np.abs(other - truth).max()
+        row[:] = [*truth, *(0.5 + (other - truth) / (2 * reach)), -np.log10(2 * reach) / 4]
     (p,), (q,) = read(minimise(excess, start, 40, rng)[None, :])
     for total in DENOMINATORS:
         yield Probes.of([to_counts(p, total), to_counts(q, total)])
