@@ -14,6 +14,7 @@ from scipy import signal, stats
 
 import verax as vx
 from cases import forecasts
+from verax.analyses.comparison.letters import letter_display
 from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
 from verax.inference.intervals import Resampling
@@ -64,6 +65,23 @@ def test_ranks_and_letters():
     assert ranking[0].letters == "a"
     assert ranking[1].letters == ranking[2].letters == "b"
     assert vx.compare(y, p, rule="rps").best() == "m0"
+
+
+@given(st.integers(0, 9), st.data())
+def test_models_share_a_letter_if_and_only_if_no_difference_is_seen(m, data):
+    names = [f"m{i}" for i in range(m)]
+    pairs = list(itertools.combinations(names, 2))
+    different = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    letters = letter_display(names, different)
+    for a, b in pairs:
+        assert bool(set(letters[a]) & set(letters[b])) == ((a, b) not in different)
+    assert all(letters.values())
+
+
+def test_many_letters_are_all_different():
+    names = [f"m{i}" for i in range(60)]
+    letters = letter_display(names, list(itertools.combinations(names, 2)))
+    assert len(set(letters.values())) == 60
 
 
 def test_models_that_are_the_same_differ_by_nothing():

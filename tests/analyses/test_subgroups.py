@@ -69,6 +69,16 @@ def test_several_models_are_compared_in_each_subgroup():
     assert "south: no single best model can be told by brier." in repr(found)
 
 
+def test_the_best_model_is_told_by_p_values():
+    """A model that differs from all others is best, whatever the letters of the others."""
+    y, q, rng = calibrated(400)
+    models = {"good": q, "bad": np.clip(q + 0.4 * rng.normal(size=400), 0.01, 0.99)}
+    found = vx.subgroups(y, models, by=np.zeros(400, int), bootstrap=20)
+    assert found.comparisons[0].leader() == "good"
+    (tied,) = vx.subgroups(y, {"a": q, "b": q}, by=np.zeros(400, int), bootstrap=20).comparisons.values()
+    assert tied.leader() is None
+
+
 def test_labels_classes_and_groups():
     y, p = forecasts(200, 3, ties=False)
     names = [10, 20, 30]

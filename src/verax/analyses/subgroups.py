@@ -136,9 +136,8 @@ class Subgroups(Mapping[Any, Any]):
     def _notes(self) -> list[str]:
         notes = [self.untested] if self.untested else []
         for label, comparison in self.comparisons.items():
-            best = comparison.models[self.rule][0]
-            alone = sum(m.letters == best.letters for m in comparison.models[self.rule]) == 1
-            verdict = f"{best.name} is best" if alone else "no single best model can be told"
+            leader = comparison.leader(self.rule)
+            verdict = "no single best model can be told" if leader is None else f"{leader} is best"
             notes.append(f"{label}: {verdict} by {self.rule}.")
         return notes
 

@@ -10,6 +10,7 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from verax.analyses.cards.scorecard import check_groups
+from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
@@ -391,30 +392,13 @@ def _results(
     ]
     order = np.argsort(mean[: len(names)], kind="stable")
     finite = [names[i] for i in order if math.isfinite(mean[i])]
-    letters = {**dict.fromkeys(names, ""), **_letters(finite, found, level)}
+    seen = [(d.a, d.b) for d in found if d.p_adjusted <= level]
+    letters = {**dict.fromkeys(names, ""), **letter_display(finite, seen)}
     models = [
         Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i])
         for rank, i in enumerate(order)
     ]
     return models, found
-
-
-def _letters(ranked: list[str], differences: list[Difference], level: float) -> dict[str, str]:
-    """Letters for runs of the ranking within which no difference is seen."""
-    seen = {frozenset((d.a, d.b)) for d in differences if d.p_adjusted <= level}
-    letters = dict.fromkeys(ranked, "")
-    last, letter = -1, ord("a")
-    for start in range(len(ranked)):
-        stop = start
-        while stop + 1 < len(ranked) and not any(
-            frozenset((ranked[i], ranked[stop + 1])) in seen for i in range(start, stop + 1)
-        ):
-            stop += 1
-        if stop > last:
-            for name in ranked[start : stop + 1]:
-                letters[name] += chr(letter)
-            last, letter = stop, letter + 1
-    return letters
 
 
 # ---- rows that are not paired ----------------------------------------------------------------------

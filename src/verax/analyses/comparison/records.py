@@ -20,7 +20,8 @@ class Model:
     rank : int
         1 for the smallest mean.
     letters : str
-        Models that share a letter do not differ significantly.
+        Two models share a letter if and only if they do not differ significantly; empty where the mean is
+        infinite.
     skill : float
         One minus the mean over that of the reference; NaN without one.
     skill_interval : Interval

@@ -35,6 +35,12 @@ class Comparison:
         """The model with the smallest mean loss under a rule (the first one by default)."""
         return str(self._of(self.models, rule)[0].name)
 
+    def leader(self, rule: str | None = None) -> str | None:
+        """The model that is significantly better than every other under a rule; None if there is none."""
+        best, *others = self._of(self.models, rule)
+        gaps = [self.difference(best.name, m.name, rule).p_adjusted for m in others]
+        return str(best.name) if all(p <= 1 - self.confidence for p in gaps) else None
+
     def _of(self, by_rule: dict[str, Any], rule: str | None) -> Any:
         if rule is not None and rule not in by_rule:
             raise KeyError(f"{rule!r} is not in this comparison; it has {', '.join(by_rule)}")
