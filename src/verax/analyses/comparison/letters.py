@@ -32,6 +32,6 @@ def letter_display(ranked: Sequence[str], different: Collection[tuple[str, str]]
 
 
 def _letter(i: int) -> str:
-    """a to z, A to Z, then numbered: (53), (54), ..."""
+    """One of a to z, then A to Z, then numbers in brackets: (53), (54)."""
     alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     return alphabet[i] if i < len(alphabet) else f"({i + 1})"
