@@ -14,6 +14,7 @@ from scipy import signal, stats
 
 import verax as vx
 from cases import forecasts
+from verax.analyses.comparison.claims import ERROR_DISTANCE, OVERCONFIDENCE, _column
 from verax.analyses.comparison.letters import letter_display
 from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
@@ -350,6 +351,53 @@ def test_where_rules_disagree_it_says_why():
     assert sentence in repr(comparison)
 
 
+def test_one_rule_cannot_disagree():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    bold = 0.002 + 0.996 * np.eye(2)[np.where(rng.random(2000) < 0.8, y, 1 - y)]
+    shy = 0.25 + 0.5 * np.eye(2)[np.where(rng.random(2000) < 0.7, y, 1 - y)]
+    assert vx.compare(y, {"bold": bold, "shy": shy}, rule="log").disagreements == []
+    assert vx.compare(y, {"bold": bold, "shy": shy}, rule=["log", "zero_one"]).disagreements
+
+
+def test_reasons_are_said_only_where_the_rows_support_them():
+    """The true probabilities are neither over- nor underconfident, whatever their mean in a sample."""
+    said = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        q = rng.dirichlet(np.ones(3), 300)
+        y = (rng.random(300)[:, None] > q.cumsum(axis=1)).sum(axis=1)
+        other = rng.dirichlet(np.ones(3), 300)
+        claims = vx.compare(y, {"true": q, "other": 0.9 * q + 0.1 * other}, rule=["brier", "log"]).claims
+        said += claims.hold(OVERCONFIDENCE, "true")
+    assert said <= 6
+
+
+def test_claims_about_the_distance_of_errors_have_the_error_of_a_ratio():
+    rng = np.random.default_rng(1)
+    wrong = rng.random(500) < 0.3
+    distance = wrong * rng.integers(1, 4, 500)
+    rows = np.column_stack([~wrong, np.zeros((500, 3)), distance]).astype(float)
+    column = _column(rows, ERROR_DISTANCE)
+    assert column.mean() == pytest.approx(distance[wrong].mean())
+    draws = rng.integers(0, 500, (2000, 500))
+    ratios = distance[draws].sum(axis=1) / wrong[draws].sum(axis=1)
+    assert column.std() / math.sqrt(500) == pytest.approx(ratios.std(), rel=0.08)
+
+
+def test_infinite_means_are_ranked_by_how_many_rows_and_then_by_the_others():
+    y, p = models(n=60)
+    for name, count in (("m0", 3), ("m1", 1), ("m2", 1)):
+        p[name][:count] = np.eye(3)[(y[:count] + 1) % 3]
+    p["m2"][10:] = 0.9 * np.eye(3)[y[10:]] + 0.1 / 3
+    for order in (["m0", "m1", "m2"], ["m2", "m1", "m0"]):
+        ranking = vx.compare(y, {name: p[name] for name in order}, rule="log").models["log_score"]
+        assert [m.name for m in ranking] == ["m2", "m1", "m0"]
+        assert [m.infinite_rows for m in ranking] == [1, 1, 3]
+    assert ranking[0].finite_mean == pytest.approx(vx.log_score(y[1:], p["m2"][1:]))
+    assert "inf (3 rows; else" in repr(vx.compare(y, p, rule="log"))
+
+
 def test_agreement_needs_no_words():
     y, p = models(n=2000, noise=(0.1, 0.6))
     assert vx.compare(y, p, rule=["brier", "log", "rps"]).disagreements == []
@@ -359,7 +407,8 @@ def test_infinite_losses_are_named():
     y, p = models(n=50)
     p["m1"][3] = np.eye(3)[(y[3] + 1) % 3]
     comparison = vx.compare(y, p, rule=["log", "brier"])
-    assert comparison.notes == ("log_score is infinite for m1, so its differences are undefined.",)
+    (note,) = comparison.notes
+    assert note.startswith("log_score is infinite for m1 (1 of 50 rows)")
     assert math.isnan(comparison.difference("m0", "m1", "log_score").p_value)
     assert comparison.difference("m0", "m2", "log_score").p_value < 1
     assert comparison.difference("m0", "m1", "brier").p_value < 1

@@ -10,12 +10,14 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from verax.analyses.cards.scorecard import check_groups
+from verax.analyses.comparison.claims import Claims, trait_rows
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice, check_flag
 from verax.engines.differences import PairedTally, all_pairs
+from verax.engines.sums import relative
 from verax.errors import InputError, join, passing, show
 from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.estimates import (
@@ -162,6 +164,7 @@ class _Paired:
     names: list[str]
     losses: dict[Rule, Floats]
     traits: dict[str, Traits]
+    trait_rows: dict[str, Floats]
     weights: Floats | None
     groups: Groups | None
 
@@ -179,7 +182,7 @@ class _Paired:
     ) -> _Paired:
         names = [str(name) for name in forecasts]
         columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
-        traits = {}
+        traits, by_row = {}, {}
         first: Rows | None = None
         for name, p in forecasts.items():
             read = _named(str(name), y, p, {**options, "weights": weights, "groups": groups})
@@ -198,6 +201,8 @@ class _Paired:
                 columns[rule].append(loss)
             if isinstance(read, Forecasts):
                 traits[str(name)] = Traits.of(read, options["ordered"])
+                if len(rules) > 1 and len(names) > 1:
+                    by_row[str(name)] = trait_rows(read)
         assert first is not None
         batch = first.batch(0, first.n_rows)
         w = None if batch.weights is None else to_host(batch.weights)
@@ -212,7 +217,7 @@ class _Paired:
             for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
                 columns[rule].append(to_host(loss))
         losses = {rule: np.column_stack(parts) for rule, parts in columns.items()}
-        return cls(names, losses, traits, w, first.groups)
+        return cls(names, losses, traits, by_row, w, first.groups)
 
     @property
     def n_rows(self) -> int:
@@ -300,19 +305,59 @@ def _compare_paired(
         mean = np.where(
             np.isnan(estimate.mean) & (np.arange(len(estimate.mean)) < losses.shape[1]), np.inf, estimate.mean
         )
+        finite = [_finite_part(column, rows.weights) for column in losses.T]
         models[name], differences[name] = _results(
-            rows.names, losses.shape[1], mean, intervals, p_values, skill, 1 - confidence
+            rows.names, losses.shape[1], mean, intervals, p_values, skill, finite, 1 - confidence
         )
-        if np.isinf(mean[: len(rows.names)]).any():
-            infinite = [n for n, m in zip(rows.names, mean, strict=False) if math.isinf(m)]
-            notes.append(f"{name} is infinite for {', '.join(infinite)}, so its differences are undefined.")
+        notes += _infinite(name, models[name], rows.n_rows)
         if units.kind == "blocks":
             notes += _too_short(name, differences[name])
     n_groups = None if rows.groups is None else len(rows.groups.labels)
     text = units.describe(method)
     return Comparison(
-        models, differences, rows.traits, rows.n_rows, n_groups, text, confidence, reference, tuple(notes)
+        models,
+        differences,
+        rows.traits,
+        rows.n_rows,
+        n_groups,
+        text,
+        confidence,
+        reference,
+        tuple(notes),
+        _claims(rows, units, labels, 1 - confidence),
     )
+
+
+def _finite_part(losses: Floats, weights: Floats | None) -> tuple[int, float]:
+    """In how many rows a loss is infinite, and the mean of the others; rows without weight do not count."""
+    w = np.ones(len(losses)) if weights is None else relative(weights)
+    finite = np.isfinite(losses) & (w > 0)
+    total = float(w[finite].sum())
+    mean = float(w[finite] @ losses[finite]) / total if total > 0 else math.inf
+    return int(((w > 0) & ~finite).sum()), mean
+
+
+def _infinite(rule: str, models: list[Model], n_rows: int) -> list[str]:
+    """Which models have infinite losses, and what they are ranked by."""
+    found = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
+    if not found:
+        return []
+    undefined = f"{rule} is infinite for {', '.join(found)}, so differences from there are undefined."
+    ranked = " Such models are ranked by the number of these rows, then by the mean of the others."
+    return [undefined + (ranked if len(found) > 1 else "")]
+
+
+def _claims(rows: _Paired, units: Units, labels: Any, level: float) -> Claims | None:
+    """What the rows support about the traits of models; None where there is nothing to explain."""
+    if len(rows.trait_rows) < 2:
+        return None
+
+    def p_values(columns: Floats) -> Floats:
+        tally = PairedTally(columns.shape[1]).update(columns, rows.weights, labels)
+        return Estimate.of(tally, columns, units).p_values()
+
+    ordered = any(traits.error_distance is not None for traits in rows.traits.values())
+    return Claims.of(rows.trait_rows, p_values, ordered=ordered, level=level)
 
 
 def _too_short(rule: str, differences: list[Difference]) -> list[str]:
@@ -382,6 +427,7 @@ def _results(
     intervals: list[Interval],
     p_values: Floats,
     skill: list[Skill],
+    finite: list[tuple[int, float]],
     level: float,
 ) -> tuple[list[Model], list[Difference]]:
     pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
@@ -390,12 +436,12 @@ def _results(
         Difference(names[a], names[b], float(mean[c]), intervals[c], float(p_values[c]), float(p))
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]
-    order = np.argsort(mean[: len(names)], kind="stable")
-    finite = [names[i] for i in order if math.isfinite(mean[i])]
+    order = sorted(range(len(names)), key=lambda i: (finite[i][0], finite[i][1] if finite[i][0] else mean[i]))
+    told_apart = [names[i] for i in order if math.isfinite(mean[i])]
     seen = [(d.a, d.b) for d in found if d.p_adjusted <= level]
-    letters = {**dict.fromkeys(names, ""), **letter_display(finite, seen)}
+    letters = {**dict.fromkeys(names, ""), **letter_display(told_apart, seen)}
     models = [
-        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i])
+        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i], *finite[i])
         for rank, i in enumerate(order)
     ]
     return models, found
@@ -436,6 +482,7 @@ def _compare_unpaired(
             estimate.intervals(confidence),
             estimate.p_values(),
             [_no_skill("there is no reference", confidence)] * len(names),
+            [_finite_part(losses[name][i], None) for name in names],
             1 - confidence,
         )
     total = sum(f.n_rows for f in read.values())
