@@ -86,7 +86,7 @@ def degrees_of_freedom(n_rows: int, memory: Floats, lags: int | None) -> Floats:
     else:
         usual = round(0.4 * n_rows ** (2 / 3))
         freedom = np.maximum(np.minimum(usual, np.floor(_flat_cosines(n_rows, memory))), _FEWEST_COSINES)
-    return np.clip(freedom, 1, max(n_rows - 1, 0)).astype(float)
+    return np.asarray(np.clip(freedom, 1, max(n_rows - 1, 0)), dtype=float)
 
 
 def _flat_cosines(n_rows: int, memory: Floats) -> Floats:
