@@ -93,7 +93,7 @@ def test_rows_are_matched_by_id(folder):
         (["a.parquet", "shuffled.csv"], "Pass --id COLUMN if the rows are in different orders"),
         (["a.parquet", "other.parquet"], "differ in 1 of 400 rows: row 7"),
         (["a.parquet", "other.parquet", "--id", "scan"], ": scan 'scan 7' is"),
-        (["a.parquet", "b.parquet", "--method", "guess"], "'moments', 'bootstrap'"),
+        (["a.parquet", "b.parquet", "--method", "guess"], "'moments', 'bootstrap', 'permutation'"),
         (["x=a.parquet", "x=b.parquet"], "two are called 'x'"),
     ],
 )

@@ -170,8 +170,9 @@ def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
     n = len(columns)
     blocks = n_blocks(columns, lags)
     drawn = block_multiplicities(n, -(-n // blocks), plan.replicates, plan.seed)
-    means = np.array([row @ columns / n for row in drawn])
-    return widened(means, columns.mean(axis=0), blocks, plan.confidence)
+    with np.errstate(invalid="ignore"):
+        means = np.array([row @ columns / n for row in drawn])
+        return widened(means, columns.mean(axis=0), blocks, plan.confidence)
 
 
 def bootstrap_p(draws: Floats, mean: Floats) -> Floats:
