@@ -10,6 +10,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts
+from verax.analyses.chance import Chance
 
 
 def calibrated(n, seed=0):
@@ -69,6 +70,58 @@ def test_several_models_are_compared_in_each_subgroup():
     assert "south: no single best model can be told by brier." in repr(found)
 
 
+def test_the_best_model_is_told_by_p_values():
+    """A model that differs from all others is best, whatever the letters of the others."""
+    y, q, rng = calibrated(400)
+    models = {"good": q, "bad": np.clip(q + 0.4 * rng.normal(size=400), 0.01, 0.99)}
+    found = vx.subgroups(y, models, by=np.zeros(400, int), bootstrap=20)
+    assert found.comparisons[0].leader() == "good"
+    (tied,) = vx.subgroups(y, {"a": q, "b": q}, by=np.zeros(400, int), bootstrap=20).comparisons.values()
+    assert tied.leader() is None
+
+
+@pytest.mark.parametrize("m", [20, 60])
+def test_any_number_of_subgroups_can_be_flagged(m):
+    y, q, rng = calibrated(100 * m)
+    site = np.repeat(np.arange(m), 100)
+    wrong = site == 7
+    y[wrong] = rng.random(100) < q[wrong] ** 3
+    found = vx.subgroups(y, q, by=site, rules=["brier"])
+    assert [line.label for line in found.flagged] == [7]
+    assert found.verdict() == "Miscalibrated beyond chance: 7."
+    assert found.verdict() in repr(found)
+    assert not any(line.undecided for line in found.lines)
+
+
+def test_what_cannot_be_decided_is_not_called_calibrated(monkeypatch):
+    monkeypatch.setattr("verax.analyses.subgroups._WORK", 0.0)
+    y, q, _ = calibrated(20 * 40)
+    found = vx.subgroups(y, q, by=np.repeat(np.arange(40), 20), bootstrap=10, rules=["brier"])
+    assert any(line.undecided for line in found.lines)
+    assert found.verdict().startswith("Not decided")
+
+
+def test_p_values_far_beyond_the_draws_are_not_too_small():
+    """The tail that is fitted to a hundred draws, against thousands of draws of a calibrated forecast."""
+    y, q, _ = calibrated(80)
+    draws = vx.decompose(y, q, rule="brier", bootstrap=4000).whole.calibrated
+    found = [Chance(x, draws[:100], 0.2).tail for x in np.sort(draws)[-40:]]
+    assert all(p >= (40 - i) / 4000 for i, p in enumerate(found))
+
+
+def test_subgroups_that_are_the_groups():
+    y, q, _ = calibrated(120)
+    site = np.repeat(["a", "b", "c"], 40)
+    found = vx.subgroups(y, q, by=site, groups=site, rules=["brier"])
+    assert found.within_groups
+    alone = vx.subgroups(y, q, by=site, rules=["brier"])
+    assert found["a"].card.scores["brier"].interval == alone["a"].card.scores["brier"].interval
+    assert "one group" in repr(found)
+    with pytest.raises(vx.InputError) as caught:
+        vx.subgroups(y, q, by=site, groups=np.where(site == "a", 0, np.arange(120)))
+    assert (caught.value.argument, caught.value.values) == ("by", ("a",))
+
+
 def test_labels_classes_and_groups():
     y, p = forecasts(200, 3, ties=False)
     names = [10, 20, 30]
@@ -80,12 +133,10 @@ def test_labels_classes_and_groups():
     line = found[0]
     assert line.card["rps"] == pytest.approx(vx.rps(y[:100], p[:100]))
     assert line.card.n_groups == 50
-    # Rows that belong together cannot be drawn one by one, so calibration is not tested.
-    assert (line.p_value, line.p_adjusted, line.stands_out) == (None, None, False)
-    assert "rows of a group belong together" in found.untested
-    assert repr(found).endswith(found.untested)
-    low, high = line.decomposition.intervals["miscalibration"]
-    assert f"({low:.4f} to {high:.4f})" in repr(found)
+    if line.p_value is None:
+        assert (line.p_adjusted, line.stands_out) == (None, False)
+        assert repr(found).endswith(found.untested)
+        assert found.verdict() == found.untested
     without = vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=0)
     assert without.untested
     assert repr(without).endswith(without.untested)

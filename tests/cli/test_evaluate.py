@@ -22,8 +22,9 @@ from commandline import COLUMNS, verax
 from realdata import DATA
 from verax.cli import output
 from verax.cli.require import read_bounds
-from verax.cli.words import CommandWords, one_line, visible
+from verax.cli.words import CommandWords, one_line
 from verax.common.strictjson import plain
+from verax.common.texts import visible
 from verax.errors import Remedy, passing
 
 ENVIRONMENT = {**os.environ, **COLUMNS}

@@ -31,6 +31,7 @@ def table(p, rows=slice(None), **columns):
         "scan": np.array([f"scan {i}" for i in range(400)]),
         "grade": np.array(NAMES)[Y],
         "patient": PATIENT,
+        "site": np.arange(400) % 2,
         **columns,
     }
     columns |= {f"p_{name}": p[:, j] for j, name in enumerate(NAMES)}
@@ -106,7 +107,7 @@ def test_what_does_not_match_is_refused(folder, files, complaint, monkeypatch):
 
 def test_reports(folder):
     both = (folder / "a.parquet", folder / "b.parquet", *ORDER, "--ordered", "--id", "scan")
-    text = verax("compare", *both, "--by", "patient", "--html", folder / "both.html").stdout
+    text = verax("compare", *both, "--by", "site", "--html", folder / "both.html").stdout
     assert f"The report is in {folder / 'both.html'}." in text
     page = (folder / "both.html").read_text()
     assert "a.parquet, b.parquet" in page
@@ -115,6 +116,34 @@ def test_reports(folder):
     found = json.loads(verax("evaluate", folder / "a.parquet", *ORDER, *options).stdout)
     assert found["html"] == str(folder / "one.html")
     assert f"{vx.rps(Y, P):.4f}" in (folder / "one.html").read_text()
+
+
+def test_subgroups_of_a_comparison(folder):
+    both = ("compare", folder / "a.parquet", folder / "b.parquet", *ORDER, "--by", "site")
+    found = json.loads(verax(*both, "--json").stdout)["subgroups"]["site"]
+    expected = vx.subgroups(Y, {"a": P, "b": Q}, by=np.arange(400) % 2)
+    assert [line["p_value"] for line in found["subgroups"]] == [line.p_value for line in expected.lines]
+    assert found["comparisons"].keys() == {"0", "1"}
+    text = verax(*both).stdout
+    assert "verax subgroups by site" in text
+    assert expected.verdict() in text
+
+
+def test_the_terminal_and_the_report_say_the_same_of_subgroups(folder):
+    one = ("evaluate", folder / "a.parquet", *ORDER, "--by", "site", "--html", folder / "same.html", "--json")
+    for options in ((), ("--groups", "site")):
+        found = json.loads(verax(*one, *options).stdout)["subgroups"]["site"]
+        assert found["within_groups"] == bool(options)
+        page = (folder / "same.html").read_text()
+        assert found["verdict"] in page
+        assert ("Each subgroup is one group" in page) == bool(options)
+
+
+def test_the_draws_of_subgroups(folder):
+    one = ("evaluate", folder / "a.parquet", *ORDER, "--by", "site")
+    found = json.loads(verax(*one, "--bootstrap", 0, "--json").stdout)["subgroups"]["site"]
+    assert found["untested"]
+    assert found["verdict"] == found["untested"]
 
 
 def test_worst_is_the_library(folder):
@@ -156,11 +185,24 @@ def test_retain_is_the_library(folder):
     assert "uses the outcome" not in text
 
 
+def test_ties_of_retain(folder):
+    coarse = np.round(P, 1)
+    coarse /= coarse.sum(axis=1, keepdims=True)
+    papq.write_table(table(coarse), folder / "coarse.parquet")
+    for ties in ("share", "order"):
+        options = ("--doubt", "max_probability", "--ties", ties, "--json")
+        found = json.loads(verax("retain", folder / "coarse.parquet", *ORDER, *options).stdout)
+        (curve,) = found["curves"] if isinstance(found["curves"], list) else found["curves"].values()
+        expected = vx.selective(Y, coarse, by="max_probability", ties=ties)
+        assert curve["area"] == expected.area
+
+
 def test_what_retain_refuses(folder):
     for options, complaint in (
         (("--doubt", "entropy", "--rule", "rps"), "not both"),
         (("--removed", "0,x"), "must be percentages"),
-        (("--area", "sum"), "mean or steps"),
+        (("--area", "sum"), "steps"),
+        (("--ties", "random"), "share"),
         (("--metric", "qwq"), "qwk"),
     ):
         result = verax("retain", folder / "a.parquet", *ORDER, *options, ok=False)

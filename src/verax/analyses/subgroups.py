@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,19 +12,26 @@ import numpy as np
 from verax.analyses.calibration.decomposition import Decomposition, decompose
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.chance import Chance, Work, settle
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
 from verax.common.checks import check_count, check_flag
 from verax.display.tables import Cells, html_table, text_table
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.estimates import holm
-from verax.inputs.arrays import to_host
+from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, needs_order
 from verax.scores.registry import as_rules, each_of, name_of, parse
+
+# How many probabilities the draws beyond `bootstrap` may look at, for all subgroups of a model together.
+_WORK = 1e8
+
+
+WITHIN_GROUPS = "Each subgroup is one group: within it, rows are taken to be independent."
 
 
 @dataclass(frozen=True)
@@ -40,9 +48,11 @@ class Subgroup:
         As `evaluate` and `decompose` give them for the rows of the subgroup.
     p_value, p_adjusted : float or None
         How often a calibrated forecast would look as miscalibrated, and the same with Holm's correction over
-        the subgroups. None where rows belong to groups.
+        the subgroups. None where it was not tested.
     stands_out : bool
         Whether the miscalibration is beyond chance after the correction.
+    undecided : bool
+        Whether it took too many draws to find that out.
     """
 
     label: Any
@@ -52,13 +62,23 @@ class Subgroup:
     p_value: float | None
     p_adjusted: float | None
     stands_out: bool
+    undecided: bool = False
 
 
 class Subgroups(Mapping[Any, Any]):
     """Subgroups by label; (label, model) where there are several models, whose comparisons are beside."""
 
-    def __init__(self, lines: list[Subgroup], comparisons: dict[Any, Comparison], rule: str, by: str) -> None:
+    def __init__(
+        self,
+        lines: list[Subgroup],
+        comparisons: dict[Any, Comparison],
+        rule: str,
+        by: str,
+        *,
+        within_groups: bool = False,
+    ) -> None:
         self.lines, self.comparisons, self.rule, self.by = lines, comparisons, rule, by
+        self.within_groups = within_groups
         several = len({line.model for line in lines}) > 1
         self._by_key = {(line.label, line.model) if several else line.label: line for line in lines}
         self._several = several
@@ -89,12 +109,31 @@ class Subgroups(Mapping[Any, Any]):
         found = "" if first.decomposition.intervals is None else "; use the interval of the miscalibration"
         return f"No p-values of calibration: {why}{found}."
 
+    def verdict(self, name: Callable[[object], str] = str) -> str:
+        """Which subgroups are miscalibrated beyond chance, in words; `name` writes the labels."""
+        if self.untested:
+            return self.untested
+        undecided = [line for line in self.lines if line.undecided]
+        found = []
+        if self.flagged:
+            found.append(f"Miscalibrated beyond chance: {self._names(self.flagged, name)}.")
+        if undecided:
+            found.append(
+                f"Not decided, because it would take too many draws: {self._names(undecided, name)}."
+            )
+        return " ".join(found) or "No subgroup is miscalibrated beyond chance."
+
+    def _names(self, lines: list[Subgroup], name: Callable[[object], str]) -> str:
+        return join(name(line.label) + (f" ({line.model})" if self._several else "") for line in lines)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
         return {
             "by": self.by,
             "rule": self.rule,
             "untested": self.untested,
+            "verdict": self.verdict(),
+            "within_groups": self.within_groups,
             "subgroups": [
                 {
                     "label": str(line.label),
@@ -104,6 +143,7 @@ class Subgroups(Mapping[Any, Any]):
                     "p_value": line.p_value,
                     "p_adjusted": line.p_adjusted,
                     "stands_out": line.stands_out,
+                    "undecided": line.undecided,
                 }
                 for line in self.lines
             ],
@@ -134,11 +174,11 @@ class Subgroups(Mapping[Any, Any]):
         return [header, *rows]
 
     def _notes(self) -> list[str]:
-        notes = [self.untested] if self.untested else []
+        notes = [WITHIN_GROUPS] if self.within_groups else []
+        notes.append(self.verdict())
         for label, comparison in self.comparisons.items():
-            best = comparison.models[self.rule][0]
-            alone = sum(m.letters == best.letters for m in comparison.models[self.rule]) == 1
-            verdict = f"{best.name} is best" if alone else "no single best model can be told"
+            leader = comparison.leader(self.rule)
+            verdict = "no single best model can be told" if leader is None else f"{leader} is best"
             notes.append(f"{label}: {verdict} by {self.rule}.")
         return notes
 
@@ -160,7 +200,7 @@ def subgroups(
     ordered: bool = False,
     costs: CostsLike | None = None,
     confidence: float = 0.95,
-    bootstrap: int = 300,
+    bootstrap: int = 100,
     seed: int = 0,
     least: int = 20,
     **read: Unpack[Reading],
@@ -174,14 +214,19 @@ def subgroups(
     p : array or dict
         The forecasts of one model, or of several by name, which are then compared in every subgroup.
     by : array
-        (N,) labels of the subgroups.
+        (N,) labels of the subgroups. If they are the `groups` themselves, rows are taken to be independent
+        within each subgroup.
     rule : rule, str or None
         What is decomposed and compared; by default RPS for ordered classes, else Brier.
     rules : list of rules, or None
         The rules on the cards, beside `rule`; by default all that fit, or the zero-one loss if `rule` is
         given.
-    confidence, bootstrap, seed
-        Level of the intervals, number of draws behind the p-values of calibration, and random seed.
+    confidence, seed
+        Level of the intervals and of the tests, and random seed.
+    bootstrap : int
+        The fewest draws behind a p-value of calibration; 0 for no tests. Where the decision is not clear
+        after so many, more are drawn. What is far beyond all draws has the p-value of a gamma
+        distribution fitted to them, made larger to be safe.
     least : int
         Subgroups with fewer rows are refused, because nothing can be said about them.
     **read
@@ -218,14 +263,17 @@ def subgroups(
     names, outcomes = first.classes, to_host(batch.y)
     outcomes = outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
     weight = None if batch.weights is None else to_host(batch.weights)
+    parts = _parts(by, first.n_rows, least)
     cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
+    within = cluster is not None and _within_groups(parts, cluster)
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
     lines, comparisons = [], {}
-    for label, part in _parts(by, first.n_rows, least).items():
+    draw: dict[tuple[Any, str], Callable[[int, int], Floats]] = {}
+    for label, part in parts.items():
         own: dict[str, Any] = {
             "classes": names,
             "weights": None if weight is None else weight[part],
-            "groups": None if cluster is None else cluster[part],
+            "groups": None if cluster is None or within else cluster[part],
             "normalize": read.get("normalize", False),
             "logits": read.get("logits", False),
         }
@@ -234,16 +282,40 @@ def subgroups(
             card = evaluate(y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **plan, **own)
             parted = decompose(y_of, forecast, rule=chosen, bootstrap=bootstrap, **plan, **own)
             lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
+            draw[label, name] = partial(_drawn, y_of, forecast, chosen, seed, own)
         if len(p_of) > 1:
             comparisons[label] = compare(
                 y_of, p_of, rule=chosen, ordered=ordered, confidence=confidence, **own
             )
     return Subgroups(
-        _corrected(lines, 1 - confidence),
+        _corrected(lines, 1 - confidence, draw),
         comparisons,
         name_of(chosen),
         getattr(by, "name", None) or "subgroup",
+        within_groups=within,
     )
+
+
+def _within_groups(parts: dict[Any, Any], cluster: Any) -> bool:
+    """Whether each subgroup is one group; refused where that holds for some of several groups only."""
+    alone = [label for label, part in parts.items() if (cluster[part] == cluster[part[0]]).all()]
+    if len(alone) == len(parts):
+        return True
+    if alone:
+        raise InputError(
+            "must give at least two groups to every subgroup",
+            argument="by",
+            found=f"all rows of {join(show(label) for label in alone[:5])} belong to one group",
+            values=alone,
+            remedies=[Remedy("Join them with others, or leave out the groups.")],
+        )
+    return False
+
+
+def _drawn(y: Any, p: Any, rule: Rule, seed: int, own: dict[str, Any], n: int, stage: int) -> Floats:
+    """More miscalibrations by chance, from a random stream of their own."""
+    found = decompose(y, p, rule=rule, bootstrap=n, seed=seed + stage, **own)
+    return found.whole.calibrated
 
 
 def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
@@ -267,18 +339,32 @@ def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
     return parts
 
 
-def _corrected(lines: list[Subgroup], level: float) -> list[Subgroup]:
-    """With Holm's correction over the subgroups of each model."""
-    result = []
+def _corrected(
+    lines: list[Subgroup], level: float, draw: Mapping[tuple[Any, str], Callable[[int, int], Floats]]
+) -> list[Subgroup]:
+    """With p-values from enough draws and Holm's correction over the subgroups of each model."""
+    result: dict[tuple[Any, str], Subgroup] = {(line.label, line.model): line for line in lines}
     for model in dict.fromkeys(line.model for line in lines):
         own = [line for line in lines if line.model == model]
         if any(line.p_value is None for line in own):
-            result += own
             continue
-        adjusted = holm(np.array([line.p_value for line in own], dtype=float))
-        result += [
-            replace(line, p_adjusted=float(p), stands_out=bool(p <= level))
-            for line, p in zip(own, adjusted, strict=True)
-        ]
-    order = {id_: i for i, id_ in enumerate((line.label, line.model) for line in lines)}
-    return sorted(result, key=lambda line: order[line.label, line.model])
+        share, work = level / len(own), Work(_WORK)
+        tests = [_tested(line, share, draw[line.label, model], work) for line in own]
+        adjusted = holm(np.array([test.p_value for test in tests]))
+        for line, test, p in zip(own, tests, adjusted.tolist(), strict=True):
+            out = p <= level
+            result[line.label, model] = replace(
+                line,
+                p_value=test.p_value,
+                p_adjusted=p,
+                stands_out=out,
+                undecided=not (out or test.could_pass(share)),
+            )
+    return list(result.values())
+
+
+def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: Work) -> Chance:
+    """The test of one subgroup, with as many draws as the level takes."""
+    whole = line.decomposition.whole
+    first = Chance(whole.miscalibration, whole.calibrated, whole.score)
+    return settle(first, level, draw, work, (line.card.n_rows, line.decomposition.n_classes))

@@ -9,9 +9,10 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, save_report, show
+from verax.cli.output import Json, save_report, show, subgroups_by
 from verax.errors import InputError, VeraxError
 from verax.inference.estimates import Method
+from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
@@ -27,6 +28,7 @@ def compare(
     ],
     reading: Reading,
     rule: options.Rules = None,
+    least: options.Least = 20,
     time_ordered: Annotated[
         bool, typer.Option("--time-ordered", help="Rows are in order of time and may be autocorrelated.")
     ] = False,
@@ -54,8 +56,8 @@ def compare(
         raise VeraxError("compare takes two files or more; evaluate takes one.")
     paths = files.name_files(given)
     rules = as_rules(rule or (["rps", "log"] if reading.ordered else ["brier", "log"]))
-    needs_order = reading.ordered or any(r.ordinal for r in rules)
-    rows = reading.read_together(paths, ordered=needs_order)
+    order_matters = needs_order(rules, ordered=reading.ordered)
+    rows = reading.read_together(paths, ordered=order_matters)
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, **reading.scale}
     try:
         found = weigh(
@@ -65,7 +67,7 @@ def compare(
             classes=rows.classes,
             weights=rows.first.weights,
             groups=rows.first.groups,
-            ordered=needs_order,
+            ordered=order_matters,
             time_ordered=time_ordered,
             method=cast(Method, method),
             reference=reference,
@@ -77,6 +79,15 @@ def compare(
         for part in rows.files.values():
             files.forecasts_of(part, **reading.scale).check()
         raise
+    parts = subgroups_by(
+        rows.first,
+        rows.models,
+        rule[0] if rule else None,
+        least=least,
+        bootstrap=100,
+        ordered=reading.ordered,
+        **settings,
+    )
     if html is not None:
         source = ", ".join(path.name for path in paths.values())
         settings |= {"ordered": reading.ordered, "rules": rule}
@@ -87,9 +98,11 @@ def compare(
         "matched": rows.how,
         "taken": {name: part.roles.to_dict() for name, part in rows.files.items()},
         "comparison": found.to_dict(),
+        "subgroups": {name: part.to_dict() for name, part in parts.items()},
         "html": None if html is None else str(html),
     }
     taken = [f"{name}: {'; '.join(part.taken)}" for name, part in rows.files.items()]
     texts = [*taken, f"Rows were matched {rows.how}.", "", repr(found)]
+    texts += [f"\n{part}" for part in parts.values()]
     texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)

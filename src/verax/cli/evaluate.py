@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
@@ -10,12 +10,10 @@ from verax.analyses.cards.evaluation import fitting_rules
 from verax.cli import options
 from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, progress, save_report, show
+from verax.cli.output import Json, progress, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.scores.base import Rule
-
-if TYPE_CHECKING:
-    from verax.files import Predictions
+from verax.scores.metrics import needs_order
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
@@ -30,7 +28,8 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 def evaluate(
     file: options.File,
     reading: Reading,
-    least: Annotated[int, typer.Option(help="The fewest rows that a subgroup may have.")] = 20,
+    least: options.Least = 20,
+    bootstrap: options.Draws = 100,
     rule: options.Rules = None,
     require: Require = None,
     require_interval: Strictly = False,
@@ -48,13 +47,18 @@ def evaluate(
 
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
     rules = _rules(rule, bounds, reading.ordered)
-    source = reading.open(file, ordered=reading.ordered or any(r.ordinal for r in rules))
+    source = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered))
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed}
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
         card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
     rows = source.read() if source.roles.by or html is not None else None
-    parts = {} if rows is None else _subgroups(rows, rule, least, settings)
+    asked = rule[0] if rule else None
+    parts = (
+        {}
+        if rows is None
+        else subgroups_by(rows, rows.p, asked, least=least, bootstrap=bootstrap, **settings)
+    )
     if rows is not None and html is not None:
         save_report(html, rows, {file.stem: rows.p}, source=file.name, rules=rule, **settings)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
@@ -89,27 +93,3 @@ def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool) -> list[
     """The rules asked for, or all that fit, and those that bounds are about."""
     chosen = fitting_rules(asked or None, ordered)
     return list(dict.fromkeys([*chosen, *(bound.rule for bound in bounds if bound.rule is not None)]))
-
-
-def _subgroups(
-    rows: Predictions, rule: list[str] | None, least: int, settings: dict[str, Any]
-) -> dict[str, Any]:
-    """The scores by each column of subgroups."""
-    from verax.analyses.subgroups import subgroups
-
-    found = {}
-    for name, column in rows.by.items():
-        part = subgroups(
-            rows.y,
-            rows.p,
-            by=column,
-            rule=rule[0] if rule else None,
-            classes=rows.classes,
-            weights=rows.weights,
-            groups=rows.groups,
-            least=least,
-            **settings,
-        )
-        part.by = name
-        found[name] = part
-    return found

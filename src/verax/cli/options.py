@@ -53,6 +53,11 @@ Rules = Annotated[
     list[str] | None,
     typer.Option("--rule", help="A rule, such as rps or 'penalized(brier)'. May be repeated."),
 ]
+Least = Annotated[int, typer.Option(help="The fewest rows that a subgroup may have.")]
+Draws = Annotated[
+    int,
+    typer.Option(help="The fewest random draws behind the calibration tests of subgroups; 0 for no tests."),
+]
 Html = Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")]
 Delimiter = Annotated[str | None, typer.Option(help="The character between the columns of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="The decimal mark of a CSV file.")]

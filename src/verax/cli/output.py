@@ -20,12 +20,14 @@ from rich.table import Table
 
 from verax._version import __version__
 from verax.cli.app import BROKEN_PIPE, give_up_stdout
-from verax.cli.words import visible, visible_json
+from verax.cli.words import visible_json
 from verax.common import strictjson
+from verax.common.texts import visible
 from verax.display.writing import written
 from verax.errors import InputError
 
 if TYPE_CHECKING:
+    from verax.analyses.subgroups import Subgroups
     from verax.files import Predictions
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -110,6 +112,30 @@ def save_report(path: Path, rows: Predictions, models: Mapping[str, Any], **sett
 
     settings |= {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups, "ids": rows.ids}
     Report.of(rows.y, dict(models), by=dict(rows.by) or None, **settings).save(path)
+
+
+def subgroups_by(
+    rows: Predictions, p: Any, rule: str | None, *, least: int, bootstrap: int, **settings: Any
+) -> dict[str, Subgroups]:
+    """The scores by each column of subgroups, of one model or of several by name."""
+    from verax.analyses.subgroups import subgroups
+
+    found = {}
+    for name, column in rows.by.items():
+        found[name] = subgroups(
+            rows.y,
+            p,
+            by=column,
+            rule=rule,
+            classes=rows.classes,
+            weights=rows.weights,
+            groups=rows.groups,
+            least=least,
+            bootstrap=bootstrap,
+            **settings,
+        )
+        found[name].by = name
+    return found
 
 
 class Advance(Protocol):

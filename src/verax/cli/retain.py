@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, cast
 
 import typer
 
 from verax.analyses.retention.curves import SEES_THE_OUTCOME, Doubt, RetentionCurves, as_metrics, doubt, draw
-from verax.analyses.retention.cuts import Options
+from verax.analyses.retention.cuts import Area, Options, Ties
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split
@@ -51,6 +51,10 @@ def retain(
         str | None, typer.Option(help="Percentages to remove, such as 0,5,10,20; by default 0 to 20.")
     ] = None,
     area: Annotated[str, typer.Option(help="mean (the mean height) or steps (unit spacing).")] = "mean",
+    ties: Annotated[
+        str,
+        typer.Option(help="How rows that tie are removed: share (each in part) or order (by their order)."),
+    ] = "share",
     bootstrap: Annotated[int, typer.Option(help="Replicates for intervals; 0 for none.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves to this file.")] = None,
     confidence: options.Confidence = 0.95,
@@ -67,7 +71,14 @@ def retain(
     keys = _keys(rule, doubt_by, reading.ordered)
     metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
     cuts = Options(
-        _shares(removed), _area(area), "nan", bootstrap, seed, confidence, sees_outcome=not doubt_by
+        _shares(removed),
+        cast(Area, area),
+        "nan",
+        bootstrap,
+        seed,
+        confidence,
+        sees_outcome=not doubt_by,
+        ties=cast(Ties, ties),
     )
     order_matters = needs_order(keys, metrics, ordered=reading.ordered)
     source = reading.open(file, ordered=order_matters)
@@ -110,12 +121,6 @@ def _shares(removed: str | None) -> list[float] | None:
             values=[removed],
         )
     return shares
-
-
-def _area(area: str) -> Literal["mean", "steps"]:
-    if area not in ("mean", "steps"):
-        raise InputError(f"must be mean or steps, not {quote(area)}", argument="area", values=[area])
-    return "mean" if area == "mean" else "steps"
 
 
 def _table(curves: RetentionCurves) -> str:

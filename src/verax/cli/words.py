@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Collection, Mapping
 
+from verax.common.texts import UNPRINTABLE, on_a_line
 from verax.errors import InputError, Remedy, VeraxError
 
 # No message is longer than this, whatever the input was.
@@ -32,11 +32,6 @@ _CALLED = {
 }
 # What stands for a value that only the user knows.
 _METAVARS = {"classes": "a,b,c", "probs": "'p_*'", "positive": "CLASS", "rule": "RULE"}
-
-# Control characters, marks that change the direction of text, line separators, and lone surrogates.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
 
 
 class CommandWords:
@@ -96,19 +91,9 @@ def _typed(value: object) -> str:
     return str(value).replace("\t", "\\t")
 
 
-def visible(text: str) -> str:
-    r"""Text for a terminal: what would control it or hide there is shown as an escape.
-
-    >>> print(visible("red\x1b[31m, line\nnext"))
-    red\x1b[31m, line
-    next
-    """
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
-
 def visible_json(text: str) -> str:
-    """The same for JSON, where the escapes are those of JSON and nothing is changed by them."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """JSON for a terminal: what would control it or hide there is an escape of JSON."""
+    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:
@@ -117,5 +102,5 @@ def one_line(text: str) -> str:
     >>> one_line("two\nlines")
     'two\\nlines'
     """
-    text = visible(text).replace("\n", "\\n").replace("\t", "\\t")
+    text = on_a_line(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -11,6 +11,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, show
+from verax.scores.metrics import needs_order
 
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 `verax worst grades.csv --target grade --ordered --classes none,mild,severe --id patient --json`"""
@@ -35,10 +36,10 @@ def worst(
     from verax import files
 
     rules = ranking(rule or ("rps" if reading.ordered else "brier"))
-    needs_order = any(r.ordinal for r in rules)
-    source = reading.open(file, ordered=needs_order)
+    order_matters = needs_order(rules)
+    source = reading.open(file, ordered=order_matters)
     with progress(f"Reading {file.name}", source.n_rows) as advance:
-        batches = files.forecasts_in(source, advance, ordered=needs_order, **reading.scale)
+        batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
         found = find(((forecasts, part.ids) for forecasts, part in batches), rules, n)
     result = {"command": "worst", "file": str(file), "taken": source.roles.to_dict(), **found.to_dict()}
     show(result, [f"{file}: {'; '.join(source.taken)}", repr(found)], as_json=as_json)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Any, Literal, get_args
 
 from verax.common.checks import check_choice
+from verax.common.texts import on_a_line
 from verax.errors import MissingPackageError
 
 Cells = list[list[str]]
@@ -14,7 +15,11 @@ FrameKind = Literal["pandas", "polars", "pyarrow"]
 
 
 def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
-    """Lines with aligned columns; those numbered in `right` are flush right."""
+    """Lines with aligned columns; those numbered in `right` are flush right.
+
+    Control characters and line breaks in the cells are shown as escapes, so each row stays one line.
+    """
+    cells = [[on_a_line(text) for text in row] for row in cells]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return [
         "  ".join(

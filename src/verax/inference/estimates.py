@@ -14,7 +14,8 @@ from verax.engines.differences import PairedTally, with_differences
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities
-from verax.inference.intervals import Interval, few
+from verax.inference.intervals import Interval, Resampling, few
+from verax.inference.series import LongRun, n_blocks, widened
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 
@@ -25,13 +26,14 @@ Method = Literal["moments", "bootstrap", "permutation"]
 class Units:
     """What is independent: rows, groups of rows, or blocks of consecutive rows.
 
-    Weights are relative: extreme ones are divided by a power of two.
+    Weights are relative: extreme ones are divided by a power of two. `lags` is how far rows in order of
+    time depend on each other; None to estimate it.
     """
 
     kind: Literal["rows", "groups", "blocks"]
     weights: Floats | None = None
     codes: Any = None
-    lags: int = 0
+    lags: int | None = None
 
     @classmethod
     def of(
@@ -60,10 +62,11 @@ class Units:
         return cls("blocks", lags=_lags(lags, n_rows))
 
     def describe(self, method: Method) -> str:
+        lags = "" if self.lags is None else f", {self.lags} lags"
         what = {
             "rows": "independent rows",
             "groups": "independent groups",
-            "blocks": f"rows in order of time, {self.lags} lags",
+            "blocks": f"rows in order of time{lags}",
         }[self.kind]
         how = {
             "moments": "Diebold-Mariano test" if self.kind == "blocks" else "paired t test",
@@ -73,10 +76,10 @@ class Units:
         return f"{how}, {what}"
 
 
-def _lags(lags: int | None, n_rows: int) -> int:
-    """The number of lags asked for; by default that of Newey and West for so many rows."""
+def _lags(lags: int | None, n_rows: int) -> int | None:
+    """The number of lags asked for, checked."""
     if lags is None:
-        return min(int(4 * (n_rows / 100) ** (2 / 9)), n_rows - 1)
+        return None
     check_count("lags", lags, least=0)
     if lags >= n_rows:
         raise InputError(
@@ -87,18 +90,28 @@ def _lags(lags: int | None, n_rows: int) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom."""
+    """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom.
+
+    `cautions` says for each column why its interval cannot be trusted; None where the number of units does.
+    """
 
     mean: Floats
     error: Floats
-    freedom: float
+    freedom: float | Floats
+    cautions: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, tally: PairedTally, losses: Floats, units: Units) -> Estimate:
-        error, freedom = tally.standard_errors()
         if units.kind == "blocks":
-            error = newey_west(with_differences(losses), units.lags)
-        return cls(tally.means, error, freedom)
+            series = LongRun.of(with_differences(losses), units.lags)
+            return cls(tally.means, series.error, series.freedom, series.cautions)
+        return cls(tally.means, *tally.standard_errors())
+
+    def like(self, column: int, mean: float, error: float) -> Estimate:
+        """An estimate with the degrees of freedom and the caution of one column."""
+        freedom = np.broadcast_to(self.freedom, self.mean.shape)[column]
+        caution = None if self.cautions is None else (self.cautions[column],)
+        return Estimate(np.array([mean]), np.array([error]), float(freedom), caution)
 
     def intervals(self, confidence: float) -> list[Interval]:
         """The interval of every column, by Student's t distribution."""
@@ -106,10 +119,10 @@ class Estimate:
 
         with np.errstate(invalid="ignore"):
             half = -stdtrit(self.freedom, (1 - confidence) / 2) * self.error
-        return [
-            _t_interval(mean, reach, self.freedom, confidence)
-            for mean, reach in zip(self.mean.tolist(), half.tolist(), strict=True)
-        ]
+        freedom = np.broadcast_to(self.freedom, self.mean.shape).tolist()
+        cautions = self.cautions or [few(df + 1, "independent unit", "independent units") for df in freedom]
+        columns = zip(self.mean.tolist(), half.tolist(), freedom, cautions, strict=True)
+        return [_t_interval(*column, confidence) for column in columns]
 
     def p_values(self) -> Floats:
         from scipy.special import stdtr
@@ -121,45 +134,45 @@ class Estimate:
         return np.asarray(2 * stdtr(self.freedom, -t))
 
 
-def _t_interval(mean: float, half: float, freedom: float, confidence: float) -> Interval:
+def _t_interval(mean: float, half: float, freedom: float, caution: str, confidence: float) -> Interval:
     if not math.isfinite(mean):
         return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
     if not freedom > 0 or math.isnan(half):
         return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
-    caution = few(freedom + 1, "independent unit", "independent units")
     return Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
 
 
-def bootstrap_intervals(draws: Floats, confidence: float) -> list[Interval]:
+def bootstrap_intervals(draws: Floats, estimate: Estimate, confidence: float) -> list[Interval]:
     """The percentile interval of every column of bootstrap means."""
-    return [bootstrap_interval(column, confidence, "bootstrap") for column in draws.T]
+    cautions = estimate.cautions or [""] * draws.shape[1]
+    return [
+        bootstrap_interval(column, confidence, "bootstrap", caution)
+        for column, caution in zip(draws.T, cautions, strict=True)
+    ]
 
 
-def newey_west(columns: Floats, lags: int) -> Floats:
-    """Standard errors of means that allow for autocorrelation, with Bartlett's weights."""
-    n = len(columns)
-    with np.errstate(invalid="ignore"):
-        x = columns - columns.mean(axis=0)
-        variance = (x * x).mean(axis=0)
-        for lag in range(1, lags + 1):
-            weight = 2 * (1 - lag / (lags + 1))
-            variance = variance + weight * (x[lag:] * x[:-lag]).sum(axis=0) / n
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0) / (n - 1)))
-
-
-def bootstrap_means(losses: Floats, units: Units, n: int, seed: int) -> Floats:
+def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     """Bootstrap means of all columns, (B, C), drawing rows, groups or blocks."""
     columns = with_differences(losses)
+    if units.kind == "blocks":
+        return _block_means(columns, units.lags, plan)
     weight = np.ones(len(columns)) if units.weights is None else units.weights
     columns = weight[:, None] * columns
     if units.kind == "groups":
         _, sums = sums_by_label(units.codes, np.column_stack([weight, columns]))
         weight, columns = sums[:, 0], sums[:, 1:]
-    if units.kind == "blocks":
-        draws = block_multiplicities(len(columns), units.lags + 1, n, seed)
-    else:
-        draws = multiplicities(len(columns), None, n, seed)
+    draws = multiplicities(len(columns), None, plan.replicates, plan.seed)
     return np.array([(drawn @ columns) / (drawn @ weight) for drawn in draws])
+
+
+def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
+    """Bootstrap means of rows in order of time."""
+    n = len(columns)
+    blocks = n_blocks(columns, lags)
+    drawn = block_multiplicities(n, -(-n // blocks), plan.replicates, plan.seed)
+    with np.errstate(invalid="ignore"):
+        means = np.array([row @ columns / n for row in drawn])
+        return widened(means, columns.mean(axis=0), blocks, plan.confidence)
 
 
 def bootstrap_p(draws: Floats, mean: Floats) -> Floats:
@@ -178,7 +191,7 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
     if units.kind == "groups":
         unit = units.codes
     elif units.kind == "blocks":
-        unit = unit // (units.lags + 1)
+        unit = unit // -(-len(columns) // n_blocks(columns, units.lags))
     _, sums = sums_by_label(unit, columns)
     observed = np.abs(sums.sum(axis=0))
     rng = np.random.default_rng(seed)

@@ -313,6 +313,13 @@ def most_subgroups(problem: Problem) -> int:
     return min(SUBGROUPS, max(1, _CELLS // (cells * len(problem.models))))
 
 
+def _one_group_each(codes: Any, groups: Any) -> bool:
+    """Whether each subgroup is one group."""
+    _, position = np.unique(groups, return_inverse=True)
+    pairs = np.unique(np.column_stack([codes, position]), axis=0)
+    return len(pairs) == len(np.unique(codes))
+
+
 def _broken_down(
     problem: Problem, plan: dict[str, Any]
 ) -> tuple[dict[str, Subgroups], dict[str, list[tuple[str, int]]]]:
@@ -322,10 +329,11 @@ def _broken_down(
         sizes = np.bincount(groups.codes)
         kept: list[int] = []
         left: list[int] = []
+        alone = problem.groups is None or _one_group_each(groups.codes, problem.groups)
         for code in np.argsort(-sizes, kind="stable").tolist():
             rows = groups.codes == code
             w = None if problem.weights is None else problem.weights[rows]
-            units = sizes[code] if problem.groups is None else len(np.unique(problem.groups[rows]))
+            units = sizes[code] if alone else len(np.unique(problem.groups[rows]))
             enough = sizes[code] >= LEAST and units >= 2 and (w is None or w.sum() > 1)
             (kept if enough and len(kept) < most_subgroups(problem) else left).append(code)
         left_out[name] = [(str(groups.labels[code]), int(sizes[code])) for code in left]

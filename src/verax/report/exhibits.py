@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.retention.curves import SEES_THE_OUTCOME, RetentionCurve
-from verax.analyses.subgroups import Subgroup
-from verax.errors import join
-from verax.report.contents import Contents, Findings
+from verax.analyses.subgroups import WITHIN_GROUPS, Subgroup
+from verax.report.contents import LEAST, Contents, Findings
 from verax.report.reliability import PANELS, n_events
 from verax.report.verdict import claims_of, excess_share, miscalibrated
 from verax.report.words import clean, count, number, percent, probability, short_of, span, title_of
@@ -280,7 +279,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         return {
             "name": name,
             "lines": [],
-            "words": "No subgroup has the 20 rows that it takes to say anything.",
+            "words": f"No subgroup is large enough to say anything: it takes {_enough(contents)}.",
             "flagged": "",
         }
     rule = found.rule
@@ -300,15 +299,17 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         }
         for line in found.lines
     ]
-    flagged = [
-        f"{clean(line.label, 40)}" + (f" ({line.model})" if len(contents.findings) > 1 else "")
-        for line in found.flagged
-    ]
-    verdict = f"Miscalibrated beyond chance: {join(flagged)}." if flagged else found.untested
-    if verdict and contents.problem.groups is None and not flagged:
+    verdict = found.verdict(lambda label: clean(label, 40))
+    if found.untested and contents.problem.groups is None:
         verdict = "Calibration was not tested: with so many rows and classes it would have taken too long."
-    verdict = verdict or "No subgroup is miscalibrated beyond chance."
+    if found.within_groups:
+        words = f"{WITHIN_GROUPS} {words}".strip()
     return {"name": name, "lines": lines, "words": words, "flagged": verdict, "rule": title_of(rule)}
+
+
+def _enough(contents: Contents) -> str:
+    """What a subgroup must have."""
+    return f"{LEAST} rows" + ("" if contents.problem.groups is None else " of at least two groups")
 
 
 def _without_test(line: Subgroup) -> str:

@@ -10,12 +10,15 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from verax.analyses.cards.scorecard import check_groups
+from verax.analyses.comparison.claims import Claims, trait_rows
+from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice, check_flag
 from verax.engines.differences import PairedTally, all_pairs
-from verax.errors import InputError, passing, show
+from verax.engines.sums import relative
+from verax.errors import InputError, join, passing, show
 from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.estimates import (
     Estimate,
@@ -75,11 +78,14 @@ def compare(
     ordered : bool
         As for `evaluate`.
     time_ordered : bool
-        The rows are in order of time and neighbours may depend on each other. Standard errors are then
-        robust to autocorrelation up to `lags` (the test of Diebold and Mariano), and resampling draws
-        blocks of that length.
+        The rows are in order of time and neighbours may depend on each other (the test of Diebold and
+        Mariano). Standard errors come from the slowest cosines of the differences, and Student's t
+        distribution has as many degrees of freedom as cosines: 0.4 n^(2/3), fewer where the
+        autocorrelation is large. Resampling draws as many blocks of neighbours as that, at least 8. A
+        caution says where the series is too short for its autocorrelation.
     lags : int, optional
-        By default 4 (n/100)^(2/9), rounded down.
+        How far rows depend on each other, if that is known: there are then n / (2 lags + 1) degrees of
+        freedom and blocks. 0 gives the test of independent rows.
     method : str
         "moments": standard errors of the differences, t distribution. "bootstrap": percentile intervals
         and p-values from resampled rows, groups or blocks. "permutation": p-values from swapping the
@@ -93,8 +99,8 @@ def compare(
 
     References
     ----------
-    Diebold and Mariano (1995), doi:10.1080/07350015.1995.10524599; Newey and West (1987),
-    doi:10.2307/1913610; Holm (1979).
+    Diebold and Mariano (1995), doi:10.1080/07350015.1995.10524599; Lazarus, Lewis, Stock and Watson
+    (2018), doi:10.1080/07350015.2018.1506926; Holm (1979).
 
     Examples
     --------
@@ -165,6 +171,7 @@ class _Paired:
     names: list[str]
     losses: dict[Rule, Floats]
     traits: dict[str, Traits]
+    trait_rows: dict[str, Floats]
     weights: Floats | None
     groups: Groups | None
 
@@ -182,7 +189,7 @@ class _Paired:
     ) -> _Paired:
         names = [str(name) for name in forecasts]
         columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
-        traits = {}
+        traits, by_row = {}, {}
         first: Rows | None = None
         for name, p in forecasts.items():
             read = _named(str(name), y, p, {**options, "weights": weights, "groups": groups})
@@ -201,6 +208,8 @@ class _Paired:
                 columns[rule].append(loss)
             if isinstance(read, Forecasts):
                 traits[str(name)] = Traits.of(read, options["ordered"])
+                if len(rules) > 1 and len(names) > 1:
+                    by_row[str(name)] = trait_rows(read)
         assert first is not None
         batch = first.batch(0, first.n_rows)
         w = None if batch.weights is None else to_host(batch.weights)
@@ -215,7 +224,7 @@ class _Paired:
             for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
                 columns[rule].append(to_host(loss))
         losses = {rule: np.column_stack(parts) for rule, parts in columns.items()}
-        return cls(names, losses, traits, w, first.groups)
+        return cls(names, losses, traits, by_row, w, first.groups)
 
     @property
     def n_rows(self) -> int:
@@ -286,14 +295,16 @@ def _compare_paired(
         estimate = Estimate.of(tally, losses, units)
         draws = None
         if method == "bootstrap":
-            draws = bootstrap_means(losses, units, plan.replicates, plan.seed)
+            draws = bootstrap_means(losses, units, plan)
         p_values = estimate.p_values()
         if draws is not None:
             p_values = bootstrap_p(draws, estimate.mean)
         elif method == "permutation":
             p_values = permutation_p(losses, units, plan.replicates, plan.seed)
         intervals = (
-            estimate.intervals(confidence) if draws is None else bootstrap_intervals(draws, confidence)
+            estimate.intervals(confidence)
+            if draws is None
+            else bootstrap_intervals(draws, estimate, confidence)
         )
         skill = _skill(estimate, tally, rows.names, reference, confidence, draws)
         name = name_of(rule)
@@ -301,17 +312,71 @@ def _compare_paired(
         mean = np.where(
             np.isnan(estimate.mean) & (np.arange(len(estimate.mean)) < losses.shape[1]), np.inf, estimate.mean
         )
+        finite = [_finite_part(column, rows.weights) for column in losses.T]
         models[name], differences[name] = _results(
-            rows.names, losses.shape[1], mean, intervals, p_values, skill, 1 - confidence
+            rows.names, losses.shape[1], mean, intervals, p_values, skill, finite, 1 - confidence
         )
-        if np.isinf(mean[: len(rows.names)]).any():
-            infinite = [n for n, m in zip(rows.names, mean, strict=False) if math.isinf(m)]
-            notes.append(f"{name} is infinite for {', '.join(infinite)}, so its differences are undefined.")
+        notes += _infinite(name, models[name], rows.n_rows)
+        if units.kind == "blocks":
+            notes += _too_short(name, differences[name])
     n_groups = None if rows.groups is None else len(rows.groups.labels)
     text = units.describe(method)
     return Comparison(
-        models, differences, rows.traits, rows.n_rows, n_groups, text, confidence, reference, tuple(notes)
+        models,
+        differences,
+        rows.traits,
+        rows.n_rows,
+        n_groups,
+        text,
+        confidence,
+        reference,
+        tuple(notes),
+        _claims(rows, units, labels, 1 - confidence),
     )
+
+
+def _finite_part(losses: Floats, weights: Floats | None) -> tuple[int, float]:
+    """In how many rows a loss is infinite, and the mean of the others; rows without weight do not count."""
+    w = np.ones(len(losses)) if weights is None else relative(weights)
+    finite = np.isfinite(losses) & (w > 0)
+    total = float(w[finite].sum())
+    mean = float(w[finite] @ losses[finite]) / total if total > 0 else math.inf
+    return int(((w > 0) & ~finite).sum()), mean
+
+
+def _infinite(rule: str, models: list[Model], n_rows: int) -> list[str]:
+    """Which models have infinite losses, and what they are ranked by."""
+    found = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
+    if not found:
+        return []
+    undefined = f"{rule} is infinite for {', '.join(found)}, so differences from there are undefined."
+    ranked = " Such models are ranked by the number of these rows, then by the mean of the others."
+    return [undefined + (ranked if len(found) > 1 else "")]
+
+
+def _claims(rows: _Paired, units: Units, labels: Any, level: float) -> Claims | None:
+    """What the rows support about the traits of models; None where there is nothing to explain."""
+    if len(rows.trait_rows) < 2:
+        return None
+
+    def p_values(columns: Floats) -> Floats:
+        tally = PairedTally(columns.shape[1]).update(columns, rows.weights, labels)
+        return Estimate.of(tally, columns, units).p_values()
+
+    ordered = any(traits.error_distance is not None for traits in rows.traits.values())
+    return Claims.of(rows.trait_rows, p_values, ordered=ordered, level=level)
+
+
+def _too_short(rule: str, differences: list[Difference]) -> list[str]:
+    """What to know about differences whose series is too short for its memory."""
+    short = [f"{d.a} - {d.b}" for d in differences if d.interval.caution and d.interval.defined]
+    if not short:
+        return []
+    named = join(short if len(short) <= 3 else [*short[:2], f"{len(short) - 2} other pairs"])
+    return [
+        f"{rule}: the series is too short for the autocorrelation of {named}; "
+        "p-values are too small and intervals too narrow."
+    ]
 
 
 # ---- results ------------------------------------------------------------------------------------
@@ -333,7 +398,7 @@ def _skill(
         return [_no_skill("there is no reference", confidence)] * len(names)
     m = tally.n_models
     base = names.index(reference) if reference in names else m - 1
-    column = {pair: m + i for i, pair in enumerate(all_pairs(m))}
+    column = {models: m + i for i, models in enumerate(all_pairs(m))}
     result: list[Skill] = []
     for i in range(len(names)):
         if i == base:
@@ -350,9 +415,10 @@ def _skill(
             continue
         # Var(A - r B) from the variances of A, B and A - B, which are known.
         a, b = estimate.error[i] ** 2, estimate.error[base] ** 2
-        gap = estimate.error[column[min(i, base), max(i, base)]] ** 2
+        pair = column[min(i, base), max(i, base)]
+        gap = estimate.error[pair] ** 2
         variance = max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)
-        single = Estimate(np.array([1 - ratio]), np.sqrt([variance]) / estimate.mean[base], estimate.freedom)
+        single = estimate.like(pair, 1 - ratio, math.sqrt(variance) / estimate.mean[base])
         result.append((float(1 - ratio), single.intervals(confidence)[0]))
     return result
 
@@ -368,6 +434,7 @@ def _results(
     intervals: list[Interval],
     p_values: Floats,
     skill: list[Skill],
+    finite: list[tuple[int, float]],
     level: float,
 ) -> tuple[list[Model], list[Difference]]:
     pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
@@ -376,32 +443,15 @@ def _results(
         Difference(names[a], names[b], float(mean[c]), intervals[c], float(p_values[c]), float(p))
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]
-    order = np.argsort(mean[: len(names)], kind="stable")
-    finite = [names[i] for i in order if math.isfinite(mean[i])]
-    letters = {**dict.fromkeys(names, ""), **_letters(finite, found, level)}
+    order = sorted(range(len(names)), key=lambda i: (finite[i][0], finite[i][1] if finite[i][0] else mean[i]))
+    told_apart = [names[i] for i in order if math.isfinite(mean[i])]
+    seen = [(d.a, d.b) for d in found if d.p_adjusted <= level]
+    letters = {**dict.fromkeys(names, ""), **letter_display(told_apart, seen)}
     models = [
-        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i])
+        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i], *finite[i])
         for rank, i in enumerate(order)
     ]
     return models, found
-
-
-def _letters(ranked: list[str], differences: list[Difference], level: float) -> dict[str, str]:
-    """Letters for runs of the ranking within which no difference is seen."""
-    seen = {frozenset((d.a, d.b)) for d in differences if d.p_adjusted <= level}
-    letters = dict.fromkeys(ranked, "")
-    last, letter = -1, ord("a")
-    for start in range(len(ranked)):
-        stop = start
-        while stop + 1 < len(ranked) and not any(
-            frozenset((ranked[i], ranked[stop + 1])) in seen for i in range(start, stop + 1)
-        ):
-            stop += 1
-        if stop > last:
-            for name in ranked[start : stop + 1]:
-                letters[name] += chr(letter)
-            last, letter = stop, letter + 1
-    return letters
 
 
 # ---- rows that are not paired ----------------------------------------------------------------------
@@ -439,6 +489,7 @@ def _compare_unpaired(
             estimate.intervals(confidence),
             estimate.p_values(),
             [_no_skill("there is no reference", confidence)] * len(names),
+            [_finite_part(losses[name][i], None) for name in names],
             1 - confidence,
         )
     total = sum(f.n_rows for f in read.values())

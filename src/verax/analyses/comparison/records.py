@@ -18,13 +18,19 @@ class Model:
     interval : Interval
         Its confidence interval.
     rank : int
-        1 for the smallest mean.
+        1 for the smallest mean. Infinite means are ranked by the number of infinite losses, then by the
+        mean of the finite ones.
     letters : str
-        Models that share a letter do not differ significantly.
+        Two models share a letter if and only if they do not differ significantly; empty where the mean is
+        infinite.
     skill : float
         One minus the mean over that of the reference; NaN without one.
     skill_interval : Interval
         Its confidence interval.
+    infinite_rows : int
+        In how many rows of positive weight the loss is infinite.
+    finite_mean : float
+        The mean loss of the other rows.
     """
 
     name: str
@@ -34,6 +40,8 @@ class Model:
     letters: str
     skill: float
     skill_interval: Interval
+    infinite_rows: int
+    finite_mean: float
 
 
 @dataclass(frozen=True)

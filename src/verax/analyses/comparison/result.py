@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.traits import Traits
@@ -14,7 +15,10 @@ from verax.display.tables import html_table, text_table
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Models compared under one or several rules; `models` and `differences` are by rule name."""
+    """Models compared under one or several rules; `models` and `differences` are by rule name.
+
+    `claims` says which traits of the models differ beyond chance; None where that was not tested.
+    """
 
     models: dict[str, list[Model]]
     differences: dict[str, list[Difference]]
@@ -25,6 +29,7 @@ class Comparison:
     confidence: float
     reference: str | None
     notes: tuple[str, ...] = ()
+    claims: Claims | None = None
 
     @property
     def names(self) -> list[str]:
@@ -34,6 +39,12 @@ class Comparison:
     def best(self, rule: str | None = None) -> str:
         """The model with the smallest mean loss under a rule (the first one by default)."""
         return str(self._of(self.models, rule)[0].name)
+
+    def leader(self, rule: str | None = None) -> str | None:
+        """The model that is significantly better than every other under a rule; None if there is none."""
+        best, *others = self._of(self.models, rule)
+        gaps = [self.difference(best.name, m.name, rule).p_adjusted for m in others]
+        return str(best.name) if all(p <= 1 - self.confidence for p in gaps) else None
 
     def _of(self, by_rule: dict[str, Any], rule: str | None) -> Any:
         if rule is not None and rule not in by_rule:
@@ -53,7 +64,7 @@ class Comparison:
     @property
     def disagreements(self) -> list[str]:
         """Where the rules order two models differently, and why, in words."""
-        return disagreements(self.differences, self.traits, 1 - self.confidence)
+        return disagreements(self.differences, self.traits, self.claims, 1 - self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
@@ -82,7 +93,7 @@ class Comparison:
         header += [f"skill against {self.reference}"] if skilled else []
         rows = []
         for m in self.models[rule]:
-            row = [str(m.rank), m.name, f"{m.mean:.5f}", f"{m.interval:.5f}", m.letters]
+            row = [str(m.rank), m.name, _mean(m), f"{m.interval:.5f}", m.letters]
             row += [_signed(m.skill, f" ({m.skill_interval:.4f})", 4)] if skilled else []
             rows.append(row)
         return [header, *rows]
@@ -113,6 +124,13 @@ class Comparison:
             parts.append(html_table(self._ranking(rule), caption=f"{rule} (lower is better)"))
             parts.append(html_table(self._pairs(rule)))
         return "".join(parts) + html_table([["notes"], *([t] for t in [*self.disagreements, *self.notes])])
+
+
+def _mean(m: Model) -> str:
+    """The mean; where it is infinite, in how many rows the loss is, and the mean of the others."""
+    if not m.infinite_rows:
+        return f"{m.mean:.5f}"
+    return f"inf ({m.infinite_rows:,} {'row' if m.infinite_rows == 1 else 'rows'}; else {m.finite_mean:.5f})"
 
 
 def _signed(value: float, interval: str = "", digits: int = 6) -> str:

@@ -1,0 +1,84 @@
+"""What the rows support about the forecasts of models: tests of the reasons for disagreement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.analyses.comparison.traits import _RULED_OUT
+from verax.engines.differences import all_pairs
+from verax.inference.estimates import holm
+from verax.inputs.arrays import Floats, to_host, widen
+from verax.inputs.forecasts import Forecasts
+
+ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE = range(5)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Which traits of models differ, or differ from zero, beyond chance.
+
+    Attributes
+    ----------
+    supported : frozenset
+        A trait with the one or two models that the claim is about, for each claim whose p-value is within
+        the level after Holm's correction over all claims.
+    """
+
+    supported: frozenset[tuple[int, frozenset[str]]]
+
+    def hold(self, trait: int, *models: str) -> bool:
+        """Whether the trait of one model differs from zero, or those of two from each other."""
+        return (trait, frozenset(models)) in self.supported
+
+    @classmethod
+    def of(
+        cls, rows: Mapping[str, Floats], p_values: Callable[[Floats], Floats], *, ordered: bool, level: float
+    ) -> Claims:
+        """The claims that hold.
+
+        Parameters
+        ----------
+        rows : mapping
+            The columns of `trait_rows` of each model.
+        p_values : callable
+            Of the means of (n, M) columns and of their differences.
+        """
+        names = list(rows)
+        pairs = [frozenset((names[a], names[b])) for a, b in all_pairs(len(names))]
+        claims, found = [], []
+        for trait in range(5 if ordered else 4):
+            p = p_values(np.column_stack([_column(rows[name], trait) for name in names]))
+            if trait == OVERCONFIDENCE:
+                claims += [(trait, frozenset((name,))) for name in names]
+                found += p[: len(names)].tolist()
+            claims += [(trait, pair) for pair in pairs]
+            found += p[len(names) :].tolist()
+        adjusted = holm(np.array(found))
+        return cls(frozenset(c for c, p in zip(claims, adjusted.tolist(), strict=True) if p <= level))
+
+
+def trait_rows(forecasts: Forecasts) -> Floats:
+    """For each row: right or not, confidence less that, sharpness, outcome ruled out, size of the error."""
+    parts = []
+    for batch in forecasts.batches(max(1, 2**18 // forecasts.n_classes)):
+        p, y = to_host(widen(batch.p)), to_host(batch.y)
+        decision, p_true = p.argmax(axis=1), p[np.arange(len(y)), y]
+        right = decision == y
+        columns = [right, p.max(axis=1) - right, (p * p).sum(axis=1), p_true < _RULED_OUT, abs(decision - y)]
+        parts.append(np.column_stack(columns).astype(float))
+    return np.concatenate(parts)
+
+
+def _column(rows: Floats, trait: int) -> Floats:
+    """The column whose mean is the trait; for the distance of errors one with its mean and standard error."""
+    column = rows[:, trait]
+    if trait != ERROR_DISTANCE:
+        return column
+    wrong = 1 - rows[:, ACCURACY]
+    if not wrong.any():
+        return np.full(len(column), np.nan)
+    ratio = column.sum() / wrong.sum()
+    return np.asarray(ratio + (column - ratio * wrong) / wrong.mean())

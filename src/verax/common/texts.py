@@ -1,0 +1,29 @@
+"""Texts from outside, made safe to show on a terminal."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters, marks that change the direction of text, line separators, and lone surrogates.
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    r"""Text for a terminal: what would control it or hide there is shown as an escape.
+
+    >>> print(visible("red\x1b[31m, line\nnext"))
+    red\x1b[31m, line
+    next
+    """
+    return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def on_a_line(text: str) -> str:
+    r"""The same, with line breaks and tabs as escapes, too.
+
+    >>> on_a_line("two\nlines")
+    'two\\nlines'
+    """
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
