@@ -12,6 +12,7 @@ from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show
 from verax.errors import InputError, VeraxError
 from verax.inference.estimates import Method
+from verax.inference.intervals import WeightsAre
 from verax.scores.registry import as_rules
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
@@ -70,6 +71,7 @@ def compare(
             method=cast(Method, method),
             reference=reference,
             bootstrap=bootstrap,
+            weights_are=cast(WeightsAre, reading.weights_are),
             **settings,
         )
     except InputError:

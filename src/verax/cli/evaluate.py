@@ -52,7 +52,8 @@ def evaluate(
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed}
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
-        card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
+        counted = {"weights_are": reading.weights_are}
+        card = files.evaluate_source(source, rules=rules, progress=advance, **settings, **counted)
     rows = source.read() if source.roles.by or html is not None else None
     parts = {} if rows is None else _subgroups(rows, rule, least, settings)
     if rows is not None and html is not None:

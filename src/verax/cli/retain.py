@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -17,6 +17,7 @@ from verax.cli.output import Json, draw_to, progress, show
 from verax.display.tables import text_table
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
+from verax.inference.intervals import WeightsAre
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules
@@ -67,7 +68,14 @@ def retain(
     keys = _keys(rule, doubt_by, reading.ordered)
     metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
     cuts = Options(
-        _shares(removed), _area(area), "nan", bootstrap, seed, confidence, sees_outcome=not doubt_by
+        _shares(removed),
+        _area(area),
+        "nan",
+        bootstrap,
+        seed,
+        confidence,
+        sees_outcome=not doubt_by,
+        weights_are=cast(WeightsAre, reading.weights_are),
     )
     order_matters = needs_order(keys, metrics, ordered=reading.ordered)
     source = reading.open(file, ordered=order_matters)

@@ -18,6 +18,9 @@ from verax.inference.intervals import Interval, few
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 
+# Degrees of freedom are zero up to rounding.
+_NONE = 1e-9
+
 Method = Literal["moments", "bootstrap", "permutation"]
 
 
@@ -94,8 +97,9 @@ class Estimate:
     freedom: float
 
     @classmethod
-    def of(cls, tally: PairedTally, losses: Floats, units: Units) -> Estimate:
-        error, freedom = tally.standard_errors()
+    def of(cls, tally: PairedTally, losses: Floats, units: Units, *, copies: bool = False) -> Estimate:
+        """From the sums over rows; with `copies` weights are numbers of rows."""
+        error, freedom = tally.standard_errors(copies=copies)
         if units.kind == "blocks":
             error = newey_west(with_differences(losses), units.lags)
         return cls(tally.means, error, freedom)
@@ -124,7 +128,7 @@ class Estimate:
 def _t_interval(mean: float, half: float, freedom: float, confidence: float) -> Interval:
     if not math.isfinite(mean):
         return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
-    if not freedom > 0 or math.isnan(half):
+    if not freedom > _NONE or math.isnan(half):
         return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
     caution = few(freedom + 1, "independent unit", "independent units")
     return Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)

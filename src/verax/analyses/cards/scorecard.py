@@ -17,7 +17,7 @@ from verax.engines.clusters import Replicates
 from verax.engines.tally import CONFUSION_UP_TO, Counts, Tally
 from verax.errors import InputError, VeraxError
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
-from verax.inference.intervals import Interval, Resampling, few
+from verax.inference.intervals import Interval, Resampling, bounded, few, t_quantile, wilson
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
 from verax.scores.metrics import (
@@ -28,7 +28,9 @@ from verax.scores.metrics import (
 )
 from verax.scores.registry import name_of, parse
 
-_NO_ROWS = "the total weight is at most 1, and weights count as numbers of rows"
+# An effective number of rows is 1 up to rounding.
+_ONE = 1e-9
+_NO_ROWS = "there is only one row to learn from"
 
 
 def check_groups(n_groups: int) -> None:
@@ -163,16 +165,26 @@ class Scorecard:
     def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> Interval:
         if self.tally.clusters is not None:
             return self._from_replicates(self._of_groups.means[:, i])
-        moments, n = self.tally.moments, self.weight
+        moments, n = self.tally.moments, self.effective_rows
         if moments.n_infinite[i] > 0:
-            return self._undefined("the mean is infinite", "normal")
-        if n <= 1:
-            return self._undefined(_NO_ROWS, "normal")
-        half = self._quantile * math.sqrt(moments.variance[i] / (n - 1))
+            return self._undefined("the mean is infinite", "t")
+        if not n > 1 + _ONE:
+            return self._undefined(_NO_ROWS, "t")
+        half = t_quantile(n - 1, self.resampling.confidence) * math.sqrt(self._variances[i])
         mean, confidence = float(moments.mean[i]), self.resampling.confidence
         caution = few(n, "row", "rows")
-        interval = Interval(mean - half, mean + half, method="normal", confidence=confidence, caution=caution)
+        interval = Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
         return interval.within(bounds)
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows of equal weight tell as much (Kish); without weights, all rows."""
+        return self.tally.effective_rows(copies=self.resampling.copies)
+
+    @cached_property
+    def _variances(self) -> Floats:
+        """The variances of the means over independent rows."""
+        return self.tally.variances(copies=self.resampling.copies)
 
     def _undefined(self, caution: str, method: str) -> Interval:
         return Interval.undefined(caution, method=method, confidence=self.resampling.confidence)
@@ -212,23 +224,29 @@ class Scorecard:
             return self._interval_of_accuracy()
         if self.n_groups is not None:
             return self._from_replicates(self._of_groups.metrics[:, i])
-        if self.weight <= 1:
+        if not self.effective_rows > 1 + _ONE:
             return self._undefined(_NO_ROWS, self._bootstrap_of)
-        return self._from_replicates(self._of_counts[:, i])
+        drawn = self._of_counts[:, i]
+        if self.tally.squares is None or self.resampling.copies or np.isnan(drawn).any():
+            return self._from_replicates(drawn)
+        metric, n = self.count_metrics[i], self.effective_rows
+        value = float(metric.of(self._counts.confusion))
+        bounds = metric.bounds(self.n_classes)
+        return bounded(value, float(drawn.var(ddof=1)), n - 1, n, bounds, self.resampling)
 
     def _interval_of_accuracy(self) -> Interval:
         """Of groups by bootstrap; of rows by Wilson's formula, which also holds for shares of 0 and 1."""
         if self.n_groups is not None:
             return self._from_replicates(self._of_groups.accuracy)
-        n, z = self.weight, self._quantile
-        if n <= 1:
+        if not self.effective_rows > 1 + _ONE:
             return self._undefined(_NO_ROWS, "Wilson")
-        centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(self.accuracy * (1 - self.accuracy) / n + (z / (2 * n)) ** 2)
-        confidence = self.resampling.confidence
-        return Interval(
-            max(0.0, centre - half), min(1.0, centre + half), method="Wilson", confidence=confidence
-        )
+        share, n = self.accuracy, self.effective_rows
+        if not self.resampling.copies and 0 < share < 1:
+            # The variance of the weighted share, from the squared weights of right and wrong decisions.
+            right, total = self._counts.squared_correct, self.tally.squared[0]
+            squares = right * (1 - share) ** 2 + (total - right) * share**2
+            n = share * (1 - share) * float(self.tally.weights.high[0]) ** 2 / squares
+        return wilson(share, n, self._quantile, self.resampling.confidence)
 
     def _accuracy_without_table(self) -> CardLine:
         metric = find_metric("accuracy")
@@ -240,8 +258,9 @@ class Scorecard:
         """(B, M) metrics of resampled confusion counts."""
         plan = self.resampling
         assert self._counts.confusion is not None
-        table = self._counts.confusion
-        return resampled_metrics(table, self.weight, plan.replicates, plan.seed, self._metrics_of)
+        counts = self._counts
+        cells = counts.cells.scaled(self.tally.row) if plan.copies else counts.squared
+        return resampled_metrics(counts.cells.high, cells.high, plan.replicates, plan.seed, self._metrics_of)
 
     @cached_property
     def _of_groups(self) -> Replicates:
@@ -307,6 +326,7 @@ class Scorecard:
                 "replicates": self.resampling.replicates,
                 "seed": self.resampling.seed,
                 "method": self._method(),
+                "weights_are": self.resampling.weights_are,
             },
             "scores": {name: _line(score) for name, score in self.scores.items()},
             "metrics": {name: _line(score) for name, score in self.metrics.items()},
@@ -318,7 +338,7 @@ class Scorecard:
     def _method(self) -> str:
         if self.n_groups is not None:
             return self._bootstrap_of
-        return "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
+        return "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per score, as a data frame of the kind named."""
@@ -350,10 +370,8 @@ class Scorecard:
     def _notes(self) -> list[str]:
         better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
         notes = [f"Lower is better, except for {better}."]
-        if self.weight <= 1 and self.n_groups is None:
-            notes.append(
-                f"Weights count as numbers of rows; a total of {self.weight:.3g} leaves no interval."
-            )
+        if self.n_groups is None and not self.effective_rows > 1 + _ONE:
+            notes.append(f"There are no intervals: {_NO_ROWS}.")
         if self.n_groups is not None:
             notes.append(f"Intervals: {self._method()}, {self.resampling.replicates:,} replicates.")
             if few(self.n_groups, "group", "groups"):

@@ -27,7 +27,7 @@ from verax.inference.estimates import (
     holm,
     permutation_p,
 )
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
@@ -57,6 +57,7 @@ def compare(
     confidence: float = 0.95,
     bootstrap: int = 2000,
     seed: int = 0,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> Comparison:
     """Mean losses of several models, and which of their differences are real.
@@ -89,6 +90,8 @@ def compare(
         (of the groups), "uniform", or the name of a model.
     confidence, bootstrap, seed
         Confidence of the intervals, number of replicates or permutations, and random seed.
+    weights_are : {"importance", "counts"}
+        As for `evaluate`; with "counts" only method="moments".
     **read
 
     References
@@ -109,7 +112,8 @@ def compare(
     rules = as_rules(rule)
     time_ordered = check_flag("time_ordered", time_ordered)
     _check(forecasts, method, reference)
-    plan = Resampling.checked(confidence, bootstrap, seed, least=100)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
+    _check_counts(plan, method, groups_given=read.get("groups") is not None)
     options: dict[str, Any] = {**read, "ordered": needs_order(rules, ordered=ordered)}
     weights, groups = options.pop("weights", None), options.pop("groups", None)
     if isinstance(y, Mapping):
@@ -139,6 +143,17 @@ def _check(forecasts: Mapping[str, object], method: str, reference: str | None) 
             remedies=[passing("to measure the skill of one model", reference=FREQUENCIES)],
         )
     check_choice("method", method, get_args(Method))
+
+
+def _check_counts(plan: Resampling, method: str, *, groups_given: bool) -> None:
+    """Copies of rows are not resampled one by one: they are known by their number only."""
+    if plan.copies and method != "moments" and not groups_given:
+        raise InputError(
+            "cannot be used with bootstrap or permutation of rows",
+            argument="weights_are",
+            values=[plan.weights_are],
+            remedies=[passing(method="moments")],
+        )
 
 
 def _check_unpaired(paired_only: Mapping[str, bool]) -> None:
@@ -276,7 +291,7 @@ def _compare_paired(
     for rule in rules:
         losses = rows.losses[rule]
         tally = PairedTally(losses.shape[1]).update(losses, rows.weights, labels)
-        estimate = Estimate.of(tally, losses, units)
+        estimate = Estimate.of(tally, losses, units, copies=plan.copies)
         draws = None
         if method == "bootstrap":
             draws = bootstrap_means(losses, units, plan.replicates, plan.seed)
