@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, save_report, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.inference.intervals import WeightsAre
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ def evaluate(
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed}
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
-        counted = {"weights_are": reading.weights_are}
-        card = files.evaluate_source(source, rules=rules, progress=advance, **settings, **counted)
+        weights_are = cast(WeightsAre, reading.weights_are)
+        card = files.evaluate_source(
+            source, rules=rules, progress=advance, weights_are=weights_are, **settings
+        )
     rows = source.read() if source.roles.by or html is not None else None
     parts = {} if rows is None else _subgroups(rows, rule, least, settings)
     if rows is not None and html is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.clusters import sums_by_label
+from verax.engines.clusters import leave_one_out, sums_by_label
 from verax.engines.sums import Moments, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
@@ -120,17 +120,13 @@ class PairedTally:
     def standard_errors(self, *, copies: bool = False) -> tuple[Floats, float]:
         """The standard error of every mean and its degrees of freedom.
 
-        Of independent rows, or of independent groups (the sandwich estimator of a ratio of sums). With
-        `copies` the weights are numbers of rows.
+        Of independent rows (the sandwich estimator), or of independent groups (the jackknife). With `copies`
+        the weights are numbers of rows.
         """
         if self.cluster_sums is None:
             return self._errors_of_rows(copies)
-        w, totals = self.cluster_sums[:, 0], self.cluster_sums[:, 1:]
-        n_groups = len(w)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            residual = (totals - w[:, None] * self.means) / w.sum()
-            variance = (residual**2).sum(axis=0) * n_groups / (n_groups - 1)
-        return np.sqrt(variance), n_groups - 1.0
+        variance, freedom = leave_one_out(self.cluster_sums[:, 0], self.cluster_sums[:, 1:])
+        return np.sqrt(variance), freedom
 
     def _errors_of_rows(self, copies: bool) -> tuple[Floats, float]:
         squares, n = self.squares, float(self.n_positive)

@@ -14,7 +14,7 @@ from verax.engines.differences import PairedTally, with_differences
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities
-from verax.inference.intervals import Interval, few
+from verax.inference.intervals import Interval, few, few_groups
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 
@@ -90,11 +90,15 @@ def _lags(lags: int | None, n_rows: int) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom."""
+    """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom.
+
+    The degrees of freedom are one number for all columns, or one for each.
+    """
 
     mean: Floats
     error: Floats
-    freedom: float
+    freedom: float | Floats
+    caution: str = ""
 
     @classmethod
     def of(cls, tally: PairedTally, losses: Floats, units: Units, *, copies: bool = False) -> Estimate:
@@ -102,7 +106,8 @@ class Estimate:
         error, freedom = tally.standard_errors(copies=copies)
         if units.kind == "blocks":
             error = newey_west(with_differences(losses), units.lags)
-        return cls(tally.means, error, freedom)
+        caution = "" if tally.labels is None else few_groups(len(tally.labels))
+        return cls(tally.means, error, freedom, caution)
 
     def intervals(self, confidence: float) -> list[Interval]:
         """The interval of every column, by Student's t distribution."""
@@ -110,10 +115,9 @@ class Estimate:
 
         with np.errstate(invalid="ignore"):
             half = -stdtrit(self.freedom, (1 - confidence) / 2) * self.error
-        return [
-            _t_interval(mean, reach, self.freedom, confidence)
-            for mean, reach in zip(self.mean.tolist(), half.tolist(), strict=True)
-        ]
+        freedom = np.broadcast_to(self.freedom, self.mean.shape)
+        columns = zip(self.mean.tolist(), half.tolist(), freedom.tolist(), strict=True)
+        return [_t_interval(*column, confidence, self.caution) for column in columns]
 
     def p_values(self) -> Floats:
         from scipy.special import stdtr
@@ -125,12 +129,12 @@ class Estimate:
         return np.asarray(2 * stdtr(self.freedom, -t))
 
 
-def _t_interval(mean: float, half: float, freedom: float, confidence: float) -> Interval:
+def _t_interval(mean: float, half: float, freedom: float, confidence: float, caution: str) -> Interval:
     if not math.isfinite(mean):
         return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
     if not freedom > _NONE or math.isnan(half):
         return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
-    caution = few(freedom + 1, "independent unit", "independent units")
+    caution = caution or few(freedom + 1, "independent unit", "independent units")
     return Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
 
 

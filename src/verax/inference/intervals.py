@@ -11,8 +11,8 @@ import numpy as np
 from verax.common.checks import check_choice, check_count, check_number
 from verax.errors import InputError, passing, show
 
-# With fewer rows or groups than this, normal and bootstrap intervals are not to be trusted.
-_FEW = 20
+# With fewer rows or groups than this, intervals are not to be trusted.
+_FEW, _FEW_GROUPS = 20, 10
 # What weights say: how much a row stands for, or how often it was seen.
 WeightsAre = Literal["importance", "counts"]
 # More bootstrap replicates than this are refused: they would only fill memory.
@@ -27,7 +27,7 @@ class Interval(tuple[float, float]):
     low, high : float
         The ends; both are NaN where there is no interval.
     method : str
-        How it was computed: "normal", "t", "Wilson", "bootstrap of 40 groups".
+        How it was computed: "t", "Wilson", "jackknife over 40 groups".
     confidence : float
         The share of such intervals that should cover the true value.
     caution : str
@@ -81,6 +81,10 @@ class Interval(tuple[float, float]):
     def __neg__(self) -> Interval:
         """The interval of the negated quantity."""
         return self._with_ends(-self.high, -self.low)
+
+    def by(self, method: str, caution: str = "") -> Interval:
+        """The same interval with the name of its method and a caution."""
+        return Interval(*self, method=method, confidence=self.confidence, caution=caution)
 
     def _with_ends(self, low: float, high: float) -> Interval:
         return Interval(low, high, method=self.method, confidence=self.confidence, caution=self.caution)
@@ -195,12 +199,35 @@ def bounded(
 
 
 def few(n: float, one: str, many: str) -> str:
-    """The caution about intervals from few rows or groups; empty where there are enough.
+    """The caution about intervals from few rows; empty where there are enough.
 
-    >>> few(5, "group", "groups"), few(50, "group", "groups")
-    ('only 5 groups', '')
+    >>> few(5, "row", "rows"), few(50, "row", "rows")
+    ('only 5 rows', '')
     """
     return "" if n >= _FEW else f"only {n:.4g} {one if n == 1 else many}"
+
+
+def skewed(n: float, mean: float, std: float) -> str:
+    """The caution about the mean of heavy-tailed losses of too few rows; empty where there are enough.
+
+    Losses whose standard deviation is c times their mean need about 50 c^2 rows for a t interval to cover.
+
+    >>> skewed(100, 0.5, 1.0), skewed(100, 0.5, 0.5)
+    ('heavy tails: the losses vary 2 times their mean, and there are only 100 rows', '')
+    """
+    ratio = std / abs(mean) if mean else 0.0
+    if n >= 50 * ratio**2:
+        return ""
+    return f"heavy tails: the losses vary {ratio:.2g} times their mean, and there are only {n:.4g} rows"
+
+
+def few_groups(n: int) -> str:
+    """The caution about intervals from few groups; empty where there are enough.
+
+    >>> few_groups(8), few_groups(10)
+    ('only 8 groups', '')
+    """
+    return "" if n >= _FEW_GROUPS else f"only {n} groups"
 
 
 def check_confidence(confidence: object) -> None:

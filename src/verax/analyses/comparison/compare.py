@@ -360,7 +360,8 @@ def _skill(
         a, b = estimate.error[i] ** 2, estimate.error[base] ** 2
         gap = estimate.error[column[min(i, base), max(i, base)]] ** 2
         variance = max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)
-        single = Estimate(np.array([1 - ratio]), np.sqrt([variance]) / estimate.mean[base], estimate.freedom)
+        error = np.sqrt([variance]) / estimate.mean[base]
+        single = Estimate(np.array([1 - ratio]), error, estimate.freedom, estimate.caution)
         result.append((float(1 - ratio), single.intervals(confidence)[0]))
     return result
 
@@ -437,7 +438,8 @@ def _compare_unpaired(
         error = np.array([t.standard_errors()[0][0] for t in tallies])
         gaps = np.array([mean[a] - mean[b] for a, b in pairs])
         gap_errors = np.array([math.hypot(error[a], error[b]) for a, b in pairs])
-        freedom = min(t.standard_errors()[1] for t in tallies)
+        own = np.array([t.standard_errors()[1] for t in tallies])
+        freedom = np.append(own, [_satterthwaite(error[[a, b]], own[[a, b]]) for a, b in pairs])
         estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
         name = name_of(rule)
         models[name], differences[name] = _results(
@@ -452,3 +454,12 @@ def _compare_unpaired(
     total = sum(f.n_rows for f in read.values())
     note = ("Every model has rows of its own: differences are between independent samples.",)
     return Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)
+
+
+def _satterthwaite(errors: Floats, freedom: Floats) -> float:
+    """The degrees of freedom of the difference of two independent means (Welch and Satterthwaite)."""
+    variances = errors**2
+    if not variances.any():
+        return float(freedom.sum())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(variances.sum() ** 2 / (variances**2 / freedom).sum())
