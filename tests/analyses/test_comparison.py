@@ -102,11 +102,11 @@ def test_tiny_differences_keep_their_digits():
     assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-3)
 
 
-def test_weights_count_as_rows():
+def test_weights_that_are_counts_are_rows():
     y, p = models(n=60)
     w = np.random.default_rng(0).integers(1, 4, 60)
     rows = np.repeat(np.arange(60), w)
-    weighted = vx.compare(y, p, rule="brier", weights=w).difference("m0", "m1")
+    weighted = vx.compare(y, p, rule="brier", weights=w, weights_are="counts").difference("m0", "m1")
     repeated = vx.compare(y[rows], {n: q[rows] for n, q in p.items()}, rule="brier").difference("m0", "m1")
     assert weighted.difference == pytest.approx(repeated.difference)
     assert weighted.p_value == pytest.approx(repeated.p_value, rel=1e-6)

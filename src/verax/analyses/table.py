@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.errors import InputError
-from verax.inference.bootstrap import multiplicities
+from verax.inference.bootstrap import drawn_copies, multiplicities
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
@@ -91,7 +91,10 @@ class RowTable:
         """Whether all weights are whole numbers, so that they are numbers of copies."""
         return self.weights is None or bool((self.weights == np.floor(self.weights)).all())
 
-    def multiplicities(self, n: int, seed: int) -> Iterator[Floats]:
-        """Weights of the rows in each bootstrap replicate."""
+    def multiplicities(self, n: int, seed: int, *, copies: bool = False) -> Iterator[Floats]:
+        """Weights of the rows in each bootstrap replicate; with `copies` weights are numbers of rows."""
+        if copies and self.groups is None and self.weights is not None:
+            yield from drawn_copies(self.weights, n, seed)
+            return
         for drawn in multiplicities(len(self.y), self.groups, n, seed):
             yield drawn.astype(float) if self.weights is None else drawn * self.weights

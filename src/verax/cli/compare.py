@@ -12,6 +12,7 @@ from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show, subgroups_by
 from verax.errors import InputError, VeraxError
 from verax.inference.estimates import Method
+from verax.inference.intervals import WeightsAre
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
 
@@ -72,6 +73,7 @@ def compare(
             method=cast(Method, method),
             reference=reference,
             bootstrap=bootstrap,
+            weights_are=cast(WeightsAre, reading.weights_are),
             **settings,
         )
     except InputError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.inference.intervals import WeightsAre
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 
@@ -51,7 +52,10 @@ def evaluate(
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed}
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
-        card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
+        weights_are = cast(WeightsAre, reading.weights_are)
+        card = files.evaluate_source(
+            source, rules=rules, progress=advance, weights_are=weights_are, **settings
+        )
     rows = source.read() if source.roles.by or html is not None else None
     asked = rule[0] if rule else None
     parts = (

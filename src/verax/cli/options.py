@@ -42,6 +42,9 @@ Positive = Annotated[
     str | None, typer.Option(help="The class that a single column of probabilities is about.")
 ]
 Weights = Annotated[str | None, typer.Option(help="The column of weights.")]
+WeightsAre = Annotated[
+    str, typer.Option(help="What weights are: importance, or counts (a row of weight 3 is three rows).")
+]
 Groups = Annotated[
     str | None, typer.Option(help="The column of clusters, such as patients, that are resampled together.")
 ]
@@ -86,6 +89,7 @@ class Reading:
     ordered: Ordered = False
     positive: Positive = None
     weights: Weights = None
+    weights_are: WeightsAre = "importance"
     groups: Groups = None
     by: By = None
     row_id: Id = None

@@ -17,6 +17,7 @@ from verax.cli.output import Json, draw_to, progress, show
 from verax.display.tables import text_table
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
+from verax.inference.intervals import WeightsAre
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules
@@ -79,6 +80,7 @@ def retain(
         confidence,
         sees_outcome=not doubt_by,
         ties=cast(Ties, ties),
+        weights_are=cast(WeightsAre, reading.weights_are),
     )
     order_matters = needs_order(keys, metrics, ordered=reading.ordered)
     source = reading.open(file, ordered=order_matters)

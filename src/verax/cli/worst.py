@@ -18,7 +18,7 @@ _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(without=("weights", "groups", "by"))
+@reads_files(without=("weights", "weights_are", "groups", "by"))
 def worst(
     file: options.File,
     reading: Reading,

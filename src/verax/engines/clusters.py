@@ -143,41 +143,72 @@ class Clusters:
         """(G, R) sums of weight times loss; infinite where a loss is."""
         return np.where(self.infinite, np.inf, self.sums.high[:, 2:])
 
-    def replicates(
-        self, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats] | None = None
-    ) -> Replicates:
-        """Bootstrap means and metrics, drawing whole groups.
+    def errors(self) -> tuple[Floats, float]:
+        """(1 + R) jackknife variances, of the share of correct decisions and of the means; their freedom."""
+        return leave_one_out(self.weight, self.sums.high[:, 1:])
+
+    def without_each(self, reduce: Callable[[Floats], Floats]) -> Floats:
+        """(G, M) metrics of the confusion counts without each group; `reduce` as for `replicates`."""
+        n, n_cells = len(self.labels), self.cells.n_cells
+        occurring, weights = self.cells.matrix(n)
+        total = np.asarray(weights.sum(axis=0)).ravel()
+        metrics, start = [], 0
+        for size in batches(n, n_cells):
+            counts = np.zeros((size, n_cells))
+            # Rounding must not leave counts below zero.
+            left = total - weights[start : start + size].toarray()
+            counts[:, occurring] = np.where(left > 1e-12 * total, left, 0.0)
+            metrics.append(reduce(counts))
+            start += size
+        return np.concatenate(metrics)
+
+    def replicates(self, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats]) -> Floats:
+        """(B, M) metrics of bootstrap samples of whole groups.
 
         Replicates of confusion counts are made a few at a time and given to `reduce`, which turns
         (b, n_cells) counts into (b, M) metrics; so memory is bounded whatever the number of classes.
         """
         rng = np.random.default_rng(seed)
-        n, n_cells = len(self.labels), 0 if reduce is None else self.cells.n_cells
+        n, n_cells = len(self.labels), self.cells.n_cells
         occurring, weights = self.cells.matrix(n)
-        means, shares, metrics = [], [], []
+        metrics = []
         for size in batches(n_replicates, max(n, n_cells)):
             draws = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                drawn = draws @ self.sums.high / (draws @ self.weight)[:, None]
-            means.append(np.where(draws @ self.infinite > 0, np.inf, drawn[:, 2:]))
-            shares.append(drawn[:, 1])
-            if reduce is not None:
-                counts = np.zeros((size, n_cells))
-                counts[:, occurring] = draws @ weights
-                metrics.append(reduce(counts))
-        none = np.zeros((n_replicates, 0))
-        return Replicates(
-            np.concatenate(means), np.concatenate(shares), np.concatenate(metrics) if metrics else none
-        )
+            counts = np.zeros((size, n_cells))
+            counts[:, occurring] = draws @ weights
+            metrics.append(reduce(counts))
+        return np.concatenate(metrics)
 
 
-@dataclass(frozen=True)
-class Replicates:
-    """Bootstrap replicates of groups: (B, R) means, (B,) shares of correct decisions, (B, M) metrics."""
+def leave_one_out(weight: Floats, totals: Floats) -> tuple[Floats, float]:
+    """Jackknife variances of weighted means over groups, and their degrees of freedom.
 
-    means: Floats
-    accuracy: Floats
-    metrics: Floats
+    `weight` has the (G,) weights of the groups, `totals` the (G, C) sums of weight times value. The variance
+    is (G-1)/G times the sum of squared changes of the mean as each group is left out. The degrees of freedom
+    are the effective number of groups (1 over the sum of squared shares of the weight) minus one, but at
+    least one: large groups among small ones tell less than their number says.
+
+    >>> variance, freedom = leave_one_out(np.array([2.0, 2.0, 2.0]), np.array([[2.0], [4.0], [6.0]]))
+    >>> round(float(variance[0]), 4), round(freedom, 4)
+    (0.3333, 2.0)
+    """
+    filled = weight > 0
+    weight, totals = weight[filled], totals[filled]
+    n = len(weight)
+    if n < 2:
+        return np.full(totals.shape[1], np.nan), 0.0
+    share = weight / weight.sum()
+    mean = totals.sum(axis=0) / weight.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change = (totals / weight.sum() - share[:, None] * mean) / (1 - share[:, None])
+        variance = (change**2).sum(axis=0) * (n - 1) / n
+    return variance, max(1.0, effective_groups(weight) - 1)
+
+
+def effective_groups(weight: Floats) -> float:
+    """How many groups of equal weight tell as much as groups of these weights."""
+    share = weight / weight.sum()
+    return float(1 / (share @ share))
 
 
 def batches(n_replicates: int, width: int) -> Iterator[int]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.clusters import sums_by_label
-from verax.engines.sums import Moments, common_exponent, exponent_of
+from verax.engines.clusters import leave_one_out, sums_by_label
+from verax.engines.sums import Moments, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
 
@@ -37,19 +37,22 @@ class PairedTally:
     """Moments of M losses and their M(M-1)/2 differences, and their sums by group if there are any.
 
     A row whose loss is infinite for some model makes the columns it enters undefined, not the others.
-    Weights are kept in units of 2**exponent, which is 1 unless they are extreme.
+    Weights are kept in units of 2**exponent, which is 1 unless they are extreme. `squares` are the moments
+    with the weights squared, `n_positive` is the number of rows with a positive weight.
     """
 
     n_models: int
     moments: Moments = field(init=False)
+    squares: Moments = field(init=False)
     n_rows: int = 0
+    n_positive: int = 0
     exponent: int = 0
     labels: np.ndarray[Any, Any] | None = None
     cluster_sums: Floats | None = None
 
     def __post_init__(self) -> None:
         # The first column is all zeros: its moments know the weight of all rows.
-        self.moments = Moments.zeros(1 + self.n_columns)
+        self.moments = self.squares = Moments.zeros(1 + self.n_columns)
 
     @property
     def n_columns(self) -> int:
@@ -71,15 +74,19 @@ class PairedTally:
         """Take in rows: (n, M) losses, their weights and the labels of their groups."""
         part = PairedTally(self.n_models, len(losses))
         w = np.ones(len(losses)) if weights is None else np.asarray(weights, dtype=float)
+        part.n_positive = int(np.count_nonzero(w))
         with np.errstate(over="ignore", invalid="ignore"):
             part.exponent = exponent_of(float(w.sum()))
             unit = math.ldexp(1.0, part.exponent)
             columns = with_differences(losses)
             columns = np.where(np.isfinite(columns), columns, np.inf)
-            part.moments = Moments.of([np.zeros(len(w)), *columns.T], w, np, unit)
+            w = w / unit
+            columns = np.column_stack([np.zeros(len(w)), columns])
+            part.moments = part.squares = Moments.of(list(columns.T), w, np)
+            if weights is not None:
+                part.squares = Moments.of(list(columns.T), w * w, np)
             if groups is not None:
-                w = w / unit
-                terms = w[:, None] * np.where(np.isinf(columns), np.nan, columns)
+                terms = w[:, None] * np.where(np.isinf(columns[:, 1:]), np.nan, columns[:, 1:])
                 sums = sums_by_label(np.asarray(groups), np.column_stack([w, terms]))
                 part.labels, part.cluster_sums = sums
         self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
@@ -93,7 +100,10 @@ class PairedTally:
         merged = PairedTally(self.n_models, self.n_rows + other.n_rows)
         weights = [float(t.moments.weight.high[0]) for t in (self, other)]
         merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
+        merged.n_positive = self.n_positive + other.n_positive
         merged.moments = self.moments.scaled(a) + other.moments.scaled(b)
+        # The square of a factor may overflow where its product with small sums does not.
+        merged.squares = self.squares.scaled(a).scaled(a) + other.squares.scaled(b).scaled(b)
         parts = [
             (t.labels, t.cluster_sums * f) for t, f in ((self, a), (other, b)) if t.cluster_sums is not None
         ]
@@ -107,18 +117,21 @@ class PairedTally:
         """The mean of every column; NaN where some row is infinite."""
         return np.where(self.moments.n_infinite > 0, np.nan, self.moments.finite_mean)[1:]
 
-    def standard_errors(self) -> tuple[Floats, float]:
+    def standard_errors(self, *, copies: bool = False) -> tuple[Floats, float]:
         """The standard error of every mean and its degrees of freedom.
 
-        Of independent rows, or of independent groups (the sandwich estimator of a ratio of sums).
+        Of independent rows (the sandwich estimator), or of independent groups (the jackknife). With `copies`
+        the weights are numbers of rows.
         """
         if self.cluster_sums is None:
-            n = self.weight
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return np.sqrt(self.moments.variance[1:] / (n - 1)), n - 1
-        w, totals = self.cluster_sums[:, 0], self.cluster_sums[:, 1:]
-        n_groups = len(w)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            residual = (totals - w[:, None] * self.means) / w.sum()
-            variance = (residual**2).sum(axis=0) * n_groups / (n_groups - 1)
-        return np.sqrt(variance), n_groups - 1.0
+            return self._errors_of_rows(copies)
+        variance, freedom = leave_one_out(self.cluster_sums[:, 0], self.cluster_sums[:, 1:])
+        return np.sqrt(variance), freedom
+
+    def _errors_of_rows(self, copies: bool) -> tuple[Floats, float]:
+        squares, n = self.squares, float(self.n_positive)
+        if copies:
+            squares, n = self.moments.scaled(math.ldexp(1.0, -self.exponent)), self.weight
+        rows = effective(float(self.moments.weight.high[0]), float(squares.weight.high[0]))
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(sandwich(self.moments, squares, n)[1:]), rows - 1

@@ -122,6 +122,7 @@ def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Ke
 
     None if a formula cannot be traced. For each rule the kernel writes to `out` the sums over the rows
     `first` to `last` of w*d and w*d*d, with d the loss minus `shift`; below the rules stands the weight.
+    With weights two more columns have the same sums with the weights squared.
     If the sums can be trusted it adds them to `sums` and returns True. It returns False where a loss is
     infinite, where the logarithm of a number is needed that is zero, negative, subnormal or not finite, and
     where the shift lies too far from the losses. The caller then sums these rows by other means.
@@ -142,9 +143,13 @@ def _source(trace: _Trace, losses: list[str], weighted: bool) -> str:
     n = len(losses)
     lines = ["def kernel(s, first, last, w, c, m, out, sums):", "    n_odd = 0", "    weight = 0.0"]
     lines += [f"    a{r} = b{r} = 0.0" for r in range(n)]
+    if weighted:
+        lines += ["    squares = 0.0", *(f"    e{r} = f{r} = 0.0" for r in range(n))]
     lines += ["    for i in range(first, last):"]
     lines += [f"        {name} = s[{row}, i]" for name, row in PLACE.items()]
-    lines += ["        weight = plus(weight, w[i])"] if weighted else []
+    if weighted:
+        lines += ["        weight = plus(weight, w[i])", "        v = w[i] * w[i]"]
+        lines += ["        squares = plus(squares, v)"]
     for expression, name in trace.lines.items():
         lines += [f"        {name} = {expression}"]
         if expression.startswith("log("):
@@ -152,9 +157,14 @@ def _source(trace: _Trace, losses: list[str], weighted: bool) -> str:
     for r, loss in enumerate(losses):
         lines += [f"        d = {loss} - m[{r}]"]
         lines += [f"        a{r} = plus(a{r}, {w}d)", f"        b{r} = plus(b{r}, {w}d * d)"]
+        if weighted:
+            lines += [f"        e{r} = plus(e{r}, v * d)", f"        f{r} = plus(f{r}, v * d * d)"]
     lines += [f"    out[{r}, 0] = a{r} if n_odd == 0 else math.nan" for r in range(n)]
     lines += [f"    out[{r}, 1] = b{r}" for r in range(n)]
     lines += [f"    out[{n}, 0] = {'weight' if weighted else 'last - first'}"]
+    if weighted:
+        lines += [f"    out[{r}, 2], out[{r}, 3] = e{r}, f{r}" for r in range(n)]
+        lines += [f"    out[{n}, 2] = squares"]
     lines += ["    return accept(out, m, sums)"]
     return "\n".join(lines)
 
@@ -180,8 +190,8 @@ def accept(out: Any, shift: Any, sums: Any) -> bool:
         if first * first > _SPREAD * second * weight and abs(first) > _CLOSE * total:
             return False
     for r in range(n + 1):
-        sums[r, 0] += out[r, 0]
-        sums[r, 1] += out[r, 1]
+        for column in range(out.shape[1]):
+            sums[r, column] += out[r, column]
     return True
 
 

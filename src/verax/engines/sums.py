@@ -210,6 +210,34 @@ class Moments:
         return np.sqrt(self.variance)
 
 
+def sandwich(moments: Moments, squares: Moments, n: float) -> Floats:
+    """The variance of weighted means: sum of w^2 (loss - mean)^2 / (sum of w)^2, times n / (n - 1).
+
+    `squares` are the moments of the same losses with the weights squared, `n` is the number of rows that have
+    weight. Multiplying all weights by a constant does not change it. NaN where a loss is infinite.
+
+    >>> losses, weights = [np.array([1.0, 2.0, 4.0])], np.array([1.0, 1.0, 2.0])
+    >>> both = [Moments.of(losses, w, np) for w in (weights, weights**2)]
+    >>> round(float(sandwich(*both, n=3)[0]), 6)
+    0.925781
+    """
+    total = moments.weight.high
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        gap = squares.finite_mean - moments.finite_mean
+        around = squares.m2 / total + gap * gap * (squares.weight.high / total)
+        variance = around / total / (1 - np.divide(1, n))
+    return np.where(moments.n_infinite > 0, np.nan, variance)
+
+
+def effective(weight: float, squares: float) -> float:
+    """How many rows of equal weight tell as much (Kish): the squared sum of weights over the sum of squares.
+
+    >>> effective(4.0, 4.0), effective(4.0, 6.0)
+    (4.0, 2.6666666666666665)
+    """
+    return weight / (squares / weight) if squares > 0 else 0.0
+
+
 def _moment_sums(loss: Array, weights: Array | None, xp: Namespace, unit: float) -> Array:
     """The shift and the five sums of `Moments.from_sums`. The shift is the mean, so nothing cancels."""
     infinite = loss == xp.inf

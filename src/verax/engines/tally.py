@@ -21,7 +21,7 @@ import numpy as np
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.scan import Plan, scan_rows
 from verax.engines.stats import Formula, RowStats
-from verax.engines.sums import Moments, Sum, common_exponent, exponent_of
+from verax.engines.sums import Moments, Sum, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, to_host
 from verax.inputs.groups import Groups
@@ -52,6 +52,8 @@ class Counts:
     cells : Sum
         K*K weights, outcome by decision; of too many classes K weights of outcomes, then the weight of the
         correct decisions; empty where decisions are not counted.
+    squares : Sum, optional
+        The sums of squared weights in the same cells; None where all weights are 1, and these are `cells`.
     n_zero : int
         How many rows with weight had given their outcome probability zero.
     zero_rows : list of int
@@ -62,20 +64,27 @@ class Counts:
     cells: Sum = field(default_factory=lambda: Sum.zeros(0))
     n_zero: int = 0
     zero_rows: list[int] = field(default_factory=list)
+    squares: Sum | None = None
 
     @classmethod
-    def zeros(cls, n_classes: int, *, decisions: bool = True) -> Counts:
+    def zeros(cls, n_classes: int, *, decisions: bool = True, weighted: bool = False) -> Counts:
         """Nothing counted yet; without `decisions` only outcomes given probability zero will be."""
-        return cls(n_classes, Sum.zeros(n_cells(n_classes) if decisions else 0))
+        n = n_cells(n_classes) if decisions else 0
+        return cls(n_classes, Sum.zeros(n), squares=Sum.zeros(n) if weighted else None)
 
     def add(self, y: Any, decision: Any, weights: Any) -> None:
         """Count rows by NumPy calls; the compiled path has a kernel for this."""
+        self._add_to(self.cells, y, decision, weights)
+        if self.squares is not None:
+            self._add_to(self.squares, y, decision, _squared(weights))
+
+    def _add_to(self, cells: Sum, y: Any, decision: Any, weights: Any) -> None:
         if self._tabled:
-            self.cells.add_at(y * self.n_classes + decision, weights)
+            cells.add_at(y * self.n_classes + decision, weights)
             return
-        self.cells.add_at(y, weights)
+        cells.add_at(y, weights)
         right = y == decision
-        self.cells.add_at(
+        cells.add_at(
             np.full(np.count_nonzero(right), self.n_classes), None if weights is None else weights[right]
         )
 
@@ -86,16 +95,28 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         rows = sorted([*self.zero_rows, *other.zero_rows])[:ROWS_KEPT]
-        return Counts(self.n_classes, self.cells + other.cells, self.n_zero + other.n_zero, rows)
+        squares = None
+        if self.squares is not None or other.squares is not None:
+            squares = self.squared + other.squared
+        return Counts(self.n_classes, self.cells + other.cells, self.n_zero + other.n_zero, rows, squares)
 
     def scaled(self, factor: float) -> Counts:
         """With all weights multiplied by a power of two."""
-        return Counts(self.n_classes, self.cells.scaled(factor), self.n_zero, list(self.zero_rows))
+        rows = list(self.zero_rows)
+        squares = None if factor == 1 else self.squared.scaled(factor).scaled(factor)
+        squares = self.squares if squares is None else squares
+        return Counts(self.n_classes, self.cells.scaled(factor), self.n_zero, rows, squares)
 
     def moved(self, start: int | None) -> Counts:
         """With the rows numbered from `start`; without their numbers if it is None."""
         rows = [] if start is None else [start + row for row in self.zero_rows]
-        return Counts(self.n_classes, self.cells.settled(), self.n_zero, rows)
+        squares = None if self.squares is None else self.squares.settled()
+        return Counts(self.n_classes, self.cells.settled(), self.n_zero, rows, squares)
+
+    @property
+    def squared(self) -> Sum:
+        """The sums of squared weights in the cells."""
+        return self.cells if self.squares is None else self.squares
 
     @property
     def _tabled(self) -> bool:
@@ -127,6 +148,11 @@ class Counts:
             return math.nan
         return float(self.cells.high[-1] if self.confusion is None else np.trace(self.confusion))
 
+    @property
+    def squared_correct(self) -> float:
+        """The sum of squared weights of the rows whose decision was the outcome."""
+        return Counts(self.n_classes, self.squared).n_correct
+
 
 def n_cells(n_classes: int) -> int:
     """How many weights `Counts` keeps for so many classes."""
@@ -137,6 +163,8 @@ class Tally:
     """The mergeable sums of several rules over rows of K classes.
 
     Weights are kept in units of 2**exponent. The exponent is 0 unless the weights are extreme.
+    `square_sum` and `squares` are `weights` and `moments` with the weights squared; they are None where all
+    weights are 1, because they are the same then. `n_positive` counts the rows with a positive weight.
 
     Rows are known by their place among all rows. Rows that do not say where they are follow those of the
     same tally. Where two tallies that are merged claim the same places, the numbers of rows are unknown
@@ -161,6 +189,9 @@ class Tally:
         self.exponent = 0
         self.weights = Sum.zeros(1)
         self.moments = Moments.zeros(len(self.rules))
+        self.n_positive = 0.0
+        self.square_sum: Sum | None = None
+        self.squares: Moments | None = None
         self.counts = Counts.zeros(n_classes, decisions=decisions) if counts else None
         self.clusters: Clusters | None = None
 
@@ -178,6 +209,8 @@ class Tally:
     ) -> Tally:
         """The tally of sums that were taken elsewhere, of rows that are not known by number.
 
+        Sums of squared weights are not among them, so intervals take the weights as numbers of rows.
+
         Parameters
         ----------
         sums : Floats
@@ -188,7 +221,7 @@ class Tally:
         """
         tally = cls(rules, n_classes)
         tally.n_rows, tally.spans = n_rows, None
-        tally.weights = Sum.of([weight])
+        tally.weights, tally.n_positive = Sum.of([weight]), weight
         finite, first, second, infinite = np.reshape(sums, (len(tally.rules), 4)).T
         tally.moments = Moments.from_sums(finite, first, second, infinite=infinite, count=infinite > 0)
         tally.counts = Counts(n_classes, Sum.of(cells), n_zero)
@@ -198,6 +231,28 @@ class Tally:
     def weight(self) -> float:
         """The sum of all weights; infinite where it is no longer a number."""
         return float(self.unscaled(self.weights.high)[0])
+
+    @property
+    def squared(self) -> tuple[float, Moments]:
+        """The sum of the squared weights, and the moments with the weights squared."""
+        if self.square_sum is None or self.squares is None:
+            return float(self.weights.high[0]), self.moments
+        return float(self.square_sum.high[0]), self.squares
+
+    def variances(self, *, copies: bool = False) -> Floats:
+        """The variance of the mean of each rule over independent rows (`copies`: of repeated rows)."""
+        if copies:
+            return sandwich(self.moments, self.moments.scaled(self.row), self.weight)
+        return sandwich(self.moments, self.squared[1], self.n_positive)
+
+    def effective_rows(self, *, copies: bool = False) -> float:
+        """How many rows of equal weight tell as much; with `copies` the sum of the weights."""
+        return self.weight if copies else effective(float(self.weights.high[0]), self.squared[0])
+
+    @property
+    def row(self) -> float:
+        """The weight of one row, in the unit of the weights here."""
+        return math.ldexp(1.0, -self.exponent)
 
     def unscaled(self, weights: Floats) -> Floats:
         """Weights of this tally in the unit of the caller's weights."""
@@ -227,10 +282,11 @@ class Tally:
         visitors = scan_rows(
             forecasts, _needs(self, forecasts), lambda: _Visitor(self, chunks, forecasts.groups)
         )
-        part.weights, part.moments = chunks.total()
+        chunks.fill(part)
         if self.counts is not None:
             counts = reduce(add, (visitor.counts for visitor in visitors))
-            counts.cells = counts.cells if chunks.table is None else chunks.table
+            if chunks.table is not None:
+                counts.cells, counts.squares = chunks.table, chunks.square_table
             part.counts = counts.moved(start if known else None)
         if forecasts.groups is not None:
             part.clusters = reduce(add, (visitor.clusters for visitor in visitors))
@@ -250,6 +306,8 @@ class Tally:
         merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
         merged.weights = self.weights.scaled(a) + other.weights.scaled(b)
         merged.moments = self.moments.scaled(a) + other.moments.scaled(b)
+        merged.n_positive = self.n_positive + other.n_positive
+        merged.square_sum, merged.squares = _squares_of((self, a), (other, b))
         if self.counts is not None and other.counts is not None:
             counts = self.counts.scaled(a) + other.counts.scaled(b)
             merged.counts = counts if merged.spans is not None else counts.moved(None)
@@ -280,25 +338,39 @@ class _Chunks:
         plan = Plan.of(forecasts)
         n_rules = len(tally.rules)
         self.unit = math.ldexp(1.0, exponent)
-        self.sums = np.zeros((plan.n_chunks, n_rules + 1, 2))
+        self.weighted = forecasts.weights is not None
+        self.sums = np.zeros((plan.n_chunks, n_rules + 1, 4 if self.weighted else 2))
         self.shift = np.zeros((plan.n_chunks, n_rules))
         self.others: list[Moments | None] = [None] * plan.n_chunks
-        self.weight = np.zeros(plan.n_chunks)
+        self.other_squares: list[Moments | None] = [None] * plan.n_chunks
+        # For each chunk: weights and squared weights of the rows in `others`, and rows with weight in all.
+        self.weight = np.zeros((plan.n_chunks, 2))
+        self.positive = np.zeros(plan.n_chunks)
         self.compiled = plan.compiled
         self.lock = Lock()
         tabled = tally.counts is not None and tally.counts.confusion is not None
         shared = tabled and plan.compiled and tally.n_classes**2 > plan.block
         self.table = Sum.zeros(tally.n_classes**2) if shared else None
+        self.square_table = Sum.zeros(tally.n_classes**2) if shared and self.weighted else None
         self.fused = None
         if plan.compiled:
             from verax.engines.fusion import fuse
 
-            self.fused = fuse(tally.rules, tally.n_classes, forecasts.weights is not None)
+            self.fused = fuse(tally.rules, tally.n_classes, self.weighted)
 
-    def total(self) -> tuple[Sum, Moments]:
+    def fill(self, part: Tally) -> None:
+        """Give a tally the sums of all chunks."""
+        part.weights, part.moments = self._total(self.sums[..., :2], self.others, self.weight[:, 0])
+        part.n_positive = float(self.positive.sum())
+        if self.weighted:
+            part.square_sum, part.squares = self._total(
+                self.sums[..., 2:], self.other_squares, self.weight[:, 1]
+            )
+
+    def _total(self, sums_: Floats, others: list[Moments | None], rests: Floats) -> tuple[Sum, Moments]:
         """The weight and the moments of all chunks, in their order."""
         weight, moments = Sum.zeros(1), Moments.zeros(self.shift.shape[1])
-        for sums, shift, other, rest in zip(self.sums, self.shift, self.others, self.weight, strict=True):
+        for sums, shift, other, rest in zip(sums_, self.shift, others, rests, strict=True):
             if sums[-1, 0] > 0:
                 moments = moments + Moments.from_sums(sums[-1, 0], sums[:-1, 0], sums[:-1, 1], shift=shift)
             moments = moments if other is None else moments + other
@@ -312,14 +384,16 @@ class _Visitor:
     def __init__(self, tally: Tally, chunks: _Chunks, groups: Groups | None) -> None:
         self._rules = tally.rules
         self._chunks = chunks
-        self._block = np.zeros((len(tally.rules) + 1, 2))
+        self._block = np.zeros(chunks.sums.shape[1:])
         self._decisions = tally.decisions
         self._chunk = -1
         self._counts = None
         self._counter = None
         if tally.counts is not None:
             shared = chunks.table is not None
-            self._counts = Counts.zeros(tally.n_classes, decisions=tally.decisions and not shared)
+            self._counts = Counts.zeros(
+                tally.n_classes, decisions=tally.decisions and not shared, weighted=chunks.weighted
+            )
             if chunks.compiled and tally.counts.confusion is not None:
                 self._counter = _Counter(chunks, self._counts)
         self._clusters = None
@@ -344,6 +418,7 @@ class _Visitor:
         w = batch.weights
         if w is not None and self._chunks.unit != 1:
             w = w * (1 / self._chunks.unit)
+        self._chunks.positive[chunk] += _n_positive(batch)
         if not self._add_fused(stats, batch, w, chunk):
             self._add_losses(stats, batch, w, chunk)
         if self._counts is not None:
@@ -379,10 +454,15 @@ class _Visitor:
         """Sum the losses of a block by array calls."""
         chunks = self._chunks
         found = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
-        before = chunks.others[chunk]
         with np.errstate(over="ignore", invalid="ignore"):
-            chunks.others[chunk] = found if before is None else before + found
-            chunks.weight[chunk] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
+            _add_to(chunks.others, chunk, found)
+            chunks.weight[chunk, 0] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
+            if w is not None:
+                squared = _squared(w)
+                _add_to(
+                    chunks.other_squares, chunk, Moments.of(_losses(self._rules, stats), squared, stats.xp)
+                )
+                chunks.weight[chunk, 1] += float(batch.xp.sum(squared))
 
     def _add_clusters(self, clusters: ClusterSums, stats: RowStats, batch: RowBatch, w: Any) -> None:
         y = to_host(batch.y)
@@ -420,16 +500,51 @@ class _Counter:
         shared = chunks.table is not None
         self._turn: Any = chunks.lock if shared else nullcontext()
         self._count = count
-        self._table = (Counts(counts.n_classes, chunks.table) if chunks.table is not None else counts).table
+        n = counts.n_classes
+        self._table = (Counts(n, chunks.table) if chunks.table is not None else counts).table
+        squares = chunks.square_table if shared else counts.squares
+        self._squares = None if squares is None else Counts(n, squares).table
 
     def __call__(self, y: Any, decision: Any, p_true: Any, weights: Any) -> int:
         """Count rows; how many with weight had an outcome of probability zero."""
         w = _NO_WEIGHTS if weights is None else weights
         with self._turn:
+            if self._squares is not None:
+                self._count(y, decision, p_true, _squared(w), *self._squares)
             return int(self._count(y, decision, p_true, w, *self._table))
 
 
 _NO_WEIGHTS = np.zeros(0)
+
+
+def _squared(weights: Any) -> Any:
+    """The squares of weights, which overflow where the weights are extreme; that pass is not kept."""
+    with np.errstate(over="ignore"):
+        return weights * weights
+
+
+def _n_positive(batch: RowBatch) -> float:
+    """How many rows of a batch have a positive weight."""
+    w = batch.weights
+    return float(batch.y.shape[0]) if w is None else float(batch.xp.sum(batch.xp.astype(w > 0, w.dtype)))
+
+
+def _add_to(moments: list[Moments | None], chunk: int, found: Moments) -> None:
+    before = moments[chunk]
+    moments[chunk] = found if before is None else before + found
+
+
+def _squares_of(*parts: tuple[Tally, float]) -> tuple[Sum | None, Moments | None]:
+    """The sums with squared weights of tallies whose weights are multiplied; None where all weights are 1."""
+    if all(tally.squares is None and factor == 1 for tally, factor in parts):
+        return None, None
+    # The square of a factor may overflow where its product with small sums does not.
+    sums = [
+        (t.weights if t.square_sum is None else t.square_sum).scaled(factor).scaled(factor)
+        for t, factor in parts
+    ]
+    moments = [t.squared[1].scaled(factor).scaled(factor) for t, factor in parts]
+    return reduce(add, sums), reduce(add, moments)
 
 
 def _first_row(forecasts: Rows) -> int:

@@ -13,7 +13,7 @@ from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, passing
 from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
-from verax.inference.intervals import Resampling, check_confidence, check_replicates
+from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
@@ -37,6 +37,7 @@ def evaluate_source(
     confidence: float = 0.95,
     bootstrap: int = 1000,
     seed: int = 0,
+    weights_are: WeightsAre = "importance",
     rows: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Scorecard:
@@ -55,10 +56,8 @@ def evaluate_source(
     -----
     The other parameters are those of `evaluate`. Memory grows with the number of groups only.
     """
-    check_confidence(confidence)
-    check_replicates(bootstrap, least=2)
     chosen = fitting_rules(rules, ordered)
-    plan = Resampling(confidence, bootstrap, seed)
+    plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
     order_matters = needs_order(chosen, costs=costs, ordered=ordered)
 
     def score(batch: Predictions) -> Scorecard:

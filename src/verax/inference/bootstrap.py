@@ -47,23 +47,31 @@ def bootstrap_interval(replicates: Floats, confidence: float, method: str, cauti
 
 
 def resampled_metrics(
-    counts: Floats, total: float, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats]
+    counts: Floats, squares: Floats, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats]
 ) -> Floats:
     """Metrics of tables of counts as a bootstrap of the rows would give them, (B, M).
 
-    The counts of a bootstrap sample are multinomial, so drawing them directly is the same bootstrap
-    at a cost that does not depend on the number of rows. Weights count as numbers of rows, `total` in
-    all. Tables are drawn a few at a time and given to `reduce`, which turns (b, K*K) counts into (b, M)
-    metrics; so memory is bounded whatever the number of classes.
+    `counts` are the sums of weights in the cells and `squares` the sums of squared weights. The counts of a
+    bootstrap sample are drawn directly, at a cost that does not depend on the number of rows: they are
+    multinomial where all rows have the same weight. Else every cell is a multiple of a Poisson number with
+    the mean and the variance that it has in a bootstrap of the rows. Tables are drawn a few at a time and
+    given to `reduce`, which turns (b, K*K) counts into (b, M) metrics; so memory is bounded whatever the
+    number of classes.
     """
     rng = np.random.default_rng(seed)
-    cells = counts.ravel()
-    occurring = np.flatnonzero(cells)
-    shares = cells[occurring] / cells[occurring].sum()
+    occurring = np.flatnonzero(counts)
+    cells = counts.ravel()[occurring]
+    unit = squares.ravel()[occurring] / cells
+    rows = np.minimum(cells / unit, _MOST_DRAWN)
+    same_weight = unit.max() <= unit.min() * (1 + 1e-9)
+    n_rows = round(min(rows.sum(), _MOST_DRAWN))
     drawn = []
-    for size in batches(n_replicates, cells.size):
-        tables = np.zeros((size, cells.size))
-        tables[:, occurring] = rng.multinomial(round(min(total, _MOST_DRAWN)), shares, size=size)
+    for size in batches(n_replicates, counts.size):
+        tables = np.zeros((size, counts.size))
+        if same_weight:
+            tables[:, occurring] = rng.multinomial(n_rows, cells / cells.sum(), size=size)
+        else:
+            tables[:, occurring] = unit * rng.poisson(rows, size=(size, len(rows)))
         drawn.append(reduce(tables))
     return np.concatenate(drawn)
 
@@ -75,6 +83,14 @@ def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: 
     for _ in range(n_replicates):
         drawn = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)
         yield drawn if groups is None else drawn[groups.codes]
+
+
+def drawn_copies(counts: Floats, n_replicates: int, seed: int) -> Iterator[Floats]:
+    """How often each row is drawn where it was seen `counts` times: as if its copies were rows."""
+    rng = np.random.default_rng(seed)
+    total = counts.sum()
+    for _ in range(n_replicates):
+        yield rng.multinomial(round(min(total, _MOST_DRAWN)), counts / total).astype(float)
 
 
 def block_multiplicities(n_rows: int, block: int, n_replicates: int, seed: int) -> Iterator[Any]:

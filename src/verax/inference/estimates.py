@@ -14,10 +14,13 @@ from verax.engines.differences import PairedTally, with_differences
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities
-from verax.inference.intervals import Interval, Resampling, few
+from verax.inference.intervals import Interval, Resampling, few, few_groups
 from verax.inference.series import LongRun, n_blocks, widened
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
+
+# Degrees of freedom are zero up to rounding.
+_NONE = 1e-9
 
 Method = Literal["moments", "bootstrap", "permutation"]
 
@@ -92,7 +95,8 @@ def _lags(lags: int | None, n_rows: int) -> int | None:
 class Estimate:
     """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom.
 
-    `cautions` says for each column why its interval cannot be trusted; None where the number of units does.
+    The degrees of freedom are one number for all columns, or one for each. `cautions` says for each column
+    why its interval cannot be trusted; None where the number of units does.
     """
 
     mean: Floats
@@ -101,11 +105,14 @@ class Estimate:
     cautions: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, tally: PairedTally, losses: Floats, units: Units) -> Estimate:
+    def of(cls, tally: PairedTally, losses: Floats, units: Units, *, copies: bool = False) -> Estimate:
+        """From the sums over rows; with `copies` weights are numbers of rows."""
         if units.kind == "blocks":
             series = LongRun.of(with_differences(losses), units.lags)
             return cls(tally.means, series.error, series.freedom, series.cautions)
-        return cls(tally.means, *tally.standard_errors())
+        error, freedom = tally.standard_errors(copies=copies)
+        caution = "" if tally.labels is None else few_groups(len(tally.labels))
+        return cls(tally.means, error, freedom, (caution,) * len(tally.means) if caution else None)
 
     def like(self, column: int, mean: float, error: float) -> Estimate:
         """An estimate with the degrees of freedom and the caution of one column."""
@@ -137,7 +144,7 @@ class Estimate:
 def _t_interval(mean: float, half: float, freedom: float, caution: str, confidence: float) -> Interval:
     if not math.isfinite(mean):
         return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
-    if not freedom > 0 or math.isnan(half):
+    if not freedom > _NONE or math.isnan(half):
         return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
     return Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
 

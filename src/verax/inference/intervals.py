@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from verax.common.checks import check_count, check_number
+from verax.common.checks import check_choice, check_count, check_number
 from verax.errors import InputError, passing, show
 
-# With fewer rows or groups than this, normal and bootstrap intervals are not to be trusted.
-_FEW = 20
+# With fewer rows or groups than this, intervals are not to be trusted.
+_FEW, _FEW_GROUPS = 20, 10
+# What weights say: how much a row stands for, or how often it was seen.
+WeightsAre = Literal["importance", "counts"]
 # More bootstrap replicates than this are refused: they would only fill memory.
 MOST_REPLICATES = 1_000_000
 
@@ -25,7 +27,7 @@ class Interval(tuple[float, float]):
     low, high : float
         The ends; both are NaN where there is no interval.
     method : str
-        How it was computed: "normal", "t", "Wilson", "bootstrap of 40 groups".
+        How it was computed: "t", "Wilson", "jackknife over 40 groups".
     confidence : float
         The share of such intervals that should cover the true value.
     caution : str
@@ -80,6 +82,10 @@ class Interval(tuple[float, float]):
         """The interval of the negated quantity."""
         return self._with_ends(-self.high, -self.low)
 
+    def by(self, method: str, caution: str = "") -> Interval:
+        """The same interval with the name of its method and a caution."""
+        return Interval(*self, method=method, confidence=self.confidence, caution=caution)
+
     def _with_ends(self, low: float, high: float) -> Interval:
         return Interval(low, high, method=self.method, confidence=self.confidence, caution=self.caution)
 
@@ -113,11 +119,14 @@ class Resampling:
         The number of bootstrap replicates.
     seed : int
         The random seed.
+    weights_are : str
+        "importance", or "counts" where a row of weight 3 is three rows.
     """
 
     confidence: float = 0.95
     replicates: int = 1000
     seed: int = 0
+    weights_are: WeightsAre = "importance"
 
     @classmethod
     def checked(
@@ -129,21 +138,96 @@ class Resampling:
         least: int = 2,
         or_none: bool = False,
         argument: str = "bootstrap",
+        weights_are: WeightsAre = "importance",
     ) -> Resampling:
         """The plan that a caller asks for, refused where it is none."""
         check_confidence(confidence)
         check_replicates(replicates, least=least, or_none=or_none, argument=argument)
         check_seed(seed)
-        return cls(float(confidence), int(replicates), int(seed))
+        check_choice("weights_are", weights_are, get_args(WeightsAre))
+        return cls(float(confidence), int(replicates), int(seed), weights_are)
+
+    @property
+    def copies(self) -> bool:
+        """Whether weights are numbers of rows."""
+        return self.weights_are == "counts"
+
+
+def t_quantile(freedom: float, confidence: float) -> float:
+    """The upper end of the central interval of Student's t distribution.
+
+    >>> round(t_quantile(7, 0.95), 4), round(t_quantile(math.inf, 0.95), 4)
+    (2.3646, 1.96)
+    """
+    from scipy.special import stdtrit
+
+    return float(-stdtrit(freedom, (1 - confidence) / 2))
+
+
+def wilson(share: float, n: float, quantile: float, confidence: float) -> Interval:
+    """Wilson's interval of a share of `n` independent rows, which also holds for shares of 0 and 1.
+
+    >>> f"{wilson(0.0, 30, 1.96, 0.95):.3f}", f"{wilson(0.5, 30, 1.96, 0.95):.3f}"
+    ('0.000 to 0.114', '0.332 to 0.668')
+    """
+    pull = quantile * quantile / n
+    centre = (share + pull / 2) / (1 + pull)
+    half = math.sqrt(share * (1 - share) * pull + pull * pull / 4) / (1 + pull)
+    low, high = max(0.0, centre - half), min(1.0, centre + half)
+    return Interval(low, high, method="Wilson", confidence=confidence)
+
+
+def bounded(
+    value: float, variance: float, freedom: float, n: float, bounds: tuple[float, float], plan: Resampling
+) -> Interval:
+    """The t interval of a quantity within bounds, on a scale that does not collapse at them.
+
+    With finite bounds it is Wilson's interval of the share (value - least) / (most - least), of as many rows
+    as give a share this variance; `n` rows where the share is 0 or 1.
+    """
+    quantile = t_quantile(freedom, plan.confidence)
+    least, most = bounds
+    if not math.isfinite(most - least):
+        half = quantile * math.sqrt(variance)
+        return Interval(value - half, value + half, method="t", confidence=plan.confidence).within(bounds)
+    share = min(max((value - least) / (most - least), 0.0), 1.0)
+    spread = variance / (most - least) ** 2
+    rows = share * (1 - share) / spread if spread > 0 and 0 < share < 1 else n
+    low, high = wilson(share, rows, quantile, plan.confidence)
+    ends = least + low * (most - least), least + high * (most - least)
+    return Interval(*ends, method="Wilson", confidence=plan.confidence)
 
 
 def few(n: float, one: str, many: str) -> str:
-    """The caution about intervals from few rows or groups; empty where there are enough.
+    """The caution about intervals from few rows; empty where there are enough.
 
-    >>> few(5, "group", "groups"), few(50, "group", "groups")
-    ('only 5 groups', '')
+    >>> few(5, "row", "rows"), few(50, "row", "rows")
+    ('only 5 rows', '')
     """
     return "" if n >= _FEW else f"only {n:.4g} {one if n == 1 else many}"
+
+
+def skewed(n: float, mean: float, std: float) -> str:
+    """The caution about the mean of heavy-tailed losses of too few rows; empty where there are enough.
+
+    Losses whose standard deviation is c times their mean need about 50 c^2 rows for a t interval to cover.
+
+    >>> skewed(100, 0.5, 1.0), skewed(100, 0.5, 0.5)
+    ('heavy tails: the losses vary 2 times their mean, and there are only 100 rows', '')
+    """
+    ratio = std / abs(mean) if mean else 0.0
+    if n >= 50 * ratio**2:
+        return ""
+    return f"heavy tails: the losses vary {ratio:.2g} times their mean, and there are only {n:.4g} rows"
+
+
+def few_groups(n: int) -> str:
+    """The caution about intervals from few groups; empty where there are enough.
+
+    >>> few_groups(8), few_groups(10)
+    ('only 8 groups', '')
+    """
+    return "" if n >= _FEW_GROUPS else f"only {n} groups"
 
 
 def check_confidence(confidence: object) -> None:

@@ -45,7 +45,11 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
         None,
         "Names of the columns of `p`, in order; for ordered classes lowest first.",
     ),
-    "weights": ("array of shape (N,), optional", None, "Weights of the rows; not negative, not all zero."),
+    "weights": (
+        "array of shape (N,), optional",
+        None,
+        "Importance weights of the rows, not negative, not all zero. Only their ratios matter.",
+    ),
     "groups": (
         "array of shape (N,), optional",
         None,

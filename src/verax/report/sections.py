@@ -176,9 +176,7 @@ def _methods(contents: Contents) -> list[str]:
     if problem.logits:
         lines.append("Probabilities are the softmax of the logits given.")
     if problem.weights is not None:
-        lines.append(
-            f"Rows are weighted; the weights sum to {card.weight:,.6g} and count as numbers of rows."
-        )
+        lines.append(f"Rows are weighted; the weights sum to {card.weight:,.6g}. Only their ratios matter.")
     if problem.groups is not None:
         lines.append(
             "Rows of a group are resampled together. The bands of reliability curves take rows as "

@@ -9,7 +9,7 @@ from verax.analyses.cards.listcard import score_lists
 from verax.analyses.cards.scorecard import Scorecard, check_groups
 from verax.common.checks import check_flag
 from verax.engines.tally import Tally
-from verax.inference.intervals import Resampling
+from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
@@ -34,6 +34,7 @@ def evaluate(
     confidence: float = 0.95,
     bootstrap: int = 1000,
     seed: int = 0,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> Scorecard:
     """Score forecasts `p` of outcomes `y` by every rule that fits, in one pass, with intervals.
@@ -57,6 +58,9 @@ def evaluate(
         Number of bootstrap replicates, for intervals that need them.
     seed : int
         Random seed of the bootstrap.
+    weights_are : {"importance", "counts"}
+        "importance": how much each row counts; multiplying all weights by a constant changes nothing.
+        "counts": a row of weight 3 is three rows.
     **read
 
     Examples
@@ -66,7 +70,7 @@ def evaluate(
     >>> round(card["rps"], 4), card.accuracy, card["qwk"]
     (0.105, 1.0, 1.0)
     """
-    plan = Resampling.checked(confidence, bootstrap, seed)
+    plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
     chosen = fitting_rules(rules, ordered)
     # Top lists refuse all costs, whether these need an order or not.
     own_costs = None if isinstance(p, TopLists) else costs

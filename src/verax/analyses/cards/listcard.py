@@ -157,7 +157,7 @@ class ListCard(Scorecard):
         return {**result, "n_invalid": self.n_invalid, "longest": self.longest}
 
     def _method(self) -> str:
-        return super()._method() if self.n_groups is not None else "normal, from the moments of the means"
+        return super()._method() if self.n_groups is not None else "t, from the moments of the means"
 
     def _heading(self) -> str:
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"

@@ -13,13 +13,24 @@ import numpy as np
 from verax._version import __version__
 from verax.common.caching import cached_property
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
-from verax.engines.clusters import Replicates
+from verax.engines.clusters import effective_groups
+from verax.engines.stats import Formula
 from verax.engines.tally import CONFUSION_UP_TO, Counts, Tally
 from verax.errors import InputError, VeraxError
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
-from verax.inference.intervals import Interval, Resampling, few
+from verax.inference.intervals import (
+    Interval,
+    Resampling,
+    bounded,
+    few,
+    few_groups,
+    skewed,
+    t_quantile,
+    wilson,
+)
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
+from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.metrics import (
     HIGHER,
     LOWER,
@@ -27,8 +38,21 @@ from verax.scores.metrics import (
     find_metric,
 )
 from verax.scores.registry import name_of, parse
+from verax.scores.rules import ZeroOne
 
-_NO_ROWS = "the total weight is at most 1, and weights count as numbers of rows"
+# An effective number of rows is 1 up to rounding.
+_ONE = 1e-9
+# Of more groups than this, the variances of metrics of decisions come from a bootstrap of the groups.
+_MANY_GROUPS = 1000
+_BOOTSTRAP = "bootstrap of confusion counts"
+_NO_ROWS = "there is only one row to learn from"
+
+
+def is_share(measure: Formula) -> bool:
+    """Whether the mean of a measure is a share of rows: it is 0 or 1 in each row, but for ties."""
+    return isinstance(measure, (ZeroOne, TopKError)) or (
+        isinstance(measure, ListMetric) and measure.statistic in ("hit", "listed", "invalid")
+    )
 
 
 def check_groups(n_groups: int) -> None:
@@ -161,30 +185,66 @@ class Scorecard:
         return {True: "yes", False: "no", None: "unknown"}[claims["proper"]]
 
     def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> Interval:
-        if self.tally.clusters is not None:
-            return self._from_replicates(self._of_groups.means[:, i])
-        moments, n = self.tally.moments, self.weight
+        moments, n = self.tally.moments, self.effective_rows
         if moments.n_infinite[i] > 0:
-            return self._undefined("the mean is infinite", "normal")
-        if n <= 1:
-            return self._undefined(_NO_ROWS, "normal")
-        half = self._quantile * math.sqrt(moments.variance[i] / (n - 1))
+            return self._undefined("the mean is infinite", "t")
+        if self.tally.clusters is not None:
+            return self._interval_over_groups(i, bounds)
+        if is_share(self.tally.rules[i]) and n > 1 + _ONE:
+            return self._interval_of_share(i)
+        if not n > 1 + _ONE:
+            return self._undefined(_NO_ROWS, "t")
+        half = t_quantile(n - 1, self.resampling.confidence) * math.sqrt(self._variances[i])
         mean, confidence = float(moments.mean[i]), self.resampling.confidence
-        caution = few(n, "row", "rows")
-        interval = Interval(mean - half, mean + half, method="normal", confidence=confidence, caution=caution)
+        caution = few(n, "row", "rows") or skewed(n, mean, float(moments.std[i]))
+        interval = Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
         return interval.within(bounds)
+
+    def _interval_of_share(self, i: int) -> Interval:
+        """Wilson's interval of a mean of zeros and ones over rows; of as many rows as give its variance."""
+        mean, n = float(self.tally.moments.mean[i]), self.effective_rows
+        rows = self.weight if self.resampling.copies else self.tally.n_positive
+        variance = float(self._variances[i]) * (1 - 1 / rows)
+        if 0 < mean < 1 and variance > 0:
+            n = mean * (1 - mean) / variance
+        return wilson(mean, n, self._quantile, self.resampling.confidence)
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows of equal weight tell as much (Kish); without weights, all rows."""
+        return self.tally.effective_rows(copies=self.resampling.copies)
+
+    @cached_property
+    def _variances(self) -> Floats:
+        """The variances of the means over independent rows."""
+        return self.tally.variances(copies=self.resampling.copies)
+
+    def _interval_over_groups(self, i: int, bounds: tuple[float, float]) -> Interval:
+        """The t interval of a mean, by the jackknife that leaves out whole groups."""
+        variances, freedom = self._errors_of_groups
+        variance, mean = float(variances[1 + i]), float(self.tally.moments.mean[i])
+        if is_share(self.tally.rules[i]):
+            return self._bounded_over_groups(mean, variance, bounds)
+        if math.isnan(variance) or (variance == 0 and self.tally.moments.std[i] > 0):
+            return self._undefined("the groups do not tell how the mean varies", self._jackknife)
+        half = t_quantile(freedom, self.resampling.confidence) * math.sqrt(variance)
+        interval = Interval(mean - half, mean + half, confidence=self.resampling.confidence)
+        return interval.within(bounds).by(self._jackknife, few_groups(self.n_groups or 0))
+
+    @cached_property
+    def _errors_of_groups(self) -> tuple[Floats, float]:
+        assert self.tally.clusters is not None
+        return self.tally.clusters.errors()
+
+    @property
+    def _jackknife(self) -> str:
+        return f"jackknife over {self.n_groups:,} groups"
 
     def _undefined(self, caution: str, method: str) -> Interval:
         return Interval.undefined(caution, method=method, confidence=self.resampling.confidence)
 
     def _from_replicates(self, replicates: Floats) -> Interval:
-        caution = "" if self.n_groups is None else few(self.n_groups, "group", "groups")
-        return bootstrap_interval(replicates, self.resampling.confidence, self._bootstrap_of, caution)
-
-    @property
-    def _bootstrap_of(self) -> str:
-        what = "confusion counts" if self.n_groups is None else f"{self.n_groups:,} groups"
-        return f"bootstrap of {what}"
+        return bootstrap_interval(replicates, self.resampling.confidence, _BOOTSTRAP)
 
     @property
     def _quantile(self) -> float:
@@ -199,7 +259,7 @@ class Scorecard:
         for i, metric in enumerate(self.count_metrics):
             results[metric.name] = CardLine(
                 name=metric.name,
-                mean=float(metric.of(self._counts.confusion)),
+                mean=self._value(metric),
                 interval=self._interval_of_metric(i),
                 bounds=metric.bounds(self.n_classes),
                 orientation=metric.orientation,
@@ -207,28 +267,38 @@ class Scorecard:
             )
         return results
 
+    def _value(self, metric: DecisionMetric) -> float:
+        assert self._counts.confusion is not None
+        return float(metric.of(self._counts.confusion))
+
     def _interval_of_metric(self, i: int) -> Interval:
         if self.count_metrics[i].name == "accuracy":
             return self._interval_of_accuracy()
         if self.n_groups is not None:
-            return self._from_replicates(self._of_groups.metrics[:, i])
-        if self.weight <= 1:
-            return self._undefined(_NO_ROWS, self._bootstrap_of)
-        return self._from_replicates(self._of_counts[:, i])
+            return self._metric_over_groups(i)
+        if not self.effective_rows > 1 + _ONE:
+            return self._undefined(_NO_ROWS, _BOOTSTRAP)
+        drawn = self._of_counts[:, i]
+        if self.tally.squares is None or self.resampling.copies or np.isnan(drawn).any():
+            return self._from_replicates(drawn)
+        metric, n = self.count_metrics[i], self.effective_rows
+        value = self._value(metric)
+        bounds = metric.bounds(self.n_classes)
+        return bounded(value, float(drawn.var(ddof=1)), n - 1, n, bounds, self.resampling)
 
     def _interval_of_accuracy(self) -> Interval:
-        """Of groups by bootstrap; of rows by Wilson's formula, which also holds for shares of 0 and 1."""
+        """By Wilson's formula, which also holds for shares of 0 and 1."""
         if self.n_groups is not None:
-            return self._from_replicates(self._of_groups.accuracy)
-        n, z = self.weight, self._quantile
-        if n <= 1:
+            return self._bounded_over_groups(self.accuracy, float(self._errors_of_groups[0][0]), (0.0, 1.0))
+        if not self.effective_rows > 1 + _ONE:
             return self._undefined(_NO_ROWS, "Wilson")
-        centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(self.accuracy * (1 - self.accuracy) / n + (z / (2 * n)) ** 2)
-        confidence = self.resampling.confidence
-        return Interval(
-            max(0.0, centre - half), min(1.0, centre + half), method="Wilson", confidence=confidence
-        )
+        share, n = self.accuracy, self.effective_rows
+        if not self.resampling.copies and 0 < share < 1:
+            # The variance of the weighted share, from the squared weights of right and wrong decisions.
+            right, total = self._counts.squared_correct, self.tally.squared[0]
+            squares = right * (1 - share) ** 2 + (total - right) * share**2
+            n = share * (1 - share) * float(self.tally.weights.high[0]) ** 2 / squares
+        return wilson(share, n, self._quantile, self.resampling.confidence)
 
     def _accuracy_without_table(self) -> CardLine:
         metric = find_metric("accuracy")
@@ -240,17 +310,37 @@ class Scorecard:
         """(B, M) metrics of resampled confusion counts."""
         plan = self.resampling
         assert self._counts.confusion is not None
-        table = self._counts.confusion
-        return resampled_metrics(table, self.weight, plan.replicates, plan.seed, self._metrics_of)
+        counts = self._counts
+        cells = counts.cells.scaled(self.tally.row) if plan.copies else counts.squared
+        return resampled_metrics(counts.cells.high, cells.high, plan.replicates, plan.seed, self._metrics_of)
+
+    def _metric_over_groups(self, i: int) -> Interval:
+        metric = self.count_metrics[i]
+        value = self._value(metric)
+        variance = float(self._variances_over_groups[i])
+        return self._bounded_over_groups(value, variance, metric.bounds(self.n_classes))
+
+    def _bounded_over_groups(self, value: float, variance: float, bounds: tuple[float, float]) -> Interval:
+        """The interval of a quantity within bounds from its variance over groups."""
+        if math.isnan(value + variance):
+            return self._undefined("the number is undefined without some of the groups", self._jackknife)
+        assert self.tally.clusters is not None
+        n, freedom = effective_groups(self.tally.clusters.weight), self._errors_of_groups[1]
+        interval = bounded(value, variance, freedom, n, bounds, self.resampling)
+        return interval.by(self._jackknife, few_groups(self.n_groups or 0))
 
     @cached_property
-    def _of_groups(self) -> Replicates:
-        """Means and metrics of resampled groups."""
-        assert self.tally.clusters is not None
-        plan = self.resampling
-        tabled = self._counts.confusion is not None and len(self.count_metrics) > 1
-        reduce = self._metrics_of if tabled else None
-        return self.tally.clusters.replicates(plan.replicates, plan.seed, reduce)
+    def _variances_over_groups(self) -> Floats:
+        """(M,) variances of the metrics: by the jackknife, or of very many groups by the bootstrap."""
+        clusters, plan = self.tally.clusters, self.resampling
+        assert clusters is not None
+        n = len(clusters.labels)
+        if n > _MANY_GROUPS:
+            drawn = clusters.replicates(plan.replicates, plan.seed, self._metrics_of)
+            return np.asarray(drawn.var(axis=0, ddof=1))
+        values = clusters.without_each(self._metrics_of)
+        whole = self._metrics_of(self._counts.cells.high[None])
+        return np.asarray(((values - whole) ** 2).sum(axis=0) * (n - 1) / n)
 
     def _metrics_of(self, counts: Floats) -> Floats:
         """(b, M) metrics of (b, K*K) counts; of accuracy, which has other intervals, nothing."""
@@ -307,6 +397,7 @@ class Scorecard:
                 "replicates": self.resampling.replicates,
                 "seed": self.resampling.seed,
                 "method": self._method(),
+                "weights_are": self.resampling.weights_are,
             },
             "scores": {name: _line(score) for name, score in self.scores.items()},
             "metrics": {name: _line(score) for name, score in self.metrics.items()},
@@ -317,8 +408,8 @@ class Scorecard:
 
     def _method(self) -> str:
         if self.n_groups is not None:
-            return self._bootstrap_of
-        return "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
+            return self._jackknife
+        return "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per score, as a data frame of the kind named."""
@@ -350,14 +441,11 @@ class Scorecard:
     def _notes(self) -> list[str]:
         better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
         notes = [f"Lower is better, except for {better}."]
-        if self.weight <= 1 and self.n_groups is None:
-            notes.append(
-                f"Weights count as numbers of rows; a total of {self.weight:.3g} leaves no interval."
-            )
+        if self.n_groups is None and not self.effective_rows > 1 + _ONE:
+            notes.append(f"There are no intervals: {_NO_ROWS}.")
         if self.n_groups is not None:
-            notes.append(f"Intervals: {self._method()}, {self.resampling.replicates:,} replicates.")
-            if few(self.n_groups, "group", "groups"):
-                notes.append(f"With {self.n_groups} groups only, intervals tend to be too narrow.")
+            caution = few_groups(self.n_groups)
+            notes.append(f"Intervals: {self._method()}{f' (caution: {caution})' if caution else ''}.")
         if self.ordered and self.n_classes > CONFUSION_UP_TO:
             notes.append(
                 f"Beyond {CONFUSION_UP_TO:,} classes there is no confusion table: qwk and ec are left out."

@@ -30,7 +30,7 @@ from verax.inference.estimates import (
     holm,
     permutation_p,
 )
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
@@ -60,6 +60,7 @@ def compare(
     confidence: float = 0.95,
     bootstrap: int = 2000,
     seed: int = 0,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> Comparison:
     """Mean losses of several models, and which of their differences are real.
@@ -95,6 +96,8 @@ def compare(
         (of the groups), "uniform", or the name of a model.
     confidence, bootstrap, seed
         Confidence of the intervals, number of replicates or permutations, and random seed.
+    weights_are : {"importance", "counts"}
+        As for `evaluate`; with "counts" only method="moments".
     **read
 
     References
@@ -115,7 +118,8 @@ def compare(
     rules = as_rules(rule)
     time_ordered = check_flag("time_ordered", time_ordered)
     _check(forecasts, method, reference)
-    plan = Resampling.checked(confidence, bootstrap, seed, least=100)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
+    _check_counts(plan, method, groups_given=read.get("groups") is not None)
     options: dict[str, Any] = {**read, "ordered": needs_order(rules, ordered=ordered)}
     weights, groups = options.pop("weights", None), options.pop("groups", None)
     if isinstance(y, Mapping):
@@ -151,6 +155,17 @@ def _check(forecasts: Mapping[str, object], method: str, reference: str | None) 
             argument="reference",
             kind="type",
             values=[reference],
+        )
+
+
+def _check_counts(plan: Resampling, method: str, *, groups_given: bool) -> None:
+    """Copies of rows are not resampled one by one: they are known by their number only."""
+    if plan.copies and method != "moments" and not groups_given:
+        raise InputError(
+            "cannot be used with bootstrap or permutation of rows",
+            argument="weights_are",
+            values=[plan.weights_are],
+            remedies=[passing(method="moments")],
         )
 
 
@@ -292,7 +307,7 @@ def _compare_paired(
     for rule in rules:
         losses = rows.losses[rule]
         tally = PairedTally(losses.shape[1]).update(losses, rows.weights, labels)
-        estimate = Estimate.of(tally, losses, units)
+        estimate = Estimate.of(tally, losses, units, copies=plan.copies)
         draws = None
         if method == "bootstrap":
             draws = bootstrap_means(losses, units, plan)
@@ -479,7 +494,8 @@ def _compare_unpaired(
         error = np.array([t.standard_errors()[0][0] for t in tallies])
         gaps = np.array([mean[a] - mean[b] for a, b in pairs])
         gap_errors = np.array([math.hypot(error[a], error[b]) for a, b in pairs])
-        freedom = min(t.standard_errors()[1] for t in tallies)
+        own = np.array([t.standard_errors()[1] for t in tallies])
+        freedom = np.append(own, [_satterthwaite(error[[a, b]], own[[a, b]]) for a, b in pairs])
         estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
         name = name_of(rule)
         models[name], differences[name] = _results(
@@ -495,3 +511,12 @@ def _compare_unpaired(
     total = sum(f.n_rows for f in read.values())
     note = ("Every model has rows of its own: differences are between independent samples.",)
     return Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)
+
+
+def _satterthwaite(errors: Floats, freedom: Floats) -> float:
+    """The degrees of freedom of the difference of two independent means (Welch and Satterthwaite)."""
+    variances = errors**2
+    if not variances.any():
+        return float(freedom.sum())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(variances.sum() ** 2 / (variances**2 / freedom).sum())

@@ -27,6 +27,7 @@ from verax.analyses.retention.cuts import (
 from verax.analyses.table import RowTable
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import percentile_interval
+from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
@@ -188,6 +189,7 @@ def retention(
     bootstrap: int = 0,
     seed: int = 0,
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> RetentionCurve | RetentionCurves:
     """The curve of a metric as the rows that a rule scores worst are removed, and the area under it.
@@ -228,6 +230,8 @@ def retention(
         Number of bootstrap replicates for intervals; 0 for none.
     seed, confidence
         Random seed and level of the intervals.
+    weights_are : {"importance", "counts"}
+        "counts": the intervals are those of rows repeated as often as their weights say.
     **read
 
     Weights that are whole numbers are numbers of copies; otherwise shares of the weight are removed.
@@ -250,7 +254,17 @@ def retention(
     """
     rules, metrics = as_rules(rule), as_metrics(metric, costs, cost_scale)
     rows = Forecasts(y, p, ordered=needs_order(rules, metrics, decision_costs), **read)
-    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=True, ties=ties)
+    options = Options(
+        removed,
+        area,
+        undefined,
+        bootstrap,
+        seed,
+        confidence,
+        sees_outcome=True,
+        ties=ties,
+        weights_are=weights_are,
+    )
     curves = draw([rows], rules, metrics, options, decision_costs)
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
@@ -272,6 +286,7 @@ def selective(
     bootstrap: int = 0,
     seed: int = 0,
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> RetentionCurve | RetentionCurves:
     """The curve of a metric as the rows that look least certain beforehand are removed.
@@ -296,7 +311,17 @@ def selective(
     """
     keys, metrics = [doubt(key) for key in _listed(by)], as_metrics(metric, costs, cost_scale)
     rows = Forecasts(y, p, ordered=needs_order(keys, metrics, decision_costs), **read)
-    options = Options(removed, area, undefined, bootstrap, seed, confidence, sees_outcome=False, ties=ties)
+    options = Options(
+        removed,
+        area,
+        undefined,
+        bootstrap,
+        seed,
+        confidence,
+        sees_outcome=False,
+        ties=ties,
+        weights_are=weights_are,
+    )
     curves = draw([rows], keys, metrics, options, decision_costs)
     return curves.simplified() if isinstance(by, (Rule, str)) else curves
 
@@ -386,7 +411,8 @@ def draw(
         return options.fill(measured(measures, cuts, cells))
 
     observed = values(np.ones(len(rows.y)) if rows.weights is None else rows.weights)
-    replicates = np.array([values(w) for w in rows.multiplicities(options.bootstrap, options.seed)])
+    draws = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
+    replicates = np.array([values(w) for w in draws])
     curves: dict[Any, RetentionCurve] = {}
     for i, name in enumerate(orders):
         for j, measure in enumerate(measures):

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from verax.analyses.table import RowTable
 from verax.common.checks import check_choice
 from verax.engines.tally import CONFUSION_UP_TO
 from verax.errors import InputError, passing, show
-from verax.inference.intervals import check_confidence, check_replicates, check_seed
+from verax.inference.intervals import WeightsAre, check_confidence, check_replicates, check_seed
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, DecisionMetric
@@ -55,6 +55,7 @@ class Options:
         *,
         sees_outcome: bool,
         ties: Ties = "share",
+        weights_are: WeightsAre = "importance",
     ) -> None:
         self.removed = _shares(removed)
         self.shares = np.array([float(r) for r in self.removed])
@@ -62,12 +63,14 @@ class Options:
         check_choice("area", area, ("mean", "steps"))
         check_choice("undefined", undefined, ("nan", "one", "zero", "omit"))
         check_choice("ties", ties, ("share", "order"))
+        check_choice("weights_are", weights_are, get_args(WeightsAre))
         check_replicates(bootstrap, least=2, or_none=True)
         check_confidence(confidence)
         check_seed(seed)
         self.area, self.undefined, self.ties = area, undefined, ties
         self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
         self.sees_outcome = sees_outcome
+        self.copies = weights_are == "counts"
 
     def taken(self, total: float, whole: bool) -> Floats:
         """How much of a total weight is removed at each cut: whole rows where the weights are whole."""

@@ -1,0 +1,155 @@
+"""Intervals and tests with groups of rows, above all with few and unequal ones."""
+
+import numpy as np
+import pytest
+
+import verax as vx
+from verax.engines.clusters import leave_one_out
+from verax.engines.differences import PairedTally
+from verax.inference.estimates import Estimate
+
+
+def unequal(rng, n_groups):
+    """The group of each row; the largest groups are many times the smallest."""
+    sizes = np.maximum(2, (12 * rng.lognormal(0, 0.8, n_groups)).astype(int))
+    return np.repeat(np.arange(n_groups), sizes)
+
+
+def sample(rng, groups, spread=0.8):
+    """Forecasts of three classes that are off by an amount of its own in every group."""
+    z = rng.normal(0, 1, (len(groups), 3))
+    shift = rng.normal(0, spread, (int(groups.max()) + 1, 3))
+    p, q = (np.exp(x) / np.exp(x).sum(axis=1, keepdims=True) for x in (z, z + shift[groups]))
+    y = (q.cumsum(axis=1) < rng.random((len(q), 1))).sum(axis=1)
+    return np.minimum(y, 2), p
+
+
+def lines(card):
+    return {**card.scores, **card.metrics}
+
+
+def test_the_jackknife_is_that_of_the_means():
+    rng = np.random.default_rng(0)
+    groups = unequal(rng, 9)
+    y, p = sample(rng, groups)
+    loss = vx.brier.samples(y, p)
+    left_out = np.array([loss[groups != g].mean() for g in range(9)])
+    variance = ((left_out - loss.mean()) ** 2).sum() * 8 / 9
+    sizes = np.bincount(groups)
+    found, freedom = leave_one_out(sizes.astype(float), np.bincount(groups, loss)[:, None])
+    assert found[0] == pytest.approx(variance)
+    assert freedom == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum() - 1)
+    card = vx.evaluate(y, p, groups=groups)
+    other = vx.compare(y, {"a": p, "b": p[:, ::-1]}, rule="brier", groups=groups).models["brier"]
+    assert card.scores["brier"].interval == pytest.approx(next(m for m in other if m.name == "a").interval)
+
+
+def test_the_number_of_groups_stands_beside_the_interval():
+    rng = np.random.default_rng(0)
+    groups = unequal(rng, 8)
+    y, p = sample(rng, groups)
+    card = vx.evaluate(y, p, groups=groups, ordered=True)
+    for line in lines(card).values():
+        assert (line.interval.method, line.interval.caution) == ("jackknife over 8 groups", "only 8 groups")
+    assert "jackknife over 8 groups (caution: only 8 groups)" in str(card)
+    difference = vx.compare(y, {"a": p, "b": p[:, ::-1]}, rule="brier", groups=groups).differences["brier"][0]
+    assert difference.interval.caution == "only 8 groups"
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_two_groups_never_give_an_interval_of_width_zero(right):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 40)
+    y = p.argmax(axis=1) if right else rng.integers(0, 3, 40)
+    card = vx.evaluate(np.tile(y[:20], 2), np.tile(p[:20], (2, 1)), groups=np.arange(40) // 20, ordered=True)
+    for line in lines(card).values():
+        low, high = line.interval
+        assert not line.interval.defined or high > low
+        assert line.interval.caution
+
+
+@pytest.mark.parametrize(("n_groups", "least"), [(8, 0.91), (20, 0.93)])
+def test_intervals_with_groups_cover(n_groups, least):
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(20_000), 20)
+    y, p = sample(rng, groups)
+    truth = {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
+    shown = ["brier", "log_score", "zero_one", "accuracy", "qwk", "ec"]
+    covered, n_runs = dict.fromkeys(shown, 0), 500
+    for _ in range(n_runs):
+        groups = unequal(rng, n_groups)
+        y, p = sample(rng, groups)
+        card = vx.evaluate(y, p, groups=groups, rules=["brier", "log", "zero_one"], ordered=True)
+        for name in shown:
+            low, high = lines(card)[name].interval
+            covered[name] += low <= truth[name] <= high
+    # 95 % of 500 runs has a standard error of one percent.
+    for name, hits in covered.items():
+        assert least - 0.015 <= hits / n_runs <= 0.985, (name, hits / n_runs)
+
+
+@pytest.mark.parametrize("n_groups", [8, 20])
+def test_comparisons_with_groups_keep_their_level(n_groups):
+    rng = np.random.default_rng(2)
+    rejected, n_runs = 0, 2000
+    for _ in range(n_runs):
+        groups = unequal(rng, n_groups)
+        effect = rng.normal(size=(n_groups, 2))
+        tally = PairedTally(2).update(effect[groups] + rng.exponential(size=(len(groups), 2)), None, groups)
+        rejected += Estimate(tally.means, *tally.standard_errors()).p_values()[2] < 0.05
+    assert 0.035 <= rejected / n_runs <= 0.07
+
+
+def test_zero_one_and_accuracy_have_mirrored_intervals():
+    rng = np.random.default_rng(0)
+    for n_right in (27, 30):
+        y = np.append(np.zeros(n_right), np.ones(30 - n_right)).astype(int)
+        p = np.tile([0.7, 0.3], (30, 1))
+        for weights in (None, rng.exponential(size=30)):
+            for groups in (None, np.arange(30) % 6):
+                card = vx.evaluate(y, p, weights=weights, groups=groups)
+                low, high = card.metrics["accuracy"].interval
+                assert card.scores["zero_one"].interval == pytest.approx((1 - high, 1 - low), abs=1e-9)
+                assert high - low > 0.05
+
+
+def test_means_of_heavy_tails_are_marked_where_the_interval_does_not_cover():
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 2.5, 1_000_000)
+    truth = np.logaddexp(0, -3 - z)
+    marks, n_runs = {}, 400
+    for n in (30, 2000):
+        marked = covered = 0
+        for _ in range(n_runs):
+            p = 1 / (1 + np.exp(-3 - rng.normal(0, 2.5, n)))
+            line = vx.evaluate(np.ones(n, int), np.column_stack([1 - p, p]), rules=["log"]).scores[
+                "log_score"
+            ]
+            marked += line.interval.caution.startswith("heavy tails")
+            covered += line.interval.low <= truth.mean() <= line.interval.high
+        marks[n] = marked / n_runs, covered / n_runs
+    assert marks[30][0] > 0.8
+    assert marks[30][1] < 0.9
+    assert marks[2000][0] < 0.01
+    assert marks[2000][1] > 0.92
+
+
+def test_a_third_model_of_few_rows_leaves_the_other_pair_alone():
+    rng = np.random.default_rng(0)
+    rows = {
+        name: (rng.integers(0, 2, n), rng.dirichlet([1, 1], n))
+        for name, n in (("a", 40), ("b", 90), ("c", 3))
+    }
+    y, p = ({name: row[i] for name, row in rows.items()} for i in (0, 1))
+    three = vx.compare(y, p, rule="brier").difference("a", "b")
+    two = vx.compare(*({k: v for k, v in x.items() if k != "c"} for x in (y, p)), rule="brier").difference(
+        "a", "b"
+    )
+    assert three.interval == pytest.approx(two.interval)
+    assert three.p_value == pytest.approx(two.p_value)
+    from scipy.stats import ttest_ind
+
+    losses = [vx.brier.samples(*rows[name]) for name in ("a", "b")]
+    welch = ttest_ind(*losses, equal_var=False)
+    assert three.p_value == pytest.approx(welch.pvalue, rel=1e-9)
+    assert three.interval == pytest.approx(tuple(welch.confidence_interval()), rel=1e-9)
