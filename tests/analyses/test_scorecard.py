@@ -235,8 +235,8 @@ def test_groups_and_infinite_losses():
     p = np.array([[0.5, 0.5]] * 7 + [[1.0, 0.0]])
     card = vx.evaluate([0, 1] * 4, p, groups=[0, 0, 1, 1, 2, 2, 3, 3])
     assert card["log"] == math.inf
-    assert card.scores["log_score"].interval[1] == math.inf
-    assert card.scores["brier"].interval[1] < 2
+    assert card.scores["log_score"].interval.caution == "the mean is infinite"
+    assert card.scores["brier"].interval.high < 2
 
 
 def test_costs():
@@ -357,8 +357,8 @@ def test_intervals_say_how_they_were_made_and_what_is_wrong_with_them():
     assert card.to_dict()["scores"]["log_score"]["caution"] == "the mean is infinite"
     few = vx.evaluate(y[1:], p[1:], groups=np.arange(59) % 4)
     assert few.scores["brier"].interval.caution == "only 4 groups"
-    assert few.metrics["accuracy"].interval.method == "bootstrap of 4 groups"
-    assert "4 groups only" in str(few)
+    assert few.metrics["accuracy"].interval.method == "jackknife over 4 groups"
+    assert "only 4 groups" in str(few)
     assert vx.evaluate(y[1:9], p[1:9]).scores["brier"].interval.caution == "only 8 rows"
     single = vx.evaluate(y, p, weights=np.eye(60)[1])
     assert not any(line.interval.defined for line in {**single.scores, **single.metrics}.values())

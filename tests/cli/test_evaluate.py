@@ -85,7 +85,8 @@ GOLDEN = """
  "card": {"verax": "VERSION", "n_rows": 2, "weight": 2.0, "n_groups": null, "n_classes": 2,
   "classes": ["a", "b"], "ordered": false,
   "intervals": {"confidence": 0.95, "replicates": 1000, "seed": 0,
-   "method": "means: normal, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"},
+   "method": "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts",
+   "weights_are": "importance"},
   "scores": {
    "brier": {"mean": 1.25, "interval": [0.0, 2.0], "std": 0.75, "range": [0.0, 2.0],
     "orientation": "lower is better", "proper": "strictly", "summary": "squared error over the classes",
