@@ -346,7 +346,7 @@ def _compare_paired(
         confidence,
         reference,
         tuple(notes),
-        _claims(rows, units, labels, 1 - confidence),
+        _claims(rows, units, labels, plan),
     )
 
 
@@ -369,17 +369,17 @@ def _infinite(rule: str, models: list[Model], n_rows: int) -> list[str]:
     return [undefined + (ranked if len(found) > 1 else "")]
 
 
-def _claims(rows: _Paired, units: Units, labels: Any, level: float) -> Claims | None:
+def _claims(rows: _Paired, units: Units, labels: Any, plan: Resampling) -> Claims | None:
     """What the rows support about the traits of models; None where there is nothing to explain."""
     if len(rows.trait_rows) < 2:
         return None
 
     def p_values(columns: Floats) -> Floats:
         tally = PairedTally(columns.shape[1]).update(columns, rows.weights, labels)
-        return Estimate.of(tally, columns, units).p_values()
+        return Estimate.of(tally, columns, units, copies=plan.copies).p_values()
 
     ordered = any(traits.error_distance is not None for traits in rows.traits.values())
-    return Claims.of(rows.trait_rows, p_values, ordered=ordered, level=level)
+    return Claims.of(rows.trait_rows, p_values, ordered=ordered, level=1 - plan.confidence)
 
 
 def _too_short(rule: str, differences: list[Difference]) -> list[str]:
