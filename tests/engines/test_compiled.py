@@ -17,7 +17,7 @@ from verax.engines import stats as rowstats
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.engines.tally import Tally
-from verax.kernels import dense
+from verax.kernels import dense as dense_kernels
 from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.logarithm import is_odd, log
 from verax.kernels.statistics import PLACE, STATISTICS
@@ -231,7 +231,7 @@ def test_counting_kernel_counts_what_bincount_does():
     y, decision, w = rng.integers(0, 4, 500), rng.integers(0, 4, 500), rng.exponential(size=500)
     p_true = rng.integers(0, 2, 500).astype(float)
     table = np.zeros((4, 4))
-    assert dense.count(y, decision, p_true, w, table) == np.sum(p_true == 0)
+    assert dense_kernels.count(y, decision, p_true, w, table) == np.sum(p_true == 0)
     np.testing.assert_allclose(table.ravel(), np.bincount(y * 4 + decision, w, 16), rtol=1e-13)
 
 

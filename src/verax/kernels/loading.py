@@ -20,7 +20,7 @@ def kernels() -> ModuleType | None:
                 stacklevel=2,
             )
             return None
-        from verax.kernels import dense
+        from verax.kernels import dense as dense_kernels
     except ImportError:
         return None
-    return dense
+    return dense_kernels
