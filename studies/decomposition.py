@@ -22,6 +22,7 @@ mpl.use("Agg")
 HERE = Path(__file__).parent
 CIFAR = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 REPLICATES = 500
+PAIRED = 500
 
 
 def row(*cells: object) -> None:
@@ -106,13 +107,13 @@ def humans(data: Path) -> None:
 
 
 def terciles(data: Path) -> None:
-    print("\n## Seasonal rain terciles (ECMWF), rows of a month resampled together")
+    print("\n## Seasonal rain terciles (ECMWF), rows of a month taken as one group")
     frame = pd.read_parquet(data / "weather-ordinal" / "ecmwf_terciles.parquet")
     p = frame[["below", "normal", "above"]].to_numpy(float)
     p = p / p.sum(axis=1, keepdims=True)
     y = frame["category"].to_numpy()
     months = (frame["year"].astype(str) + "-" + frame["month"].astype(str)).to_numpy()
-    table("resampled", "RPS", "MCB", "DSC", "UNC")
+    table("independent", "RPS", "MCB", "DSC", "UNC")
     for name, groups in (("rows", None), ("months", months)):
         result = vx.decompose(y, p, rule="rps", groups=groups, bootstrap=REPLICATES)
         row(
@@ -129,12 +130,11 @@ def tampere(data: Path) -> None:
     print("\n## Rain at Tampere, the same days forecast 24 and 48 hours ahead")
     frame = pd.read_csv(data / "weather-ordinal" / "pop_tampere_2003.csv").dropna()
     y = np.digitize(frame["obs"], [0.25, 4.45])
-    results = {}
+    leads = ("p24", "p48")
+    forecasts = [frame[[f"{lead}_cat{k}" for k in range(3)]].to_numpy(float) for lead in leads]
     table("forecast", "RPS", "MCB", "MCB if calibrated", "p", "DSC", "UNC")
-    for lead in ("p24", "p48"):
-        p = frame[[f"{lead}_cat{k}" for k in range(3)]].to_numpy(float)
+    for lead, p in zip(leads, forecasts, strict=True):
         result = vx.decompose(y, p, rule="rps", bootstrap=REPLICATES, normalize=True)
-        results[lead] = result
         row(
             lead,
             span(result.whole, "score"),
@@ -144,15 +144,21 @@ def tampere(data: Path) -> None:
             span(result.whole, "discrimination"),
             f"{result.uncertainty:.4f}",
         )
-    print(
-        "\nThe same days and the same seed, so the replicates are paired; percentiles of their differences:"
-    )
+    print(f"\nThe same days resampled for both, {PAIRED} times; percentiles of the differences:")
     table("p48 - p24", "difference", "95% interval")
-    gaps = results["p48"].whole.replicates - results["p24"].whole.replicates
-    seen = results["p48"].whole.observed - results["p24"].whole.observed
-    for i, name in enumerate(("score", "miscalibration", "discrimination")):
+    names = ("score", "miscalibration", "discrimination")
+    drawn = np.random.default_rng(0).multinomial(len(y), np.full(len(y), 1 / len(y)), PAIRED)
+    gaps = np.array([_gaps(y, forecasts, names, w) for w in drawn])
+    for i, (name, gap) in enumerate(zip(names, _gaps(y, forecasts, names, None), strict=True)):
         low, high = np.percentile(gaps[:, i], [2.5, 97.5])
-        row(name, f"{seen[i]:.4f}", f"{low:.4f} to {high:.4f}")
+        row(name, f"{gap:.4f}", f"{low:.4f} to {high:.4f}")
+
+
+def _gaps(
+    y: np.ndarray, forecasts: list[np.ndarray], names: tuple[str, ...], weights: np.ndarray | None
+) -> list[float]:
+    first, second = (vx.decompose(y, p, rule="rps", weights=weights, normalize=True) for p in forecasts)
+    return [getattr(second, name) - getattr(first, name) for name in names]
 
 
 def niamey(data: Path) -> None:
@@ -174,41 +180,12 @@ def niamey(data: Path) -> None:
         )
 
 
-def simulated(n: int, seed: int, sharpened: float) -> tuple[np.ndarray, np.ndarray]:
-    """Three classes; the truth is a softmax of normals, the forecast the same with a larger scale."""
-    rng = np.random.default_rng(seed)
-    z = rng.normal(size=(n, 3))
-    q = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1).clip(0, 2)
-    p = np.exp(sharpened * z)
-    return y, p / p.sum(axis=1, keepdims=True)
-
-
-def coverage(runs: int = 2000, n: int = 400) -> None:
-    print(f"\n## Coverage of the 95% intervals: RPS, {n} rows, 300 replicates, {runs:,} runs")
-    names = ("score", "miscalibration", "discrimination", "uncertainty")
-    table("forecast", *names)
-    for label, sharpened in (("calibrated", 1.0), ("1.5 times too sure", 1.5), ("2.5 times too sure", 2.5)):
-        truth = vx.decompose(*simulated(2_000_000, 999_999, sharpened), rule="rps").whole.observed.copy()
-        if sharpened == 1.0:
-            truth[1] = 0.0
-        hits = np.zeros(4)
-        for seed in range(runs):
-            y, p = simulated(n, seed, sharpened)
-            # A group a row: the same bootstrap, without the draws for the p-value.
-            result = vx.decompose(y, p, rule="rps", bootstrap=300, seed=seed, groups=np.arange(n))
-            ends = np.array([result.intervals[name] for name in names]).T
-            hits += (ends[0] <= truth) & (truth <= ends[1])
-        row(label, *(f"{100 * hit / runs:.1f}%" for hit in hits))
-
-
 def main() -> None:
     data = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parents[1] / "shared" / "data"
     humans(data)
     terciles(data)
     tampere(data)
     niamey(data)
-    coverage()
 
 
 if __name__ == "__main__":

@@ -159,19 +159,20 @@ def test_figures(k, ordered, panels, places, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "argument"),
     [
-        ({"resamples": -1}, "`resamples` must be"),
-        ({"resamples": 2.0}, "`resamples` must be"),
-        ({"confidence": 0}, "`confidence` must lie"),
-        ({"weights": np.zeros(30)}, "`weights` must not all be zero"),
-        ({"logits": True, "normalize": True}, "cannot be combined with logits"),
+        ({"resamples": -1}, "resamples"),
+        ({"resamples": 2.0}, "resamples"),
+        ({"confidence": 0}, "confidence"),
+        ({"weights": np.zeros(30)}, "weights"),
+        ({"logits": True, "normalize": True}, "normalize"),
     ],
 )
-def test_refusals(options, message):
+def test_refusals(options, argument):
     y, p = forecasts(30, 3)
-    with pytest.raises(vx.InputError, match=message):
+    with pytest.raises(vx.InputError) as caught:
         vx.reliability(y, p, **options)
+    assert caught.value.argument == argument
 
 
 # ---- calibration error in bins -----------------------------------------------------------------

@@ -133,10 +133,18 @@ def test_labels_classes_and_groups():
     line = found[0]
     assert line.card["rps"] == pytest.approx(vx.rps(y[:100], p[:100]))
     assert line.card.n_groups == 50
-    if line.p_value is None:
-        assert (line.p_adjusted, line.stands_out) == (None, False)
-        assert repr(found).endswith(found.untested)
-        assert found.verdict() == found.untested
+    assert line.p_value == line.decomposition.p_value
+    assert found.untested == ""
+    # Log scores of groups have no draws of outcomes, so calibration is not tested.
+    untested = vx.subgroups(
+        labels, p, by=np.arange(200) // 100, classes=names, rule="log", groups=patients, bootstrap=20
+    )
+    line = untested[0]
+    assert (line.p_value, line.p_adjusted, line.stands_out) == (None, None, False)
+    assert "rows of a group belong together" in untested.untested
+    assert repr(untested).endswith(untested.untested)
+    low, high = line.decomposition.intervals["miscalibration"]
+    assert f"({low:.4f} to {high:.4f})" in repr(untested)
     without = vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=0)
     assert without.untested
     assert repr(without).endswith(without.untested)

@@ -6,10 +6,12 @@ import dataclasses
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from statistics import NormalDist
 from types import SimpleNamespace
 
@@ -19,13 +21,13 @@ from scipy.special import stdtr
 
 import verax as vx
 from reports import EVIL, graded, sample
-from verax.inference.sureness import sureness_of
+from verax.analyses.calibration.sureness import sureness_of
 from verax.inputs.forecasts import Forecasts
 from verax.report import Report
 from verax.report.checks import duplicates
 from verax.report.contents import most_subgroups
 from verax.report.definitions import definitions
-from verax.report.verdict import miscalibrated
+from verax.report.verdict import excess_share, miscalibrated
 
 
 @pytest.fixture
@@ -199,15 +201,15 @@ def test_the_verdict_does_not_overlook_the_most_likely_class():
 def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
     rng = np.random.default_rng(0)
     for low, n in ((0.02, 5), (0.3, 40), (0.9, 200), (0.97, 3000)):
-        claim, w = rng.uniform(low, 1, n), np.arange(n) % 3.0
+        # Rows without weight do not count.
+        claim, w = rng.uniform(low, 1, n), (np.arange(n) % 3 > 0) * 2.0
         # Wrong with the class beside, of so many that the rest of the row is below the claim.
         p = np.column_stack([claim, np.tile(((1 - claim) / 99)[:, None], 99)])
         y = (rng.random(n) > claim - 0.02).astype(int)
         exact = np.ones(1)
-        for t, copies in zip(claim, w.astype(int), strict=True):
-            for _ in range(copies):
-                exact = np.convolve(exact, [1 - t, t])
-        hits = int(w @ (y == 0))
+        for t in claim[w > 0]:
+            exact = np.convolve(exact, [1 - t, t])
+        hits = int((y[w > 0] == 0).sum())
         expected = min(1, 2 * min(exact[: hits + 1].sum(), exact[hits:].sum()))
         found = sureness_of(Forecasts(y, p, weights=w))
         assert found.p_value == pytest.approx(expected, abs=1e-11)
@@ -220,6 +222,16 @@ def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
     # All right, as claimed nearly: nothing varies, and yet nothing is strange.
     all_right = Forecasts(np.zeros(20, int), np.tile([0.95, 0.05], (20, 1)))
     assert sureness_of(all_right).p_value == pytest.approx(2 * 0.95**20)
+
+
+def test_weights_of_rows_are_not_numbers_of_rows():
+    y, p = sample(600, sharpness=1.5)
+    w = np.random.default_rng(0).exponential(size=600)
+    found = sureness_of(Forecasts(y, p, weights=w))
+    claim, right = p.max(axis=1), p.argmax(axis=1) == y
+    error = np.sqrt((w**2 * claim * (1 - claim)).sum())
+    assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs((w * (claim - right)).sum()) / error))
+    assert sureness_of(Forecasts(y, p, weights=100 * w)).p_value == pytest.approx(found.p_value)
 
 
 def test_groups_that_repeat_one_row_are_no_more_evidence():
@@ -235,12 +247,28 @@ def test_groups_that_repeat_one_row_are_no_more_evidence():
     assert sureness_of(Forecasts(y, p), np.zeros(80)).p_value is None
 
 
-def test_with_groups_calibration_is_judged_by_its_interval():
-    y, sure = sample(2000, sharpness=3)
-    report = Report.of(y, sure, groups=np.arange(2000) // 4)
-    assert report.contents.best.decomposition.p_value is None
+def test_with_groups_too_much_confidence_is_detected():
+    y, sure = sample(600, sharpness=1.5)
+    report = Report.of(y, sure, groups=np.arange(600) // 12)
+    found = report.contents.best
+    assert found.decomposition.p_value < 0.05
+    assert found.sureness.p_value < 0.05
     assert "too sure of themselves" in report.verdict
-    assert "500" in report.to_html()
+    # The gain is that of recalibrating, less what the isotonic fit takes from noise.
+    whole = found.decomposition.whole
+    assert excess_share(found) == pytest.approx(whole.corrected["miscalibration"] / whole.score)
+    assert excess_share(found) < 0.8 * whole.miscalibration / whole.score
+    assert "50" in report.to_html()
+
+
+def test_the_too_sure_test_with_groups_keeps_its_level_and_its_power():
+    coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "coverage.py"))
+    for n, n_groups in ((300, 8), (1000, 50)):
+        size, _ = coverage["rejections_of_sureness"](n, n_groups, 1.0)(150, 5)
+        power, _ = coverage["rejections_of_sureness"](n, n_groups, 1.5)(150, 5)
+        # Binomial(150, 0.05) lies in these bounds with probability 0.998.
+        assert 1 / 150 <= size <= 17 / 150
+        assert power >= 0.4
 
 
 def test_infinite_log_scores_are_told():
@@ -384,16 +412,14 @@ def test_bands_say_whose_they_are(ordered):
     assert "The shaded band is the 95% interval of the line Largest probability." in text
 
 
-def test_subgroups_with_groups_say_why_they_are_not_tested():
+def test_subgroups_with_groups_are_tested():
     y, p = sample(200)
     report = Report.of(y, p, groups=np.arange(200) // 2, by={"site": np.arange(200) // 100})
     text = Page(report.to_html()).text
     found = report.contents.subgroups["site"]
-    assert "rows of a group belong together" in found.untested
-    assert found.untested in text
-    low, high = found[0].decomposition.intervals["miscalibration"]
-    assert f"{low:.4f} to {high:.4f}" in text
-    assert "No subgroup is miscalibrated" not in text
+    assert found.untested == ""
+    assert all(line.p_value is not None for line in found.lines)
+    assert "deviations of a group from the forecasts" in text
 
 
 def test_nothing_is_fetched(ordered):

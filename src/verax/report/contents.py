@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.decomposition import Decomposition, decompose
+from verax.analyses.calibration.sureness import Sureness, sureness_of
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
@@ -18,7 +19,6 @@ from verax.analyses.worst import Worst, worst
 from verax.engines.differences import PairedTally
 from verax.engines.tally import CONFUSION_UP_TO
 from verax.inference.estimates import Estimate
-from verax.inference.sureness import Sureness, sureness_of
 from verax.report.checks import Check, look_over
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of

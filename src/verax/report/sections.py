@@ -193,7 +193,8 @@ def _calibration_method(contents: Contents) -> str:
         first = f"the miscalibration of every {kind}, against {parts}; " if contents.replicates else ""
         second = f"the mean probability of the most likely class less how often it happened, against {top}"
     else:
-        first = f"the miscalibration of every {kind}, by its interval from resampled groups; "
+        parts = f"{contents.replicates} draws in which the deviations of a group from the forecasts keep or"
+        first = f"the miscalibration of every {kind}, against {parts} change their sign together; "
         first = first if contents.replicates else ""
         second = (
             "the mean probability of the most likely class less how often it happened, by Student's test "

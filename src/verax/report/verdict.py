@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from verax.analyses.calibration.decomposition import Components
+from verax.analyses.calibration.sureness import Sureness
 from verax.errors import join
-from verax.inference.sureness import Sureness
 from verax.report.contents import Contents, Findings
 from verax.report.words import number, percent, span, title_of, within
 
@@ -128,7 +128,7 @@ def _shares(whole: Components, level: float) -> tuple[float, float]:
 
 
 def _parts_are_off(whole: Components, level: float) -> bool:
-    """By the test; with groups by the interval."""
+    """By the test; where there is none, by the interval."""
     if whole.p_value is not None:
         return whole.p_value <= level
     intervals = replace(whole, confidence=1 - level).intervals
@@ -140,10 +140,10 @@ def _claims_too_much_or_little(sure: Sureness, level: float) -> bool | None:
 
 
 def excess_share(found: Findings) -> float:
-    """What part of the loss recalibration would save, beyond what chance makes it seem to save."""
+    """What part of the loss recalibration would save, less what the isotonic fit gains from noise."""
     whole = found.decomposition.whole
-    excess = whole.miscalibration - (whole.expected_miscalibration or 0.0)
-    return max(0.0, excess / whole.score) if whole.score > 0 else 0.0
+    gain = whole.miscalibration if whole.corrected is None else whole.corrected["miscalibration"]
+    return max(0.0, gain / whole.score) if whole.score > 0 else 0.0
 
 
 def claims_of(found: Findings) -> str:

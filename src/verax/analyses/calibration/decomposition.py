@@ -13,13 +13,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax._version import __version__
-from verax.analyses.calibration.events import Event, events, split
+from verax.analyses.calibration.events import events, split
+from verax.analyses.calibration.overfitting import Measured, Sampling, Uncertainty
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.display.tables import Cells, html_table, text_table
 from verax.errors import InputError
-from verax.inference.bootstrap import percentile_interval
-from verax.inference.intervals import Resampling
+from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
@@ -52,9 +52,9 @@ def decompose(
     The log score of three and more classes looks at one class only and has no such parts. What is
     decomposed then is the sum of the K binary log scores, and it is called "one-vs-rest log".
 
-    An isotonic fit overfits, so miscalibration and discrimination are estimated too large, and a calibrated
-    forecast shows some miscalibration, too. Intervals are corrected for that, and `p_value` says how often
-    a calibrated forecast would show as much.
+    An isotonic fit follows noise, so miscalibration and discrimination are estimated too large, and a
+    calibrated forecast shows some miscalibration, too. Intervals and `corrected` estimates are for what many
+    more rows would show, and `p_value` says how often a calibrated forecast would show as much.
 
     Parameters
     ----------
@@ -63,9 +63,12 @@ def decompose(
     rule : rule or str
         `brier`, `rps` (any scale), `log` (any base) or `ranked_log`.
     bootstrap : int
-        Number of replicates for the intervals and for the p-value of calibration; 0 for none.
-    seed, confidence
-        Random seed and level of the intervals.
+        Number of random draws for the p-value of calibration; 0 for no p-value and no intervals. The
+        intervals take from 20 to 60 more draws, which measure how far the isotonic fit follows noise.
+    seed : int
+        Random seed.
+    confidence : float
+        Confidence of the intervals.
     **read
 
     References
@@ -84,22 +87,22 @@ def decompose(
     score = miscalibration - discrimination + uncertainty; rps is the mean over the thresholds.
     """
     rule = parse(rule)
-    plan = Resampling.checked(confidence, bootstrap, seed, or_none=True)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True)
     forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
-    if bootstrap and forecasts.groups is not None and len(forecasts.groups.labels) < 2:
-        raise InputError("must name at least two groups to resample", argument="groups")
     how = split(rule, forecasts.n_classes)
     rows = RowTable.of(forecasts, [])
-    parts = [_measure(event, rows, plan) for event in events(forecasts, rows, how)]
+    sampling = _sampling(rows, plan) if plan.replicates else None
+    parts: list[Components] = []
+    total: Measured | None = None
+    for event in events(forecasts, rows, how):
+        found = None if sampling is None else sampling.measure(event)
+        parts.append(_components(event.name, event.components(rows.weights), found, sampling, plan))
+        total = found if total is None or found is None else total + found
+    whole = how.factor * np.sum([part.observed for part in parts], axis=0)
+    total = None if total is None else total.scaled(how.factor)
     return Decomposition(
         rule=repr(rule),
-        whole=Components(
-            how.quantity,
-            how.factor * np.sum([part.observed for part in parts], axis=0),
-            how.factor * np.sum([part.replicates for part in parts], axis=0),
-            how.factor * np.sum([part.calibrated for part in parts], axis=0),
-            confidence,
-        ),
+        whole=_components(how.quantity, whole, total, sampling, plan),
         parts=tuple(parts),
         total=how.total,
         thresholds=how.thresholds,
@@ -110,21 +113,22 @@ def decompose(
     )
 
 
-def _measure(event: Event, rows: RowTable, plan: Resampling) -> Components:
-    """The components of one event; the draws are the same for every event."""
-    replicates = [event.components(w) for w in rows.multiplicities(plan.replicates, plan.seed)]
-    # Rows that belong together do not have outcomes of their own to draw.
-    n_draws = plan.replicates if rows.groups is None else 0
-    rng = np.random.default_rng([plan.seed, 1])
-    redrawn = (event.redrawn(rng.random(len(rows.y))) for _ in range(n_draws))
-    calibrated = [other.components(rows.weights)[1] for other in redrawn]
-    return Components(
-        event.name,
-        event.components(rows.weights),
-        np.array(replicates).reshape(-1, 4),
-        np.array(calibrated),
-        plan.confidence,
-    )
+def _sampling(rows: RowTable, plan: Resampling) -> Sampling:
+    if rows.groups is not None and len(rows.groups.labels) < 2:
+        raise InputError(
+            "must name at least two groups for intervals",
+            argument="groups",
+            values=rows.groups.labels.tolist(),
+        )
+    return Sampling.of(len(rows.y), rows.weights, rows.groups, plan.replicates, plan.seed)
+
+
+def _components(
+    name: str, observed: Floats, found: Measured | None, sampling: Sampling | None, plan: Resampling
+) -> Components:
+    if found is None or sampling is None:
+        return Components(name, observed, None, np.zeros(0), plan.confidence)
+    return Components(name, observed, found.uncertainty(sampling.units), found.calibrated, plan.confidence)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -137,18 +141,18 @@ class Components:
         The class, "<= class" for a threshold, or what the events add up to.
     observed : (4,) array
         Score, miscalibration, discrimination, uncertainty.
-    replicates : (B, 4) array
-        The same for each bootstrap replicate. Replicates of two forecasts of the same rows with the same
-        seed are paired.
+    accuracy : Uncertainty or None
+        Their biases and variances; None without a bootstrap.
     calibrated : (B,) array
-        Miscalibrations of outcomes drawn from the forecast, each row independently; empty with groups.
+        Miscalibrations of outcomes drawn from the forecast: each row independently, or the deviations of all
+        rows of a group with one sign. Empty without a bootstrap, and for log scores of groups.
     confidence : float
-        The level of the intervals.
+        The confidence of the intervals.
     """
 
     name: str
     observed: Floats
-    replicates: Floats
+    accuracy: Uncertainty | None
     calibrated: Floats
     confidence: float
 
@@ -173,25 +177,29 @@ class Components:
         return float(self.observed[3])
 
     @cached_property
-    def intervals(self) -> dict[str, tuple[float, float]] | None:
+    def intervals(self) -> dict[str, Interval] | None:
         """Intervals of the score and the components, by name; None without a bootstrap.
 
-        The interval of the score is made of percentiles. An isotonic fit overfits, so miscalibration and
-        discrimination are estimated too large, and resampling adds to that bias. Their intervals are the
-        percentiles reflected at the estimate and moved down by the bias that resampling adds: they are
-        about the values for many more rows, and the estimate may lie above them.
+        They are about the values for many more rows. The isotonic fit follows noise, so the miscalibration
+        and the discrimination observed may lie above their intervals.
         """
-        if not len(self.replicates):
+        if self.accuracy is None:
             return None
-        interval = percentile_interval(self.replicates, self.confidence)
-        with np.errstate(invalid="ignore"):
-            reflected = 2 * self.observed - interval[::-1]
-            added = np.nanmean(self.replicates, axis=0) - self.observed
-            corrected = np.maximum(reflected - [0.0, added[1], added[2], 0.0], 0.0)
-        for i in (1, 2, 3):
-            if np.isfinite(corrected[:, i]).all():
-                interval[:, i] = corrected[:, i]
-        return {name: (float(interval[0, i]), float(interval[1, i])) for i, name in enumerate(COMPONENTS)}
+        observed = zip(COMPONENTS, self.observed.tolist(), strict=True)
+        return {
+            name: self.accuracy.interval(i, value, self.confidence)
+            for i, (name, value) in enumerate(observed)
+        }
+
+    @property
+    def corrected(self) -> dict[str, float] | None:
+        """Estimates less what the isotonic fit gains by following noise; None without a bootstrap.
+
+        They estimate the values for many more rows, and may be slightly negative.
+        """
+        if self.accuracy is None:
+            return None
+        return dict(zip(COMPONENTS, (self.observed - self.accuracy.bias).tolist(), strict=True))
 
     @property
     def expected_miscalibration(self) -> float | None:
@@ -202,8 +210,7 @@ class Components:
     def p_value(self) -> float | None:
         """How often a calibrated forecast with these values would show at least this miscalibration.
 
-        Outcomes are drawn from the forecast, each row independently. None without a bootstrap, and with
-        groups.
+        None without a bootstrap, and for log scores of groups.
         """
         if not len(self.calibrated):
             return None
@@ -218,6 +225,8 @@ class Components:
             "name": self.name,
             **dict(zip(COMPONENTS, self.observed.tolist(), strict=True)),
             "intervals": None if intervals is None else {k: list(v) for k, v in intervals.items()},
+            "caution": None if self.accuracy is None else self.accuracy.caution,
+            "corrected": self.corrected,
             "expected_miscalibration": self.expected_miscalibration,
             "p_value": self.p_value,
         }
@@ -231,8 +240,9 @@ class Components:
         intervals = self.intervals or {}
         texts = []
         for name, value in zip(COMPONENTS, self.observed, strict=True):
-            low, high = intervals.get(name, (0.0, 0.0))
-            texts.append(f"{value:z.4f}" + (f" ({low:z.4f} to {high:z.4f})" if intervals else ""))
+            interval = intervals.get(name)
+            known = interval is not None and interval.defined
+            texts.append(f"{value:z.4f} ({interval:z.4f})" if known else f"{value:z.4f}")
         return texts
 
 
@@ -294,9 +304,14 @@ class Decomposition:
         return self.whole.uncertainty
 
     @property
-    def intervals(self) -> dict[str, tuple[float, float]] | None:
+    def intervals(self) -> dict[str, Interval] | None:
         """Intervals of the score and the components, by name; None without a bootstrap."""
         return self.whole.intervals
+
+    @property
+    def corrected(self) -> dict[str, float] | None:
+        """Estimates less what the isotonic fit gains by following noise; None without a bootstrap."""
+        return self.whole.corrected
 
     @property
     def p_value(self) -> float | None:
@@ -320,7 +335,7 @@ class Decomposition:
                 "replicates": self.resampling.replicates,
                 "confidence": self.resampling.confidence,
                 "seed": self.resampling.seed,
-                "method": "percentiles; of components reflected at the estimate, less the bias",
+                "method": "t; of components corrected for overfitting of the isotonic fit",
             },
         }
 
@@ -338,12 +353,13 @@ class Decomposition:
     def _notes(self) -> list[str]:
         notes = [f"score = miscalibration - discrimination + uncertainty; {self.quantity} is {self.total}."]
         if self.intervals is not None:
-            units = "rows" if self.n_groups is None else "groups"
-            plan = self.resampling
+            units = "independent rows" if self.n_groups is None else "independent groups"
             notes.append(
-                f"In brackets {100 * plan.confidence:g}% intervals from {plan.replicates:,} replicates "
-                f"of the {units}, corrected for overfitting of the isotonic fit."
+                f"In brackets {100 * self.resampling.confidence:g}% intervals for {units}, corrected for "
+                "overfitting of the isotonic fit."
             )
+            caution = self.intervals["discrimination"].caution
+            notes += [f"Caution: {caution}."] if caution else []
         if self.p_value is not None:
             notes.append(
                 "A calibrated forecast would show a miscalibration of "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -66,6 +66,12 @@ class Split:
             return np.asarray(np.where(happened, rest, given) ** 2)
         with np.errstate(divide="ignore"):
             return np.asarray(-self.unit * np.log(np.where(happened, given, rest)))
+
+    def expected(self, given: Floats, rest: Floats, chance: Floats) -> Floats:
+        """The mean loss of each row whose event happens with this chance; linear in the chance."""
+        if self.binary == "squared":
+            return np.asarray(chance * rest**2 + (1 - chance) * given**2)
+        return np.asarray(-self.unit * (xlogy(chance, given) + xlogy(1 - chance, rest)))
 
     def entropy(self, cells: Floats) -> float:
         """The total loss of pools that forecast the frequency they have: cells are (n, 2) weights."""
@@ -241,10 +247,16 @@ class Event:
         recalibrated = self.how.entropy(blocks) / whole.sum()
         return np.array([score, score - recalibrated, uncertainty - recalibrated, uncertainty])
 
-    def redrawn(self, uniform: Floats) -> Event:
-        """The same forecasts with outcomes drawn from them, by one uniform number per row."""
-        happened = (uniform >= self.start) & (uniform < self.start + self.given)
-        return replace(self, happened=happened)
+    def sums(self, values: Floats) -> Floats:
+        """The sums of values of rows over the pools, (P,)."""
+        return sums_at(self.pools, values, len(self.values))
+
+    def among(self, rows: Any) -> Event:
+        """The event in some of the rows only, by a mask."""
+        key = self.values[self.pools][rows]
+        return Event.of(
+            self.name, key, self.given[rows], self.rest[rows], self.happened[rows], self.how, self.start[rows]
+        )
 
 
 @dataclass(frozen=True)
@@ -282,3 +294,8 @@ def recalibrate(cells: Floats) -> Recalibration:
     edges = isotonic_regression(cells[:, 1] / n, weights=n).blocks
     # Values are read off the sums of the blocks: 0 and 1 are exact, and so are their entropies.
     return Recalibration(kept, np.diff(edges), np.add.reduceat(cells, edges[:-1]))
+
+
+def sums_at(places: Ints, values: Floats, n: int) -> Floats:
+    """The sums of the values at each of n places."""
+    return np.bincount(places, values, n).astype(np.float64, copy=False)

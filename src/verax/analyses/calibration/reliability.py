@@ -99,9 +99,7 @@ def _curve(
         band = percentile_interval(drawn, confidence)[:, cell]
     # A forecast may exceed one by the tolerance for sums.
     histogram, _ = np.histogram(np.clip(forecast, 0, 1), _HISTOGRAM_BINS, (0, 1), weights=weight)
-    components = Components(
-        event.name, event.components(rows.weights), np.zeros((0, 4)), np.zeros(0), confidence
-    )
+    components = Components(event.name, event.components(rows.weights), None, np.zeros(0), confidence)
     return ReliabilityCurve(
         event.name, forecast, fit.values, weight, band, histogram / weight.sum(), components
     )

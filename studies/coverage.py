@@ -1,0 +1,362 @@
+"""Do intervals and tests keep their word? Coverage and sizes by simulation, claim by claim.
+
+    python studies/coverage.py              # all claims
+    python studies/coverage.py NAME ...     # those whose names contain one of these texts
+    python studies/coverage.py --list
+
+Prints a Markdown table: what was measured, its Monte Carlo error, and what is wanted. The tables of
+studies/coverage.md come from here. A claim is a function of the number of replications and of the seed that
+returns a share and its Monte Carlo error; `claim` registers it with the range that it should lie in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import expit, logit, softmax, xlogy
+
+import verax as vx
+from verax.analyses.calibration.sureness import sureness_of
+from verax.inputs.forecasts import Forecasts
+
+Measure = Callable[[int, int], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is claimed: that a share lies in a range.
+
+    Attributes
+    ----------
+    name : str
+        Subject and conditions, separated by colons.
+    wanted : (float, float)
+        The range that the share should lie in.
+    measure : function of (replications, seed)
+        Returns the share and its Monte Carlo error.
+    replications : int
+        How many replications the tables take.
+    """
+
+    name: str
+    wanted: tuple[float, float]
+    measure: Measure
+    replications: int = 1000
+
+    def holds(self, share: float, error: float) -> bool:
+        """Whether the share lies in the range, give or take two Monte Carlo errors."""
+        low, high = self.wanted
+        return low - 2 * error <= share <= high + 2 * error
+
+
+CLAIMS: dict[str, Claim] = {}
+
+
+def claim(name: str, low: float, high: float, measure: Measure, replications: int = 1000) -> None:
+    """Register a claim."""
+    CLAIMS[name] = Claim(name, (low, high), measure, replications)
+
+
+def share_of(hits: list[bool]) -> tuple[float, float]:
+    """The share of hits, and its Monte Carlo error."""
+    share = sum(hits) / len(hits)
+    return share, math.sqrt(max(share * (1 - share), 1 / len(hits)) / len(hits))
+
+
+# ---- decomposition -----------------------------------------------------------------------------
+
+# Forecasts and the probabilities of the outcomes for n rows; effects are one number per row and class that
+# is common to the rows of a group.
+Draw = Callable[[int, np.random.Generator, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def too_sure(factor: float) -> Draw:
+    """Three classes; the forecast's logits are the true ones times a factor."""
+
+    def draw(n: int, rng: np.random.Generator, effects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z = rng.normal(size=(n, 3))
+        return softmax(factor * z, axis=1), softmax(z + effects[:, :3], axis=1)
+
+    return draw
+
+
+def binary(truth: Callable[[np.ndarray], np.ndarray]) -> Draw:
+    """Two classes; the forecast is uniform, and the truth a function of it."""
+
+    def draw(n: int, rng: np.random.Generator, effects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = rng.uniform(0.02, 0.98, n)
+        q = expit(logit(truth(x)) + effects[:, 0])
+        return np.column_stack([1 - x, x]), np.column_stack([1 - q, q])
+
+    return draw
+
+
+def on_grid(draw: Draw) -> Draw:
+    """The same forecasts in multiples of 0.1; of two classes 0.05 and 0.95 instead of 0 and 1."""
+
+    def rounded(n: int, rng: np.random.Generator, effects: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        p, q = draw(n, rng, effects)
+        if p.shape[1] == 2:
+            x = np.clip(np.round(p[:, 1], 1), 0.05, 0.95)
+            return np.column_stack([1 - x, x]), q
+        tenths = np.floor(10 * p)
+        rank = np.argsort(np.argsort(tenths - 10 * p, axis=1), axis=1)
+        return (tenths + (rank < 10 - tenths.sum(axis=1, keepdims=True))) / 10, q
+
+    return rounded
+
+
+def squared(x: np.ndarray) -> np.ndarray:
+    return x**2
+
+
+def hump(x: np.ndarray) -> np.ndarray:
+    return 0.2 + 0.6 * np.exp(-(((x - 0.5) / 0.2) ** 2))
+
+
+def wave(x: np.ndarray) -> np.ndarray:
+    return 0.5 + 0.35 * np.sin(3 * np.pi * x)
+
+
+def honest(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+@dataclass(frozen=True)
+class Design:
+    """A population and a sample of it.
+
+    Attributes
+    ----------
+    draw : function
+        Forecasts and probabilities.
+    rule : str
+        What is decomposed.
+    n : int
+        The number of rows.
+    groups : int
+        The number of groups, of unequal sizes; 0 for independent rows.
+    effect : float
+        The standard deviation of what the logits of a group's rows have in common.
+    weighted : bool
+        Whether rows have lognormal weights.
+    """
+
+    draw: Draw
+    rule: str = "brier"
+    n: int = 1000
+    groups: int = 0
+    effect: float = 0.7
+    weighted: bool = False
+
+    def sample(self, seed: list[int]) -> dict[str, np.ndarray | None]:
+        """Arguments of `decompose`."""
+        rng = np.random.default_rng(seed)
+        groups, effects = None, np.zeros((self.n, 3))
+        if self.groups:
+            sizes = rng.exponential(size=self.groups) + 0.2
+            groups = rng.choice(self.groups, self.n, p=sizes / sizes.sum())
+            effects = self.effect * rng.normal(size=(self.groups, 3))[groups]
+        p, q = self.draw(self.n, rng, effects)
+        y = np.minimum((rng.random((self.n, 1)) > np.cumsum(q, axis=1)).sum(axis=1), p.shape[1] - 1)
+        weights = rng.lognormal(size=self.n) if self.weighted else None
+        return {"y": y, "p": p, "groups": groups, "weights": weights}
+
+    @cache  # noqa: B019
+    def truth(self) -> tuple[float, float]:
+        """Miscalibration and discrimination of the population, with respect to isotonic recalibration.
+
+        Of 400,000 rows whose probabilities take the place of the outcomes, so that there is no noise.
+        """
+        n = 400_000
+        rng = np.random.default_rng(12345)
+        effects = (self.effect if self.groups else 0.0) * rng.normal(size=(n, 3))
+        p, q = self.draw(n, rng, effects)
+        log = "log" in self.rule
+        if self.rule == "rps":
+            events = [(p[:, : i + 1].sum(axis=1), q[:, : i + 1].sum(axis=1)) for i in range(p.shape[1] - 1)]
+        else:
+            events = [(p[:, k], q[:, k]) for k in range(1 if log and p.shape[1] == 2 else 0, p.shape[1])]
+        factor = 1 / (p.shape[1] - 1) if self.rule == "rps" else 1.0
+        parts = np.array([limits(x, z, log) for x, z in events])
+        mcb, dsc = factor * parts.sum(axis=0)
+        return float(mcb), float(dsc)
+
+
+def limits(x: np.ndarray, q: np.ndarray, log: bool) -> tuple[float, float]:
+    """Miscalibration and discrimination of one event that happens with probabilities q."""
+
+    def loss(f: np.ndarray) -> float:
+        if log:
+            return float(-np.mean(xlogy(q, f) + xlogy(1 - q, 1 - f)))
+        return float(np.mean(q * (1 - f) ** 2 + (1 - q) * f**2))
+
+    _, pool, size = np.unique(np.round(x, 12), return_inverse=True, return_counts=True)
+    fit = isotonic_regression(np.bincount(pool, q) / size, weights=size).x[pool]
+    return loss(x) - loss(fit), loss(np.full(len(q), q.mean())) - loss(fit)
+
+
+@cache
+def decompositions(
+    design: Design, replications: int, seed: int, bootstrap: int = 60
+) -> dict[str, list[bool]]:
+    """In which samples each interval covers the truth; both components from the same samples."""
+    truth = dict(zip(("miscalibration", "discrimination"), design.truth(), strict=True))
+    hits: dict[str, list[bool]] = {name: [] for name in truth}
+    for i in range(replications):
+        sample = design.sample([seed, i])
+        found = vx.decompose(
+            sample.pop("y"), sample.pop("p"), rule=design.rule, bootstrap=bootstrap, seed=i, **sample
+        )
+        for name, value in truth.items():
+            low, high = found.intervals[name]
+            hits[name].append(low - 1e-9 <= value <= high + 1e-9)
+    return hits
+
+
+def claims_of_decompositions() -> None:
+    """Intervals of miscalibration and discrimination, and the p-value of calibration."""
+    curved, humped, waved, calm = binary(squared), binary(hump), binary(wave), binary(honest)
+    sure = too_sure(1.5)
+    designs = {
+        "1.5 times too sure, Brier": Design(sure),
+        "1.5 times too sure, RPS": Design(sure, "rps"),
+        "1.5 times too sure, log": Design(sure, "log"),
+        "on a 0.1 grid, Brier": Design(on_grid(sure)),
+        "on a 0.1 grid, RPS": Design(on_grid(sure), "rps"),
+        "curved, 300 rows, Brier": Design(curved, n=300),
+        "curved on a 0.1 grid, log": Design(on_grid(curved), "log"),
+        "one hump, 400 rows, Brier": Design(humped, n=400),
+        "a wave, log": Design(waved, "log"),
+        "1.5 times too sure, lognormal weights, Brier": Design(sure, weighted=True),
+        "1.5 times too sure, 50 groups, Brier": Design(sure, groups=50),
+        "1.5 times too sure, 50 groups, log": Design(sure, "log", groups=50),
+        "on a 0.1 grid, 50 groups, RPS": Design(on_grid(sure), "rps", groups=50),
+        "one hump, 40 groups, Brier": Design(humped, groups=40),
+        "1.5 times too sure, 20 groups, RPS": Design(sure, "rps", groups=20),
+        "1.5 times too sure, 8 groups, RPS": Design(sure, "rps", groups=8),
+    }
+    for label, design in designs.items():
+        for name in ("miscalibration", "discrimination"):
+
+            def measure(
+                replications: int, seed: int, design: Design = design, name: str = name
+            ) -> tuple[float, float]:
+                return share_of(decompositions(design, replications, seed)[name])
+
+            low = 0.91 if design.groups == 8 else 0.93
+            claim(f"{name}: {label}", low, 0.97, measure)
+    for label, design in (("", Design(calm)), (", 0.1 grid", Design(on_grid(calm)))):
+
+        def covered(replications: int, seed: int, design: Design = design) -> tuple[float, float]:
+            return share_of(decompositions(design, replications, seed)["miscalibration"])
+
+        claim(f"miscalibration: calibrated{label}, Brier", 0.93, 1.0, covered)
+
+
+claims_of_decompositions()
+
+
+# ---- tests of calibration with groups ----------------------------------------------------------
+
+
+def grouped(n: int, n_groups: int, factor: float, seed: list[int]) -> tuple[np.ndarray, ...]:
+    """Outcomes, forecasts and groups of unequal sizes. With a factor of 1 the forecasts are calibrated.
+
+    Rows of a group depend on each other: some of them take their outcomes from the same uniform number.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = rng.exponential(size=n_groups) + 0.2
+    groups = rng.choice(n_groups, n, p=sizes / sizes.sum())
+    z = rng.normal(size=(n, 3))
+    u = np.where(rng.random(n) < 0.3, rng.random(n_groups)[groups], rng.random(n))
+    y = np.minimum((u[:, None] > np.cumsum(softmax(z, axis=1), axis=1)).sum(axis=1), 2)
+    return y, softmax(factor * z, axis=1), groups
+
+
+def rejections_of_calibration(rule: str, n: int, n_groups: int, factor: float) -> Measure:
+    """How often `decompose` has a p-value of at most 5 percent."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        p_values = []
+        for i in range(replications):
+            y, p, groups = grouped(n, n_groups, factor, [seed, i])
+            p_values.append(vx.decompose(y, p, rule=rule, groups=groups, bootstrap=59, seed=i).p_value)
+        return share_of([p is not None and p <= 0.05 for p in p_values])
+
+    return measure
+
+
+def rejections_of_sureness(n: int, n_groups: int, factor: float) -> Measure:
+    """How often the report's test of the most likely class has a p-value of at most 5 percent."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        p_values = []
+        for i in range(replications):
+            y, p, groups = grouped(n, n_groups, factor, [seed, i])
+            p_values.append(sureness_of(Forecasts(y, p), groups).p_value)
+        return share_of([p is not None and p <= 0.05 for p in p_values])
+
+    return measure
+
+
+for n, n_groups in ((300, 8), (300, 20), (1000, 50)):
+    where = f"{n_groups} groups, {n} rows"
+    for rule in ("brier", "rps"):
+        claim(
+            f"calibration test: size, {rule}, {where}",
+            0.03,
+            0.065,
+            rejections_of_calibration(rule, n, n_groups, 1.0),
+        )
+    claim(
+        f"calibration test: power at 1.5, brier, {where}",
+        0.3,
+        1.0,
+        rejections_of_calibration("brier", n, n_groups, 1.5),
+    )
+    claim(f"too sure test: size, {where}", 0.03, 0.065, rejections_of_sureness(n, n_groups, 1.0), 2000)
+    claim(f"too sure test: power at 1.5, {where}", 0.5, 1.0, rejections_of_sureness(n, n_groups, 1.5), 2000)
+
+
+# ---- printing ----------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Measure the claims asked for and print them as a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="texts that the names of claims contain")
+    parser.add_argument("--replications", type=int, help="instead of those of each claim")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--list", action="store_true", help="only list the claims")
+    options = parser.parse_args()
+    chosen = [c for c in CLAIMS.values() if not options.names or any(t in c.name for t in options.names)]
+    if options.list:
+        print("\n".join(c.name for c in chosen))
+        return
+    print("| claim | measured | Monte Carlo error | wanted | holds | seconds |")
+    print("| --- | ---: | ---: | ---: | --- | ---: |")
+    for c in chosen:
+        began = time.perf_counter()
+        share, error = c.measure(options.replications or c.replications, options.seed)
+        low, high = c.wanted
+        cells = [
+            c.name,
+            f"{100 * share:.1f}",
+            f"{100 * error:.1f}",
+            f"{100 * low:g} to {100 * high:g}",
+            "yes" if c.holds(share, error) else "no",
+            f"{time.perf_counter() - began:.0f}",
+        ]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
