@@ -19,6 +19,7 @@ from verax.common.checks import check_count, check_flag
 from verax.display.tables import Cells, html_table, text_table
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.estimates import holm
+from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
@@ -203,6 +204,7 @@ def subgroups(
     bootstrap: int = 100,
     seed: int = 0,
     least: int = 20,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> Subgroups:
     """The card and the decomposition of every subgroup, and which are miscalibrated beyond chance.
@@ -229,6 +231,8 @@ def subgroups(
         distribution fitted to them, made larger to be safe.
     least : int
         Subgroups with fewer rows are refused, because nothing can be said about them.
+    weights_are : {"importance", "counts"}
+        As for `evaluate`.
     **read
 
     Examples
@@ -267,6 +271,7 @@ def subgroups(
     cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
     within = cluster is not None and _within_groups(parts, cluster)
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    weighing: dict[str, Any] = {"weights_are": weights_are}
     lines, comparisons = [], {}
     draw: dict[tuple[Any, str], Callable[[int, int], Floats]] = {}
     for label, part in parts.items():
@@ -279,13 +284,15 @@ def subgroups(
         }
         y_of, p_of = outcomes[part], {name: p[part] for name, p in rows.items()}
         for name, forecast in p_of.items():
-            card = evaluate(y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **plan, **own)
+            card = evaluate(
+                y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **weighing, **plan, **own
+            )
             parted = decompose(y_of, forecast, rule=chosen, bootstrap=bootstrap, **plan, **own)
             lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
             draw[label, name] = partial(_drawn, y_of, forecast, chosen, seed, own)
         if len(p_of) > 1:
             comparisons[label] = compare(
-                y_of, p_of, rule=chosen, ordered=ordered, confidence=confidence, **own
+                y_of, p_of, rule=chosen, ordered=ordered, confidence=confidence, **weighing, **own
             )
     return Subgroups(
         _corrected(lines, 1 - confidence, draw),

@@ -12,7 +12,6 @@ from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show, subgroups_by
 from verax.errors import InputError, VeraxError
 from verax.inference.estimates import Method
-from verax.inference.intervals import WeightsAre
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
 
@@ -60,6 +59,7 @@ def compare(
     order_matters = needs_order(rules, ordered=reading.ordered)
     rows = reading.read_together(paths, ordered=order_matters)
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, **reading.scale}
+    settings["weights_are"] = reading.weights_are
     try:
         found = weigh(
             rows.y,
@@ -73,7 +73,6 @@ def compare(
             method=cast(Method, method),
             reference=reference,
             bootstrap=bootstrap,
-            weights_are=cast(WeightsAre, reading.weights_are),
             **settings,
         )
     except InputError:

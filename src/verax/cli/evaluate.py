@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import typer
 
@@ -12,7 +12,6 @@ from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
-from verax.inference.intervals import WeightsAre
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 
@@ -50,12 +49,9 @@ def evaluate(
     rules = _rules(rule, bounds, reading.ordered)
     source = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered))
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
-    settings |= {"confidence": confidence, "seed": seed}
+    settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
-        weights_are = cast(WeightsAre, reading.weights_are)
-        card = files.evaluate_source(
-            source, rules=rules, progress=advance, weights_are=weights_are, **settings
-        )
+        card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
     rows = source.read() if source.roles.by or html is not None else None
     asked = rule[0] if rule else None
     parts = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from verax._version import __version__
 from verax.display.writing import written
-from verax.inference.intervals import check_confidence
+from verax.inference.intervals import WeightsAre, check_confidence
 from verax.report.contents import Contents, compute
 from verax.report.page import render
 from verax.report.problem import Problem
@@ -50,6 +50,7 @@ class Report:
         source: str = "",
         logits: bool = False,
         normalize: bool = False,
+        weights_are: WeightsAre = "importance",
         confidence: float = 0.95,
         seed: int = 0,
     ) -> Report:
@@ -57,7 +58,7 @@ class Report:
 
         Parameters
         ----------
-        y, classes, ordered, costs, weights, groups, rules, normalize, logits
+        y, classes, ordered, costs, weights, weights_are, groups, rules, normalize, logits
             As for `evaluate`.
         p : array or dict
             The forecasts of one model, or of several by name: {name: p, ...}.
@@ -91,6 +92,7 @@ class Report:
             ids=ids,
             rules=rules,
             normalize=normalize,
+            weights_are=weights_are,
             logits=logits,
         )
         return cls(compute(problem, confidence=confidence, seed=seed), title, source)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, show
+from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
@@ -51,6 +52,7 @@ class Problem:
     rules: tuple[Rule, ...]
     normalize: bool
     logits: bool
+    weights_are: WeightsAre
 
     @classmethod
     def of(
@@ -68,6 +70,7 @@ class Problem:
         rules: Sequence[Rule | str] | None,
         normalize: bool,
         logits: bool,
+        weights_are: WeightsAre,
     ) -> Problem:
         """Read and check everything; `p` is one model or a mapping of several."""
         given = dict(p) if isinstance(p, Mapping) else {"model": p}
@@ -122,6 +125,7 @@ class Problem:
             ids=None if ids is None else _ids(ids, first.n_rows),
             rules=_by_merit(chosen, first.n_classes, ordered),
             normalize=normalize,
+            weights_are=weights_are,
             logits=logits,
         )
 

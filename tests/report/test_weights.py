@@ -1,0 +1,35 @@
+"""Weights mean the same in the report, in subgroups and on the card."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+from verax.report import Report
+
+
+@pytest.mark.parametrize("weights_are", ["importance", "counts"])
+def test_the_report_and_subgroups_have_the_intervals_of_the_card(weights_are):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 120)
+    y = rng.integers(0, 3, 120)
+    weights = rng.integers(1, 5, 120)
+    card = vx.evaluate(y, p, weights=weights, weights_are=weights_are)
+    found = Report.of(y, p, weights=weights, weights_are=weights_are).contents.findings[0].card
+    assert found.scores["brier"].interval == card.scores["brier"].interval
+    assert found.metrics["accuracy"].interval == card.metrics["accuracy"].interval
+    site = np.repeat(["a", "b"], 60)
+    part = vx.subgroups(y, p, by=site, weights=weights, weights_are=weights_are, bootstrap=0)["a"].card
+    first = vx.evaluate(y[:60], p[:60], weights=weights[:60], weights_are=weights_are)
+    assert part.scores["brier"].interval == first.scores["brier"].interval
+
+
+def test_the_two_meanings_differ():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), 120), rng.integers(0, 3, 120)
+    low = {
+        kind: vx.evaluate(y, p, weights=np.full(120, 9), weights_are=kind).scores["brier"].interval.low
+        for kind in ("importance", "counts")
+    }
+    assert low["counts"] > low["importance"]
