@@ -10,7 +10,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from typing import Any, Concatenate, Literal, ParamSpec
 
 import numpy as np
@@ -30,6 +30,8 @@ COSTS = (*ORDERED_COSTS, "zero_one")
 NORMALIZATIONS = (None, "max", "naive")
 KAPPA_COSTS: dict[str, Costs] = {"quadratic": "quadratic", "linear": "linear", "unweighted": "zero_one"}
 
+# Counts beyond 2**400 or all below 2**-400 are scaled before they are multiplied.
+_EXTREME = 400
 _P = ParamSpec("_P")
 
 
@@ -49,8 +51,16 @@ def cost_matrix(costs: CostsLike, n_classes: int) -> Floats:
     """
     if not isinstance(costs, str):
         return _given_costs(costs, n_classes)
+    return _named_costs(costs, n_classes)
+
+
+@lru_cache(maxsize=4)
+def _named_costs(costs: str, n_classes: int) -> Floats:
+    """The matrix of costs that have a name; kept, because a bootstrap asks for it again and again."""
     positions = np.arange(n_classes)
-    return row_costs(positions[:, None], positions[None, :], costs)
+    matrix = row_costs(positions[:, None], positions[None, :], costs)  # type: ignore[arg-type]
+    matrix.flags.writeable = False
+    return matrix
 
 
 def row_costs(y: Ints, decisions: Ints, costs: CostsLike) -> Floats:
@@ -104,18 +114,25 @@ def cost_range(costs: CostsLike, normalize: Normalization, n_classes: int) -> tu
 def _of_counts(
     function: Callable[Concatenate[Floats, _P], Floats],
 ) -> Callable[Concatenate[Floats, _P], Floats]:
-    """A function of counts that does not overflow: it sees tables whose largest entry is near 1.
+    """A function of counts that does not overflow: tables of extreme weights are scaled to near 1.
 
     The factor is a power of two, so no digit is lost. Divisions of zero by zero give NaN.
     """
 
     @wraps(function)
     def scaled(counts: Floats, /, *args: _P.args, **kwargs: _P.kwargs) -> Floats:
-        largest = np.max(counts, axis=(-2, -1), keepdims=True)
+        exponents = np.frexp(np.max(counts, axis=(-2, -1), keepdims=True))[1]
+        if np.abs(exponents).max(initial=0) > _EXTREME:
+            counts = np.ldexp(counts, -exponents)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(function(np.ldexp(counts, -np.frexp(largest)[1]), *args, **kwargs))
+            return np.asarray(function(counts, *args, **kwargs))
 
     return scaled
+
+
+def _total_cost(counts: Floats, cost: Floats) -> Floats:
+    """The cost of all decisions in each table, as one product of matrices."""
+    return np.asarray(counts.reshape(*counts.shape[:-2], -1) @ cost.ravel())
 
 
 @_of_counts
@@ -124,8 +141,8 @@ def kappa_of(counts: Floats, kind: KappaKind = "quadratic") -> Floats:
     check_choice("kind", kind, tuple(KAPPA_COSTS))
     cost = cost_matrix(KAPPA_COSTS[kind], counts.shape[-1])
     truth, decided = counts.sum(axis=-1), counts.sum(axis=-2)
-    observed = (cost * counts).sum(axis=(-2, -1)) * truth.sum(axis=-1)
-    by_chance = np.einsum("...i,ij,...j->...", truth, cost, decided)
+    observed = _total_cost(counts, cost) * truth.sum(axis=-1)
+    by_chance = ((truth @ cost) * decided).sum(axis=-1)
     # A side that is constant agrees as chance does: exactly 0, without rounding.
     one_sided = ((truth > 0).sum(axis=-1) == 1) | ((decided > 0).sum(axis=-1) == 1)
     agreement = np.where(one_sided, 0.0, 1 - observed / by_chance)
@@ -146,7 +163,7 @@ def expected_cost_of(
     total = truth.sum(axis=-1, keepdims=True)
     if priors is None:
         shares = truth / total
-        value = (cost * counts).sum(axis=(-2, -1)) / total[..., 0]
+        value = _total_cost(counts, cost) / total[..., 0]
     else:
         shares = _check_priors(priors, counts.shape[-1])
         per_class = (cost * counts).sum(axis=-1) / truth
