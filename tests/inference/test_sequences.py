@@ -62,6 +62,7 @@ def equal_forecasters(rng, n):
     return brier_differences(y, a, b), np.zeros(n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [equal_forecasters, rare_jumps, drift])
 def test_the_interval_is_hardly_ever_wrong_at_any_time(source):
     rng = np.random.default_rng(0)
@@ -72,6 +73,7 @@ def test_the_interval_is_hardly_ever_wrong_at_any_time(source):
     assert wrong <= ALLOWED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("df", [2.5, 30])
 def test_unbounded_differences_of_known_scale(df):
     # Student's t with few degrees of freedom has heavy tails; its root mean square is known.
@@ -83,6 +85,7 @@ def test_unbounded_differences_of_known_scale(df):
     assert wrong <= ALLOWED
 
 
+@pytest.mark.slow
 def test_a_stationary_sequence_intersects_and_stays_valid():
     rng, wrong = np.random.default_rng(0), 0
     for _ in range(RUNS):
@@ -113,6 +116,7 @@ def rows_until_decided(sequence, d):
     return math.inf
 
 
+@pytest.mark.slow
 def test_it_needs_about_as_many_rows_as_a_fixed_sample():
     # A t test at 5 % has power 80 % with 256 rows; the stitched bound of Howard et al. takes 1,400.
     d = brier_differences(*noisy_forecasts(np.random.default_rng(0), (100, 2000)))
@@ -122,6 +126,7 @@ def test_it_needs_about_as_many_rows_as_a_fixed_sample():
     assert np.median(rows) < 300
 
 
+@pytest.mark.slow
 def test_the_scale_of_unbounded_differences_decides_how_fast():
     d = np.random.default_rng(0).normal(-0.2, 1.0, (20, 4000))
     tight, loose = (

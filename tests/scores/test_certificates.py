@@ -379,6 +379,7 @@ def test_rounding_errors_are_no_counterexamples(loss):
     assert certify(loss, 3).proper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(vx.RULES))
 def test_six_classes(name):
     certificate, declared = certify(name, 6), vx.RULES[name].properties.at(6)
@@ -395,6 +396,7 @@ def with_a_bump(depth, width, centre):
     return loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [0.1, -1e-3])
 @pytest.mark.parametrize(
     ("width", "centre", "n_classes"),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -159,6 +159,27 @@ def n_cells(n_classes: int) -> int:
     return n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes + 1
 
 
+class SquaredSums(NamedTuple):
+    """Sums with squared weights, which intervals need.
+
+    Attributes
+    ----------
+    n_positive : float
+        The number of rows with a positive weight.
+    weight : float
+        The sum of the squared weights.
+    sums : Floats
+        (R, 3): for each rule the sums over rows with a finite loss of w*w, w*w*loss and w*w*loss*loss.
+    cells : Floats
+        Squared weights, as `Counts` keeps weights.
+    """
+
+    n_positive: float
+    weight: float
+    sums: Floats
+    cells: Floats
+
+
 class Tally:
     """The mergeable sums of several rules over rows of K classes.
 
@@ -206,10 +227,9 @@ class Tally:
         sums: Floats,
         cells: Floats,
         n_zero: int,
+        squared: SquaredSums | None = None,
     ) -> Tally:
         """The tally of sums that were taken elsewhere, of rows that are not known by number.
-
-        Sums of squared weights are not among them, so intervals take the weights as numbers of rows.
 
         Parameters
         ----------
@@ -218,6 +238,8 @@ class Tally:
             and of w*loss*loss, and the weight of the rows with an infinite loss.
         cells : Floats
             Weights as `Counts` keeps them.
+        squared : SquaredSums, optional
+            The same with squared weights; may be left out where all weights are 1.
         """
         tally = cls(rules, n_classes)
         tally.n_rows, tally.spans = n_rows, None
@@ -225,6 +247,10 @@ class Tally:
         finite, first, second, infinite = np.reshape(sums, (len(tally.rules), 4)).T
         tally.moments = Moments.from_sums(finite, first, second, infinite=infinite, count=infinite > 0)
         tally.counts = Counts(n_classes, Sum.of(cells), n_zero)
+        if squared is not None:
+            tally.n_positive, tally.square_sum = squared.n_positive, Sum.of([squared.weight])
+            tally.squares = Moments.from_sums(*np.reshape(squared.sums, (len(tally.rules), 3)).T)
+            tally.counts.squares = Sum.of(squared.cells)
         return tally
 
     @property

@@ -16,7 +16,7 @@ from verax.adapters.training import is_differentiable
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_flag, check_n_classes
-from verax.engines.tally import CONFUSION_UP_TO, Tally, n_cells
+from verax.engines.tally import CONFUSION_UP_TO, SquaredSums, Tally, n_cells
 from verax.errors import InputError, Kind, Remedy, passing
 from verax.inputs.arrays import widen
 from verax.inputs.outcomes import check_classes
@@ -256,6 +256,9 @@ class Card(_RuleSums):
         self._metrics = fitting_metrics(ordered, costs, n_classes)
         # Weights by outcome and decision; of too many classes, by outcome, and of correct decisions.
         self._add_sum("cells", n_cells(n_classes))
+        # The same sums with squared weights, which intervals need, and the number of rows with weight.
+        self._add_sum("squares", 2 + 3 * len(self.rules))
+        self._add_sum("squared_cells", n_cells(n_classes))
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
         """Add predictions (N, K), class positions (N,) and weights (N,); no values are read."""
@@ -269,13 +272,25 @@ class Card(_RuleSums):
             )
         batch, stats, w = self._add(preds, target, weights, self._needs | {"decision"})
         y = batch.y.clamp(0, k - 1)
-        cells = torch.zeros(self.cells.shape[1], dtype=w.dtype, device=w.device)
-        if self.n_classes <= CONFUSION_UP_TO:
-            cells = cells.index_add(0, y * k + stats.decision, w)
-        else:
-            cells = cells.index_add(0, y, w)
-            cells[k] = (w * (y == stats.decision)).sum()
-        self._plus("cells", cells)
+        self._plus("cells", self._cells(y, stats.decision, w))
+        self._plus("squared_cells", self._cells(y, stats.decision, w * w))
+        squares = [(w > 0).sum().to(w.dtype), (w * w).sum()]
+        for rule in self.rules:
+            loss = stats.loss(rule)
+            infinite = loss == torch.inf
+            finite, counted = torch.where(infinite, 0.0, loss), torch.where(infinite, 0.0, w * w)
+            squares += [counted.sum(), (counted * finite).sum(), (counted * finite * finite).sum()]
+        self._plus("squares", torch.stack(squares))
+
+    def _cells(self, y: Tensor, decision: Tensor, w: Tensor) -> Tensor:
+        """Weights by outcome and decision; of too many classes by outcome, then of correct decisions."""
+        k = self.n_classes
+        cells = torch.zeros(n_cells(k), dtype=w.dtype, device=w.device)
+        if k <= CONFUSION_UP_TO:
+            return cells.index_add(0, y * k + decision, w)
+        cells = cells.index_add(0, y, w)
+        cells[k] = (w * (y == decision)).sum()
+        return cells
 
     def compute(self) -> dict[str, Tensor]:
         """The number of each rule and metric, under its name."""
@@ -305,13 +320,22 @@ class Card(_RuleSums):
 
     def _tally(self) -> Tally:
         self._check()
-        weight, *sums = getattr(self, self._name).detach().cpu().double().sum(dim=0).tolist()
+        weight, *sums = self._total(self._name).tolist()
+        n_positive, square_sum, *squares = self._total("squares").tolist()
         return Tally.from_sums(
             self.rules,
             self.n_classes,
             n_rows=int(self.counts[_ROWS]),
             weight=weight,
             sums=np.array(sums),
-            cells=self.cells.detach().cpu().double().sum(dim=0).numpy(),
+            cells=self._total("cells").numpy(),
             n_zero=int(self.counts[_IMPOSSIBLE]),
+            squared=SquaredSums(
+                n_positive, square_sum, np.array(squares), self._total("squared_cells").numpy()
+            ),
         )
+
+    def _total(self, name: str) -> Tensor:
+        """A sum with its rounding errors, on the host."""
+        state: Tensor = getattr(self, name)
+        return state.detach().cpu().double().sum(dim=0)

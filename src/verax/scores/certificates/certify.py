@@ -398,7 +398,8 @@ def _confirmed(panel: Trial, forecast: int, truth: int, tied: bool) -> bool:
     """Whether a small gain is larger than what rounding the probabilities differently would change."""
     rows, q = [forecast, truth], panel.p[truth]
     gain, _ = expected_gain(panel.loss[forecast], panel.loss[truth], q)
-    if tied or panel.local or gain > _SMALL * panel.scale[rows].max():
+    scale = panel.scale[rows].max()
+    if panel.local or gain > _SMALL * scale or (tied and equal(gain, np.zeros(()), scale)):
         return True
     loss = panel.losses((panel.p[rows] * (1 + _PERTURBATIONS[:, None, None])).reshape(-1, len(q)))
     change = magnitude(loss.reshape(-1, 2, len(q)) - panel.loss[rows])
