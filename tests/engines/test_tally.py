@@ -222,8 +222,12 @@ def test_empty_moments_merge():
 
 
 def exact_mean(losses, w=None):
-    w = [1] * len(losses) if w is None else [Fraction(float(x)) for x in w]
-    rows = [(a, Fraction(float(b))) for a, b in zip(w, losses, strict=True) if a > 0]
+    """The weighted mean in fractions; rows that are alike are counted, not added one by one."""
+    w = np.ones(len(losses)) if w is None else w
+    pairs, counts = np.unique(np.column_stack([w, losses])[w > 0], axis=0, return_counts=True)
+    rows = [
+        (int(n) * Fraction(float(a)), Fraction(float(b))) for (a, b), n in zip(pairs, counts, strict=True)
+    ]
     return float(sum(a * b for a, b in rows) / sum(a for a, _ in rows))
 
 
