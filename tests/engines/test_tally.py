@@ -223,7 +223,7 @@ def test_empty_moments_merge():
 
 def exact_mean(losses, w=None):
     """The weighted mean in fractions; rows that are alike are counted, not added one by one."""
-    w = np.ones(len(losses)) if w is None else w
+    w = np.ones(len(losses)) if w is None else np.asarray(w, dtype=float)
     pairs, counts = np.unique(np.column_stack([w, losses])[w > 0], axis=0, return_counts=True)
     rows = [
         (int(n) * Fraction(float(a)), Fraction(float(b))) for (a, b), n in zip(pairs, counts, strict=True)

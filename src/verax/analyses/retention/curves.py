@@ -340,7 +340,7 @@ def as_metrics(
     for given in _listed(metric):
         if isinstance(given, str):
             found[given] = find_metric(given, costs=costs, normalize=normalize)
-        elif isinstance(given, (DecisionMetric, Rule)) or callable(given):
+        elif isinstance(given, (DecisionMetric, Rule)) or (callable(given) and not isinstance(given, type)):
             found[given] = given
         else:
             raise InputError(
