@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 import verax as vx
-from verax.kernels import limits
+from verax.engines import scan
 
 TOLERANCES = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4, np.dtype(np.float16): 1e-2}
 
@@ -29,14 +29,14 @@ def attempt(rng: np.random.Generator) -> None:
     invalid = [i for i in range(n) if not _valid(p[i], tolerance)]
     if any(_undecidable(row, tolerance) for row in p):
         return
-    saved = limits.COMPILED_FROM
+    saved = scan.COMPILED_FROM
     try:
         # Small inputs go through the array calls; with no threshold, the same rows are compiled.
         for threshold in (saved, 0):
-            limits.COMPILED_FROM = threshold
+            scan.COMPILED_FROM = threshold
             _check(y, p, invalid, f"{k=} {n=} {dtype=} {threshold=}")
     finally:
-        limits.COMPILED_FROM = saved
+        scan.COMPILED_FROM = saved
 
 
 def _check(y: np.ndarray, p: np.ndarray, invalid: list[int], case: str) -> None:
