@@ -107,8 +107,9 @@ def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:
     if isinstance(annotation, str):
         annotation = eval(annotation, function.__globals__)
     (bundle,) = get_args(annotation)
-    # In the order in which they are described.
-    return {name: bundle.__annotations__[name] for name in _OPTIONS if name in bundle.__annotations__}
+    # In the order in which they are described, and as texts, like the annotations of the function itself.
+    types = bundle.__annotations__
+    return {name: getattr(types[name], "__forward_arg__", types[name]) for name in _OPTIONS if name in types}
 
 
 def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
