@@ -472,3 +472,90 @@ def test_losses_do_without_torchmetrics():
     code += "from verax.adapters.torch import Loss\nprint(Loss('rps'))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "Loss(rps, reduction='mean')\n"
+
+
+# ---- rows to leave out -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("ignore_index", [-100, 255, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ignored_targets_are_those_of_cross_entropy(reduction, ignore_index, weighted):
+    torch.manual_seed(1)
+    options = {"reduction": reduction, "ignore_index": ignore_index}
+    per_class = torch.rand(6) if weighted else None
+    ours = Loss("log_score", class_weights=per_class, **options)
+    theirs = torch.nn.CrossEntropyLoss(weight=per_class, **options)
+    for shape in ((50,), (2, 5, 4)):
+        z = torch.randn(shape[0], 6, *shape[1:], requires_grad=True)
+        y = torch.randint(0, 6, shape)
+        y[torch.rand(shape) < 0.3] = ignore_index
+        values = [loss(z, y) for loss in (ours, theirs)]
+        torch.testing.assert_close(*values)
+        gradients = [torch.autograd.grad(value.sum(), z)[0] for value in values]
+        torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("rule", [*SMOOTH, Sharp()], ids=repr)
+def test_ignored_rows_count_for_nothing_whatever_they_hold(rule):
+    torch.manual_seed(2)
+    y, z, w = torch.randint(0, 4, (40,)), torch.randn(40, 4, dtype=torch.float64), torch.rand(40)
+    ignored = torch.rand(40) < 0.4
+    target, weights = y.where(~ignored, torch.tensor(-100)), w.where(~ignored, torch.nan)
+    broken = z.where(~ignored[:, None], torch.nan).requires_grad_()
+    loss = Loss(rule, ignore_index=-100)
+    expected = rule(y[~ignored], z[~ignored], weights=w[~ignored], logits=True)
+    value = loss(broken, target, weights)
+    assert value.item() == pytest.approx(expected, rel=1e-6)
+    value.backward()
+    assert (broken.grad[ignored] == 0).all()
+    assert broken.grad[~ignored].isfinite().all()
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    if rule is vx.rps:
+        torch.testing.assert_close(compiled(broken, target, weights), value)
+
+
+def test_a_loss_of_ignored_rows_alone_is_that_of_cross_entropy():
+    z, y = torch.randn(3, 4), torch.full((3,), -100)
+    assert Loss("rps", ignore_index=-100)(z, y).isnan()
+    assert torch.nn.CrossEntropyLoss()(z, y).isnan()
+    assert Loss("rps", ignore_index=-100, reduction="sum")(z, y).item() == 0
+
+
+@pytest.mark.parametrize("logits", [False, True])
+def test_metrics_leave_ignored_rows_out(logits):
+    y, p, w = tensors()
+    preds = p.log() if logits else p
+    ignored = torch.arange(600) % 3 == 0
+    target = y.where(~ignored, torch.tensor(-100))
+    broken = preds.where(~ignored[:, None], torch.nan)
+    kept = [x[~ignored].numpy() for x in (y, p, w)]
+    score = feed(Score("rps", logits=logits, ignore_index=-100), broken, target, w)
+    assert score.compute().item() == pytest.approx(vx.rps(*kept[:2], weights=kept[2]), rel=1e-12)
+    card = feed(Card(4, ordered=True, logits=logits, ignore_index=-100), broken, target, w)
+    expected = vx.evaluate(kept[0], kept[1], weights=kept[2], ordered=True)
+    result = card.scorecard()
+    assert result.n_rows == expected.n_rows == 400
+    assert result.accuracy == pytest.approx(expected.accuracy, rel=1e-12)
+    assert result["log_score"] == pytest.approx(expected["log_score"], rel=1e-12)
+    maps, labels = torch.randn(4, 3, 5, 6, dtype=torch.float64), torch.randint(0, 3, (4, 5, 6))
+    labels[0] = 255
+    own = Score("rps", logits=True, ignore_index=255)(maps, labels)
+    assert own.item() == pytest.approx(Score("rps", logits=True)(maps[1:], labels[1:]).item(), rel=1e-12)
+
+
+def test_which_index_is_ignored_is_said_and_checked():
+    assert "ignore_index=-100" in repr(Loss("rps", ignore_index=-100))
+    for bad in (1.0, True, "-100"):
+        for make in (
+            lambda bad=bad: Loss("rps", ignore_index=bad),
+            lambda bad=bad: Card(3, ignore_index=bad),
+        ):
+            with pytest.raises(vx.InputError) as caught:
+                make()
+            assert (caught.value.argument, caught.value.kind) == ("ignore_index", "type")
+    with pytest.raises(vx.InputError, match=r"ignore_index=-100"):
+        Loss("rps")(torch.randn(2, 3), torch.tensor([0, -100]))
+    # Another target outside the classes is still an error.
+    with pytest.raises(vx.InputError):
+        Loss("rps", ignore_index=-100)(torch.randn(2, 3), torch.tensor([-100, -1]))

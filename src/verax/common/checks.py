@@ -34,6 +34,15 @@ def check_count(argument: str, value: object, *, least: int = 1) -> None:
         )
 
 
+def check_integer(argument: str, value: object) -> int:
+    """`value` as a Python integer; everything else is refused."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InputError(
+            f"must be a whole number, not {show(value)}", argument=argument, kind="type", values=[value]
+        )
+    return int(value)
+
+
 def check_flag(argument: str, value: object) -> bool:
     """`value` as a Python bool; everything but True and False is refused."""
     if not isinstance(value, (bool, np.bool_)):

@@ -8,10 +8,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from verax.adapters.torch.rows import TensorRows, read
+from verax.adapters.torch.rows import TensorRows, check_ignore_index, read
 from verax.adapters.training import trainable
 from verax.common.checks import check_choice
-from verax.errors import InputError, show
+from verax.errors import InputError, passing, show
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
@@ -39,6 +39,10 @@ class Loss(torch.nn.Module):
         loss for each target, times its weight.
     class_weights : Tensor or sequence of float, optional
         (K,) weights of the outcome classes.
+    ignore_index : int, optional
+        The target of rows to leave out, such as -100 for padding: they add no loss, no gradient and no
+        weight to the mean, whatever their logits. By default no row is left out. The mean of no rows is
+        NaN, as it is for `torch.nn.CrossEntropyLoss`.
 
     Examples
     --------
@@ -49,6 +53,9 @@ class Loss(torch.nn.Module):
     >>> round(loss.item(), 4)
     0.1689
     >>> loss.backward()
+    >>> padded = Loss("rps", ignore_index=-100)(logits, torch.tensor([0, -100]))
+    >>> padded.item() == Loss("rps")(logits[:1], torch.tensor([0])).item()
+    True
     """
 
     class_weights: Tensor | None
@@ -59,9 +66,11 @@ class Loss(torch.nn.Module):
         *,
         reduction: ReductionName = "mean",
         class_weights: Tensor | Sequence[float] | None = None,
+        ignore_index: int | None = None,
     ) -> None:
         super().__init__()
         self.rule = trainable(rule)
+        self.ignore_index = check_ignore_index(ignore_index)
         check_choice("reduction", reduction, get_args(ReductionName))
         self.reduction = reduction
         self.register_buffer("class_weights", None if class_weights is None else _to_tensor(class_weights))
@@ -69,7 +78,7 @@ class Loss(torch.nn.Module):
     def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         """The loss of `logits` (N, K) when `target` (N,) happened, with (N,) weights if given."""
         dtype = torch.float64 if getattr(logits, "dtype", None) == torch.float64 else torch.float32
-        rows = read(logits, target, weights, logits=True, dtype=dtype)
+        rows = read(logits, target, weights, logits=True, dtype=dtype, ignore_index=self.ignore_index)
         losses = rows.statistics(self.rule.needs).loss(self.rule)
         losses = torch.where(_only_classes(rows), losses, torch.nan)
         w = self._weights(rows)
@@ -97,7 +106,8 @@ class Loss(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """What `print(model)` says about it."""
-        return f"{name_of(self.rule)}, reduction={self.reduction!r}"
+        ignored = "" if self.ignore_index is None else f", ignore_index={self.ignore_index}"
+        return f"{name_of(self.rule)}, reduction={self.reduction!r}{ignored}"
 
 
 def _to_tensor(class_weights: Tensor | Sequence[float]) -> Tensor:
@@ -127,5 +137,6 @@ def _only_classes(rows: TensorRows) -> Tensor:
             rows=[row],
             values=[int(rows.y[row])],
             count=int((~inside).sum()),
+            remedies=[passing("to leave such rows out", ignore_index=int(rows.y[row]))],
         )
     return inside

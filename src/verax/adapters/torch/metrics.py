@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from verax.adapters.torch.rows import TensorRows, read
+from verax.adapters.torch.rows import TensorRows, check_ignore_index, read
 from verax.adapters.training import is_differentiable
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
@@ -44,9 +44,12 @@ class _RuleSums(Metric):
     higher_is_better: bool | None = False
     counts: Tensor
 
-    def __init__(self, rules: Sequence[Rule], *, logits: bool, **kwargs: Any) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], *, logits: bool, ignore_index: int | None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.rules = tuple(rules)
+        self.ignore_index = check_ignore_index(ignore_index)
         self.logits = check_flag("logits", logits)
         self._needs = frozenset(name for rule in self.rules for name in rule.needs)
         # A MetricCollection takes metrics whose states agree after one batch for one and the same. Two
@@ -79,7 +82,14 @@ class _RuleSums(Metric):
         self._add(preds, target, weights, self._needs)
 
     def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, needs: frozenset[str]) -> Any:
-        batch = read(preds, target, weights, logits=self.logits, dtype=self._dtype_of_sums)
+        batch = read(
+            preds,
+            target,
+            weights,
+            logits=self.logits,
+            dtype=self._dtype_of_sums,
+            ignore_index=self.ignore_index,
+        )
         stats = batch.statistics(needs)
         w = torch.ones_like(stats.p_true) if batch.weights is None else batch.weights
         sums = [w.sum()]
@@ -93,8 +103,8 @@ class _RuleSums(Metric):
         self._plus(self._name, torch.stack(sums))
         impossible = stats.impossible & (w > 0)
         invalid = _invalid(batch, w, Unity.of(preds).limit)
-        everyone = torch.ones_like(impossible)
-        self.counts = self.counts + torch.stack([everyone, impossible, *invalid]).sum(dim=1)
+        counted_rows = torch.ones_like(impossible) if batch.kept is None else batch.kept
+        self.counts = self.counts + torch.stack([counted_rows, impossible, *invalid]).sum(dim=1)
         return batch, stats, w
 
     @property
@@ -134,7 +144,7 @@ _OF_ROWS: dict[int, _Requirement] = {
         "target",
         "must hold class positions from 0 to K-1",
         "label",
-        (Remedy("Leave other rows out.", python_only=True),),
+        (Remedy("Leave other rows out (ignore_index= names one target to ignore).", python_only=True),),
     ),
     _WEIGHTS: ("weights", "must be finite and not negative", "sign", ()),
 }
@@ -169,6 +179,8 @@ class Score(_RuleSums):
         A rule, or a text for `verax.parse`.
     logits : bool
         Predictions are logits. They are never guessed.
+    ignore_index : int, optional
+        The target of rows to leave out, such as -100 for padding; they are not counted as rows.
     **kwargs : optional
         As for every torchmetrics metric.
 
@@ -182,8 +194,10 @@ class Score(_RuleSums):
     0.8333
     """
 
-    def __init__(self, rule: Rule | str, *, logits: bool = False, **kwargs: Any) -> None:
-        super().__init__([parse(rule)], logits=logits, **kwargs)
+    def __init__(
+        self, rule: Rule | str, *, logits: bool = False, ignore_index: int | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__([parse(rule)], logits=logits, ignore_index=ignore_index, **kwargs)
 
     @property
     def rule(self) -> Rule:
@@ -217,6 +231,8 @@ class Card(_RuleSums):
         As for `verax.evaluate`.
     logits : bool
         Predictions are logits. They are never guessed.
+    ignore_index : int, optional
+        The target of rows to leave out, such as -100 for padding; they are not counted as rows.
     prefix : str
         The beginning of the names in the dictionary, such as "val_".
     **kwargs : optional
@@ -244,11 +260,12 @@ class Card(_RuleSums):
         costs: CostsLike | None = None,
         classes: Sequence[Hashable] | None = None,
         logits: bool = False,
+        ignore_index: int | None = None,
         prefix: str = "",
         **kwargs: Any,
     ) -> None:
         n_classes = check_n_classes(n_classes, most=_MOST_CLASSES)
-        super().__init__(fitting_rules(rules, ordered), logits=logits, **kwargs)
+        super().__init__(fitting_rules(rules, ordered), logits=logits, ignore_index=ignore_index, **kwargs)
         self.n_classes = n_classes
         self.ordered = ordered
         self.prefix = prefix

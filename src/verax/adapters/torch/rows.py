@@ -9,6 +9,7 @@ import torch
 from array_api_compat import torch as xp
 from torch import Tensor
 
+from verax.common.checks import check_integer
 from verax.engines.arrays import reduce_rows
 from verax.engines.stats import RowStats
 from verax.errors import InputError, Remedy
@@ -19,13 +20,15 @@ class TensorRows:
     """Predictions as (N, K) rows, targets as (N,) positions, weights as (N,) numbers or None.
 
     `rows` are logits if `logits` is true, else probabilities. Targets outside 0..K-1 stay in `y` as
-    given; statistics use the nearest class for them, so callers must look at `inside`.
+    given; statistics use the nearest class for them, so callers must look at `inside`. `kept` says
+    which rows count, None for all. Rows that do not are uniform forecasts of class 0 with weight 0.
     """
 
     rows: Tensor
     y: Tensor
     weights: Tensor | None
     logits: bool
+    kept: Tensor | None = None
 
     @property
     def n_classes(self) -> int:
@@ -43,9 +46,29 @@ class TensorRows:
         y = self.y.clamp(0, self.n_classes - 1)
         return reduce_rows(xp, p, y, columns, needs, logits=self.rows if self.logits else None)
 
+    def without(self, ignore_index: int) -> TensorRows:
+        """The rows with targets other than `ignore_index`; shapes stay, so no device has to wait."""
+        kept = self.y != ignore_index
+        blank = 0.0 if self.logits else 1 / self.n_classes
+        ones = torch.ones_like(self.rows[:, 0]) if self.weights is None else self.weights
+        return TensorRows(
+            # Not a product with the mask: NaN logits of ignored rows must not reach the gradient.
+            torch.where(kept[:, None], self.rows, blank),
+            torch.where(kept, self.y, 0),
+            torch.where(kept, ones, 0.0),
+            self.logits,
+            kept,
+        )
+
 
 def read(
-    preds: Tensor, target: Tensor, weights: Tensor | None, *, logits: bool, dtype: torch.dtype
+    preds: Tensor,
+    target: Tensor,
+    weights: Tensor | None,
+    *,
+    logits: bool,
+    dtype: torch.dtype,
+    ignore_index: int | None = None,
 ) -> TensorRows:
     """Predictions (N,), (N, K) or (N, K, ...) with their targets and weights, computed with in `dtype`."""
     _check_form(preds, target, weights)
@@ -55,7 +78,13 @@ def read(
     elif preds.ndim > 2:
         rows = rows.movedim(1, -1).reshape(-1, preds.shape[1])
     w = None if weights is None else weights.to(dtype).reshape(-1)
-    return TensorRows(rows, target.reshape(-1).long(), w, logits)
+    read_rows = TensorRows(rows, target.reshape(-1).long(), w, logits)
+    return read_rows if ignore_index is None else read_rows.without(ignore_index)
+
+
+def check_ignore_index(value: int | None) -> int | None:
+    """`value` as a Python integer or None; everything else is refused."""
+    return None if value is None else check_integer("ignore_index", value)
 
 
 def _check_form(preds: Tensor, target: Tensor, weights: Tensor | None) -> None:
