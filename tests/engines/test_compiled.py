@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ import pytest
 import verax as vx
 from cases import forecasts
 from verax.engines import fusion
-from verax.engines import stats as rowstats
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.engines.tally import Tally
+from verax.engines.tracing import OPERATIONS, record
 from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.logarithm import is_odd, log
 from verax.kernels.statistics import PLACE, STATISTICS
@@ -162,11 +163,34 @@ def test_one_loop_serves_every_number_of_classes():
 
 
 def test_an_inner_loss_is_computed_once():
-    trace = fusion._Trace()
-    stats = rowstats.RowStats(trace, 3, **{name: fusion._Symbol(trace, name) for name in PLACE})
-    stats.loss(vx.log_score)
-    stats.loss(vx.pll)
-    assert sum(line.startswith("log(") for line in trace.lines) == 1
+    trace = record((vx.log_score, vx.pll), 3)
+    assert [step.operation for step in trace.steps].count("log") == 1
+    assert trace.losses[0] in trace.steps[-1].operands
+
+
+def test_a_trace_computes_what_the_formulas_do():
+    rules = (*vx.RULES.values(), Mine(), vx.Log(clip=0.1), vx.penalized(vx.rps, "minimal"))
+    y, p = forecasts(50, 4, ties=False)
+    needs = {"log_true", *(name for rule in rules for name in rule.needs)}
+    stats = compute(vx.Forecasts(y, p).batch(0, 50), needs)
+    for log_true in (False, True):
+        trace = record(rules, 4, log_true=log_true)
+        assert ("log_true" in trace.statistics) is log_true
+        known = {name: getattr(stats, name) for name in trace.statistics}
+        known |= {f"c{i}": value for i, value in enumerate(trace.constants)}
+        functions = {
+            "add": np.add,
+            "sub": np.subtract,
+            "mul": np.multiply,
+            "div": np.divide,
+            "neg": np.negative,
+        }
+        for step in trace.steps:
+            assert len(step.operands) == OPERATIONS[step.operation]
+            call = functions.get(step.operation) or getattr(np, step.operation)
+            known[step.name] = call(*(known[name] for name in step.operands))
+        for rule, loss in zip(rules, trace.losses, strict=True):
+            np.testing.assert_allclose(known[loss], rule.samples(y, p), rtol=1e-15)
 
 
 def run(code, **environment):
@@ -174,7 +198,7 @@ def run(code, **environment):
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env={"PATH": "", **environment},
+        env={"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **environment},
         check=False,
     )
     assert result.returncode == 0, result.stderr

@@ -1,0 +1,185 @@
+"""Formulas run once on symbols: what they compute, as a list of steps that a kernel can be printed from.
+
+    trace = record(rules, n_classes)
+    trace.statistics   ('p_true', 'rest_sq')                 what the steps read of a row, by name
+    trace.steps        Step('t0', 'sub', ('c0', 'p_true')),  in order, each computed once
+                       Step('t1', 'mul', ('t0', 't0')),
+                       Step('t2', 'add', ('t1', 'rest_sq'))
+    trace.constants    (1.0,)                                what c0, c1, ... stand for
+    trace.losses       ('t2',)                               the loss of each rule
+
+Constants are not part of the steps, so one text serves every number of classes. A formula that uses more
+than the symbols can do (a comparison, say) has no trace: it runs as array calls on each block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from verax.engines.stats import Formula, RowStats
+from verax.errors import RuleError
+from verax.kernels.statistics import PLACE
+
+# What a step may do, with the number of its operands.
+OPERATIONS = {
+    "add": 2,
+    "sub": 2,
+    "mul": 2,
+    "div": 2,
+    "neg": 1,
+    "log": 1,
+    "sqrt": 1,
+    "exp": 1,
+    "abs": 1,
+    "maximum": 2,
+    "minimum": 2,
+}
+# Those that formulas call as functions of their array namespace.
+_FUNCTIONS = ("log", "sqrt", "exp", "abs", "maximum", "minimum")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of a row's loop.
+
+    Attributes
+    ----------
+    name : str
+        What its result is called: t0, t1, ...
+    operation : str
+        A key of `OPERATIONS`.
+    operands : tuple of str
+        Names of statistics, of constants (c0, c1, ...) or of earlier steps.
+    """
+
+    name: str
+    operation: str
+    operands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the formulas of several rules compute from the statistics of a row.
+
+    Attributes
+    ----------
+    statistics : tuple of str
+        The statistics that steps or losses read: `log_true` first, then in the order of `PLACE`.
+    steps : tuple of Step
+        In an order in which they can be computed; the same operation on the same operands occurs once.
+    constants : tuple of float
+        The values of c0, c1, ...
+    losses : tuple of str
+        For each rule the name of its loss: that of a step, a statistic or a constant.
+    """
+
+    statistics: tuple[str, ...]
+    steps: tuple[Step, ...]
+    constants: tuple[float, ...]
+    losses: tuple[str, ...]
+
+
+def record(rules: Sequence[Formula], n_classes: int, *, log_true: bool = False) -> Trace | None:
+    """The trace of the formulas of `rules`; None if one of them cannot be traced.
+
+    With `log_true` the logarithm of the outcome's probability is a statistic of its own, as where it comes
+    from logits; otherwise it is a step.
+    """
+    recorder = _Recorder()
+    needs = {"p_true", *(name for rule in rules for name in rule.needs)}
+    symbols: dict[str, Any] = {name: _Symbol(recorder, name) for name in PLACE if name in needs}
+    log_p = _Symbol(recorder, "log_true") if log_true else None
+    stats = RowStats(recorder, n_classes, log_p=log_p, **symbols)
+    try:
+        losses = tuple(recorder.name_of(stats.loss(rule)) for rule in rules)
+    except (RuleError, TypeError):
+        return None
+    steps = tuple(Step(name, *key) for key, name in recorder.steps.items())
+    read = {*losses, *(operand for step in steps for operand in step.operands)}
+    statistics = tuple(name for name in ("log_true", *PLACE) if name in read)
+    return Trace(statistics, steps, tuple(recorder.constants), losses)
+
+
+@dataclass
+class _Recorder:
+    """The steps so far, each under what it computes, and the constants they refer to.
+
+    It stands in for the array namespace: formulas call its functions.
+    """
+
+    steps: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+    constants: list[float] = field(default_factory=list)
+
+    def emit(self, operation: str, *operands: object) -> _Symbol:
+        key = operation, tuple(self.name_of(operand) for operand in operands)
+        return _Symbol(self, self.steps.setdefault(key, f"t{len(self.steps)}"))
+
+    def name_of(self, value: object) -> str:
+        if isinstance(value, _Symbol):
+            return value.name
+        if not isinstance(value, (int, float, np.floating, np.integer)):
+            raise TypeError(f"a {type(value).__name__} cannot be traced")
+        self.constants.append(float(value))
+        return f"c{len(self.constants) - 1}"
+
+    def __getattr__(self, function: str) -> Any:
+        if function not in _FUNCTIONS:
+            raise AttributeError(f"{function} cannot be traced")
+
+        def call(*arguments: object) -> _Symbol:
+            if len(arguments) != OPERATIONS[function]:
+                raise TypeError(f"{function} of {len(arguments)} arguments cannot be traced")
+            return self.emit(function, *arguments)
+
+        return call
+
+
+class _Symbol:
+    """Stands for one number of one row while a formula is traced."""
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, recorder: _Recorder, name: str) -> None:
+        self.recorder, self.name = recorder, name
+
+    def __add__(self, other: object) -> _Symbol:
+        return self.recorder.emit("add", self, other)
+
+    def __radd__(self, other: object) -> _Symbol:
+        return self.recorder.emit("add", other, self)
+
+    def __sub__(self, other: object) -> _Symbol:
+        return self.recorder.emit("sub", self, other)
+
+    def __rsub__(self, other: object) -> _Symbol:
+        return self.recorder.emit("sub", other, self)
+
+    def __mul__(self, other: object) -> _Symbol:
+        return self.recorder.emit("mul", self, other)
+
+    def __rmul__(self, other: object) -> _Symbol:
+        return self.recorder.emit("mul", other, self)
+
+    def __truediv__(self, other: object) -> _Symbol:
+        return self.recorder.emit("div", self, other)
+
+    def __rtruediv__(self, other: object) -> _Symbol:
+        return self.recorder.emit("div", other, self)
+
+    def __neg__(self) -> _Symbol:
+        return self.recorder.emit("neg", self)
+
+    def __pow__(self, power: int) -> _Symbol:
+        if power != 2:
+            raise TypeError("only squares can be traced")
+        return self * self
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("a comparison cannot be traced")
+
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __eq__
