@@ -46,6 +46,23 @@ def exactly_valid(row, tolerance=1e-6):
     return min(row) >= 0 and off <= Fraction(tolerance) * (1 + Fraction(1, 10**6))
 
 
+@pytest.mark.parametrize("to", NAMESPACES[:-1])
+def test_probabilities_of_class_one_have_the_tolerance_that_rows_have(to):
+    rows = to(np.array([[0.0, 1.0000009], [0.25, 0.75]]))
+    single = to(np.array([1.0000009, 0.75]))
+    for rule in (vx.brier, vx.log_score, vx.rps):
+        assert rule([1, 1], single) == pytest.approx(rule([1, 1], rows), rel=1e-12)
+    with pytest.raises(vx.InputError) as found:
+        vx.brier([1, 1, 0], to(np.array([0.5, 1.000002, -1e-9])))
+    assert (found.value.kind, found.value.rows) == ("sign", (1, 2))
+
+
+def test_a_probability_of_class_one_above_one_is_never_rescaled():
+    with pytest.raises(vx.InputError) as found:
+        vx.brier([1, 0], [1.2, 0.5], normalize=True)
+    assert found.value.rows == (0,)
+
+
 @given(st.integers(2, 40), st.integers(0, 2**32), st.integers(-60, 60), st.sampled_from([-1, 1]))
 def test_rows_at_the_very_limit_are_decided_by_their_exact_sum(k, seed, ulps, side):
     row = np.random.default_rng(seed).dirichlet(np.ones(k))

@@ -12,6 +12,9 @@ import pytest
 
 import verax as vx
 from cases import NAMESPACES, RULES, forecasts
+from verax.engines import scan
+from verax.inputs.arrays import to_host
+from verax.inputs.validity import Unity
 from verax.kernels.limits import COMPILED_FROM
 
 
@@ -32,6 +35,31 @@ def test_losses_stay_within_the_bounds(rule):
         losses = rule.samples(y, p)
         assert losses.min() >= low - 1e-15
         assert losses.max() <= high + 1e-15
+
+
+@pytest.mark.parametrize("to", [np.asarray, *NAMESPACES[3:]])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_that_sum_to_a_little_more_than_one_lose_within_the_bounds(rule, to, dtype):
+    for k in (2, 3, 5):
+        corners = np.eye(k) * (1 + 0.99 * Unity.of(np.zeros(1, dtype)).tolerance)
+        y, p = np.repeat(np.arange(k), k), np.tile(corners, (k, 1)).astype(dtype)
+        losses = to_host(rule.samples(to(y), to(p))).astype(float)
+        low, high = rule.bounds(k)
+        # Rounding of losses in float32, which is what JAX has.
+        slack = 1e-6 * high if losses.size and to is NAMESPACES[-1] and high < np.inf else 0.0
+        assert losses.min() >= low
+        assert losses.max() <= high + slack
+
+
+def test_so_they_do_when_compiled(rule, monkeypatch):
+    monkeypatch.setattr(scan, "COMPILED_FROM", 0)
+    for k in (3, 12):
+        for outcome in (0, k - 1):
+            low, high = rule.bounds(k)
+            for column in (0, k - 1):
+                p = np.zeros((400, k))
+                p[:, column] = 1 + 9e-7
+                assert low <= rule([outcome] * 400, p) <= high
 
 
 def test_the_upper_bound_is_attained(rule):

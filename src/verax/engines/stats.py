@@ -51,7 +51,12 @@ class RowStats:
 
     @property
     def log_true(self) -> Array:
-        return self.xp.log(self.p_true) if self.log_p is None else self.log_p
+        return self.xp.log(self.sure) if self.log_p is None else self.log_p
+
+    @property
+    def sure(self) -> Array:
+        """`p_true`, at most 1: a valid row may sum to a little more."""
+        return self.xp.minimum(self.p_true, 1.0)
 
     @property
     def impossible(self) -> Array:

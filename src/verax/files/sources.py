@@ -20,6 +20,7 @@ from verax.files.formats.tables import TEXTS, Table, format_of
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Request, Roles, concatenate
 from verax.inputs.groups import Groups
+from verax.inputs.validity import Unity
 
 # The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
 _ROWS, _PROBABILITIES = 2**17, 2**21
@@ -434,10 +435,11 @@ def _pair_of_files(
 
 def both_classes(p: Array, place: Place, logits: bool) -> Array:
     """The probability of the second of two classes as a row of two (or its logit)."""
-    p = p.astype(np.float64, copy=False)
+    unity, p = Unity.at(64), p.astype(np.float64, copy=False)
     if logits:
         return np.stack([np.zeros_like(p), p], axis=1)
-    bad = ~((p >= 0) & (p <= 1))
+    rows = unity.both_classes(p, np)
+    bad = ~unity.holds(rows)
     if bad.any():
         at = int(np.argmax(bad))
         value = float(p[at])
@@ -449,7 +451,7 @@ def both_classes(p: Array, place: Place, logits: bool) -> Array:
             kind="value",
             remedies=[Remedy("Divide percentages by 100."), passing("if these are logits", logits=True)],
         )
-    return np.stack([1 - p, p], axis=1)
+    return np.asarray(rows)
 
 
 def _floating(p: Array) -> Array:

@@ -183,7 +183,7 @@ class Forecasts:
             return p
         p = widen(p)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            p = self.xp.stack([1 - p, p], axis=1) if self._binary_column else p
+            p = self.unity.both_classes(p, self.xp) if self._binary_column else p
             return _rescaled(p, self.xp) if self._normalize else p
 
     def _logits_of(self, start: int, stop: int) -> Array:
@@ -256,9 +256,11 @@ class Forecasts:
             empty = np.isneginf(rows).all(axis=1) & ~broken
             finite.add(empty, rows, start)
             return
-        low = (p if self._binary_column else rows).min(axis=1) < 0
+        low = rows.min(axis=1) < 0
+        if self._binary_column:
+            low = ~self.unity.holds(p)
         sign.add(low & ~broken, given if self._binary_column else rows.min(axis=1), start)
-        if not self._binary_column or self._normalize:
+        if not self._binary_column:
             with np.errstate(over="ignore"):
                 sums = rows.sum(axis=1)
             total.add(~self.unity.holds(p) & ~broken & ~low, sums, start)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.inputs.arrays import Array, kind_of, namespace_of
+from verax.inputs.arrays import Array, Namespace, kind_of, namespace_of
 
 # Rows printed with six decimals may sum to 1.000001, which no binary number is: they count as within 1e-6.
 _SLACK = 1 + 1e-6
@@ -56,6 +56,11 @@ class Unity:
         than K times that.
         """
         return self.limit - n_classes * epsilon
+
+    def both_classes(self, p: Array, xp: Namespace) -> Array:
+        """(n, 2) rows from probabilities of class 1; one above 1 within the tolerance leaves nothing."""
+        rest = xp.where((p > 1) & (p <= 1 + self.limit), xp.zeros_like(p), 1 - p)
+        return xp.stack([rest, p], axis=1)
 
     def holds(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which of some (n, K) rows are valid."""

@@ -21,6 +21,18 @@ from verax.scores.properties import Holds, Properties
 ALWAYS, NEVER, BINARY = Holds.ALWAYS, Holds.NEVER, Holds.BINARY
 
 
+# Rows may sum to a little more than 1 (`inputs.validity`), so that a probability, or a loss made of it, may
+# lie beyond the end of its range by as much. Formulas bring it back to that end.
+
+
+def _at_most(limit: float, x: Array, stats: RowStats) -> Array:
+    return stats.xp.minimum(x, limit)
+
+
+def _at_least(limit: float, x: Array, stats: RowStats) -> Array:
+    return stats.xp.maximum(x, limit)
+
+
 # ---- for classes without an order ------------------------------------------------------------
 
 
@@ -71,7 +83,7 @@ class Brier(Rule):
 
     def formula(self, stats: RowStats) -> Array:
         miss = 1 - stats.p_true
-        total = miss * miss + stats.rest_sq
+        total = miss * miss + _at_most(1.0, stats.rest_sq, stats)
         return total if self.scale == "sum" else self._factor(stats.n_classes) * total
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
@@ -143,8 +155,10 @@ class Log(Rule):
         return nats if self.base == math.e else nats / math.log(self.base)
 
     def formula(self, stats: RowStats) -> Array:
-        clipped = self.clip is not None
-        nats = -(stats.xp.log(stats.xp.maximum(stats.p_true, self.clip)) if clipped else stats.log_true)
+        if self.clip is None:
+            nats = -stats.log_true
+        else:
+            nats = -stats.xp.log(_at_least(self.clip, stats.sure, stats))
         return nats if self.base == math.e else nats * (1 / math.log(self.base))
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
@@ -188,7 +202,7 @@ class Spherical(Rule):
     def formula(self, stats: RowStats) -> Array:
         # 1 - p/|p| cancels for good forecasts; multiplied out by |p| + p it does not.
         norm = stats.xp.sqrt(stats.p_true * stats.p_true + stats.rest_sq)
-        return stats.rest_sq / (norm * (norm + stats.p_true))
+        return _at_most(1.0, stats.rest_sq / (norm * (norm + stats.p_true)), stats)
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
         return 0.0, 1.0
@@ -309,7 +323,8 @@ class RPS(OrdinalRule):
         object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
 
     def formula(self, stats: RowStats) -> Array:
-        return stats.cdf_l2 * (1 / (stats.n_classes - 1)) if self.normalized else 1 * stats.cdf_l2
+        total = stats.cdf_l2 * (1 / (stats.n_classes - 1)) if self.normalized else stats.cdf_l2
+        return _at_most(self._unit(stats.n_classes), total, stats)
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
         return 0.0, self._unit(n_classes)
@@ -378,7 +393,8 @@ class AbsRPS(OrdinalRule):
         object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
 
     def formula(self, stats: RowStats) -> Array:
-        return stats.cdf_l1 * (1 / (stats.n_classes - 1)) if self.normalized else 1 * stats.cdf_l1
+        total = stats.cdf_l1 * (1 / (stats.n_classes - 1)) if self.normalized else stats.cdf_l1
+        return _at_most(self.bounds(stats.n_classes)[1], total, stats)
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
         return 0.0, 1.0 if self.normalized else n_classes - 1.0
@@ -429,7 +445,7 @@ class SaRPS(OrdinalRule):
         check_choice("scale", self.scale, ("unit", "eq7"))
 
     def formula(self, stats: RowStats) -> Array:
-        distance = stats.cdf_l1 * (1 / (stats.n_classes - 1))
+        distance = _at_most(1.0, stats.cdf_l1 * (1 / (stats.n_classes - 1)), stats)
         square = distance * distance
         return square if self.scale == "unit" else (stats.n_classes - 1) * square
 
@@ -475,7 +491,7 @@ class RankedLog(OrdinalRule):
     )
 
     def formula(self, stats: RowStats) -> Array:
-        return stats.cdf_log * (1 / (stats.n_classes - 1))
+        return _at_least(0.0, stats.cdf_log * (1 / (stats.n_classes - 1)), stats)
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
         return 0.0, math.inf
