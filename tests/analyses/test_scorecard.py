@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, 
 
 import verax as vx
 from cases import forecasts
+from verax.scores.metrics import METRICS
 
 NAMES = ["none", "mild", "moderate", "severe"]
 
@@ -417,3 +418,38 @@ def test_groups_beyond_many_classes_have_an_accuracy_interval_and_no_table():
     assert low < card.accuracy < high
     assert list(card.metrics) == ["accuracy"]
     assert "qwk and ec are left out" in str(card)
+
+
+# ---- metrics that are not on the card ------------------------------------------------------------
+
+
+def test_every_registered_metric_can_be_asked_for():
+    y, p = forecasts(300, 4, ties=False)
+    card = vx.evaluate(y, p, ordered=True)
+    for name, metric in METRICS.items():
+        line = card.metric(name)
+        assert card[name] == line.mean == float(metric.of(card.confusion))
+        assert line.interval.low < line.mean < line.interval.high
+    assert set(card.metrics) == {"accuracy", "qwk", "ec"}
+    assert card.metric("qwk") is card.metrics["qwk"]
+
+
+def test_their_intervals_over_groups_come_from_the_jackknife():
+    y, p = forecasts(200, 3, ties=False)
+    groups = np.arange(200) // 5
+    card = vx.evaluate(y, p, groups=groups)
+    found = card.metric("balanced_accuracy")
+    assert found.interval.method == "jackknife over 40 groups"
+    without = [vx.evaluate(y[groups != g], p[groups != g])["balanced_accuracy"] for g in range(40)]
+    variance = 39 / 40 * np.sum((np.array(without) - found.mean) ** 2)
+    assert found.interval.high - found.interval.low == pytest.approx(4 * variance**0.5, rel=0.05)
+
+
+def test_metrics_of_ordered_classes_need_the_order():
+    y, p = forecasts(50, 3)
+    with pytest.raises(vx.InputError) as refused:
+        vx.evaluate(y, p).metric("macro_mae")
+    assert (refused.value.argument, refused.value.kind) == ("ordered", "order")
+    with pytest.raises(vx.InputError) as refused:
+        vx.evaluate(y, p).metric("macro_mea")
+    assert refused.value.argument == "metric"

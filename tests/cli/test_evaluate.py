@@ -190,6 +190,19 @@ def test_a_bound_brings_its_rule_along(folder):
     assert list(json.loads(out)["card"]["scores"]) == ["log_score", "brier(scale='half')"]
 
 
+def test_bounds_on_metrics_that_are_not_on_the_card(folder):
+    file = folder / "preds.parquet"
+    code, out, _ = quickly("evaluate", file, "--require", "balanced_accuracy>0.1", "--json")
+    assert code == 0
+    found = json.loads(out)
+    counts = np.array(found["card"]["confusion"])
+    recall = np.diag(counts) / counts.sum(axis=1)
+    assert found["require"][0]["value"] == pytest.approx(recall.mean(), rel=1e-12)
+    code, _, error = quickly("evaluate", file, "--require", "macro_mae<1")
+    assert code == 2
+    assert "macro_mae is for ordered classes. Pass --ordered." in error
+
+
 def test_what_cannot_be_known_is_not_kept(tmp_path):
     (tmp_path / "one.csv").write_text("label,p_a,p_b\na,0.5,0.5\n")
     code, out, _ = quickly("evaluate", tmp_path / "one.csv", "--require", "brier.high<2")

@@ -40,6 +40,9 @@ REFERENCES = {
     "kappa": kappa(None),
     "ec": lambda y, d, w: skl.mean_squared_error(y, d, sample_weight=w),
     "mae": lambda y, d, w: skl.mean_absolute_error(y, d, sample_weight=w),
+    "macro_mae": lambda y, d, w: np.mean(
+        [skl.mean_absolute_error(y[y == k], d[y == k], sample_weight=w[y == k]) for k in np.unique(y)]
+    ),
     "off_by_one": lambda y, d, w: np.average(np.abs(y - d) <= 1, weights=w),
 }
 
@@ -60,6 +63,32 @@ def test_against_scikit_learn(name, decided):
     expected = REFERENCES[name](y, d, w)
     counts = count_decisions(y, d, n_classes=K, weights=w)
     assert float(METRICS[name].of(counts)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_against_dlordinal_and_torchmetrics():
+    import torch
+    from torchmetrics.functional.classification import multiclass_accuracy, multiclass_cohen_kappa
+
+    y = np.array([0, 0, 1, 2, 3, 0, 0, 2, 2])
+    d = np.array([0, 1, 1, 2, 0, 0, 1, 0, 3])
+    counts = count_decisions(y, d, n_classes=4)
+    # amae and accuracy_off1 of dlordinal 2.7.0.
+    assert METRICS["macro_mae"].of(counts) == pytest.approx(1.125, rel=1e-12)
+    assert METRICS["off_by_one"].of(counts) == pytest.approx(0.7777777777777778, rel=1e-12)
+    theirs = {"num_classes": 4}
+    tensors = torch.tensor(d), torch.tensor(y)
+    for name, weights in (("kappa", None), ("linear_kappa", "linear"), ("qwk", "quadratic")):
+        kappa = multiclass_cohen_kappa(*tensors, weights=weights, **theirs)
+        assert METRICS[name].of(counts) == pytest.approx(float(kappa), rel=1e-6)
+    balanced = multiclass_accuracy(*tensors, average="macro", **theirs)
+    assert METRICS["balanced_accuracy"].of(counts) == pytest.approx(float(balanced), rel=1e-6)
+
+
+def test_classes_that_never_happen_are_left_out_of_macro_averages():
+    y, d = np.array([0, 0, 4, 4]), np.array([0, 4, 4, 1])
+    counts = count_decisions(y, d, n_classes=5)
+    assert METRICS["macro_mae"].of(counts) == (2.0 + 1.5) / 2
+    assert METRICS["balanced_accuracy"].of(counts) == 0.5
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -16,7 +16,7 @@ from verax.analyses.cards.scorecard import CardLine, Scorecard
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule
-from verax.scores.metrics import fitting_metrics
+from verax.scores.metrics import METRICS
 from verax.scores.registry import name_of, parse
 
 Require = Annotated[
@@ -33,7 +33,6 @@ Strictly = Annotated[
     typer.Option("--require-interval", help="Compare every bound with the worse end of the interval."),
 ]
 
-METRICS = {metric.name: metric for metric in fitting_metrics(ordered=True, costs=None, n_classes=2)}
 _TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FORM = re.compile(r"\s*(?P<name>.+?)(?:\.(?P<end>low|high))?\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^<>=]+?)\s*")
 
@@ -66,7 +65,7 @@ class Bound:
 
     def hold(self, card: Scorecard) -> Verdict:
         """Whether a card meets it. A bound on an undefined value fails."""
-        score = card.metrics[self.name] if self.rule is None else card.scores[self.name]
+        score = card.metric(self.name) if self.rule is None else card.scores[self.name]
         value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
         return Verdict(
             self, score, value, not math.isnan(value) and bool(_TESTS[self.sign](value, self.bound))

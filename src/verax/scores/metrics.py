@@ -209,6 +209,15 @@ def balanced_accuracy_of(counts: Floats) -> Floats:
 
 
 @_of_counts
+def macro_mae_of(counts: Floats) -> Floats:
+    """Mean distance of decisions from outcomes over the classes that happened, of each table of counts."""
+    truth = counts.sum(axis=-1)
+    distances = (counts * cost_matrix("linear", counts.shape[-1])).sum(axis=-1)
+    per_class = np.where(truth > 0, distances / truth, 0.0)
+    return np.asarray(per_class.sum(axis=-1) / (truth > 0).sum(axis=-1))
+
+
+@_of_counts
 def macro_f1_of(counts: Floats) -> Floats:
     """Mean F1 over the classes that happened or were decided for, of each table of counts."""
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -405,6 +414,19 @@ METRICS: dict[str, DecisionMetric] = {
             ordinal=True,
             reference="doi:10.1007/978-3-642-01818-3_25",
             of_row=partial(row_costs, costs="linear"),
+        ),
+        DecisionMetric(
+            "macro_mae",
+            "Macro-averaged mean absolute error",
+            "mean distance of decisions from outcomes over the classes",
+            "The mean distance of the decision from the outcome, in classes, among the rows of each class, "
+            "averaged over the classes that happened: rare classes count as much as frequent ones."
+            + _MOST_LIKELY,
+            macro_mae_of,
+            partial(cost_range, "linear", None),
+            higher_is_better=False,
+            ordinal=True,
+            reference="doi:10.1109/ISDA.2009.230",
         ),
         DecisionMetric(
             "off_by_one",

@@ -1,19 +1,24 @@
-"""Expected calibration error: calibration measured in bins, for those who must report it."""
+"""Calibration error in bins: the mean, the root mean square or the largest gap."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+import math
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from verax.analyses.table import RowTable
-from verax.common.checks import check_choice, check_count
-from verax.errors import InputError, show
+from verax.common.checks import check_choice, check_count, check_flag
+from verax.errors import InputError, passing, show
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Weighted, reads
 
+Norm = Literal["l1", "l2", "max"]
+
 MOST_BINS = 1_000_000
+# A bin whose squared shares of the weight sum to one, up to rounding, has a single row.
+_ALONE = 1e-12
 
 
 @reads
@@ -24,9 +29,11 @@ def ece(
     bins: int = 15,
     kind: Literal["confidence", "classwise"] = "confidence",
     binning: Literal["width", "mass"] = "width",
+    norm: Norm = "l1",
+    debias: bool = False,
     **read: Unpack[Weighted],
 ) -> float:
-    """Expected calibration error: the mean gap between forecast and frequency over bins. Lower is better.
+    """Calibration error in bins: the mean gap between forecast and frequency. Lower is better.
 
     From 0 to 1. **It is not a proper score, and it depends on the bins.** The constant forecast of the base
     rates has an error of 0 and says nothing; other bins give other numbers; in bins with few rows noise
@@ -46,12 +53,20 @@ def ece(
     binning : {"width", "mass"}
         "width": bins of equal width, the upper end included. "mass": bins of equal weight; equal forecasts
         are always in the same bin.
+    norm : {"l1", "l2", "max"}
+        How the gaps of the bins become one number: their mean by weight (the ECE), the root of the mean of
+        their squares (RMS calibration error), or the largest (maximum calibration error). Over classes, the
+        squares are averaged before the root is taken, and the largest is that of all classes.
+    debias : bool
+        Subtract from each squared gap what noise adds to it, f (1 - f) / (n - 1) for a frequency f in n
+        rows; for "l2" only. A bin with a single row counts as zero, and so does a sum below zero.
     **read
 
     References
     ----------
     Guo et al. (2017), arXiv:1706.04599, for "confidence"; Kull et al. (2019), arXiv:1910.12656, for
-    "classwise"
+    "classwise"; Kumar, Liang and Ma (2019), arXiv:1909.10155, and Broecker (2012),
+    doi:10.1007/s00382-011-1191-1, for `debias`
 
     Examples
     --------
@@ -59,6 +74,8 @@ def ece(
     >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.4, 0.6]]
     >>> round(vx.ece(y, p), 4), round(vx.ece(y, p, bins=1), 4)
     (0.125, 0.025)
+    >>> round(vx.ece(y, p, norm="l2"), 4), round(vx.ece(y, p, norm="max"), 4)
+    (0.1323, 0.2)
     >>> vx.ece([0, 0, 0, 1], [[0.75, 0.25]] * 4)
     0.0
     """
@@ -67,20 +84,50 @@ def ece(
         raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
     check_choice("kind", kind, ("confidence", "classwise"))
     check_choice("binning", binning, ("width", "mass"))
+    check_choice("norm", norm, get_args(Norm))
+    if check_flag("debias", debias) and norm != "l2":
+        raise InputError(
+            "is known for squared gaps only",
+            argument="debias",
+            remedies=[passing("for the root of the mean squared gap", norm="l2")],
+        )
     rows = RowTable.of(Forecasts(y, p, **read), [])
-    w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
+    w = np.ones(len(rows.y)) if rows.weights is None else rows.weights / rows.weights.max()
     if kind == "confidence":
-        given = rows.p[np.arange(len(rows.y)), rows.decisions]
-        return _gap(given, rows.decisions == rows.y, w, bins, binning)
-    gaps = [_gap(rows.p[:, k], rows.y == k, w, bins, binning) for k in range(rows.n_classes)]
-    return float(np.mean(gaps))
+        chosen = rows.p[np.arange(len(rows.y)), rows.decisions]
+        events = [(chosen, rows.decisions == rows.y)]
+    else:
+        events = [(rows.p[:, k], rows.y == k) for k in range(rows.n_classes)]
+    values = [_error(given, happened, w, bins, binning, norm, debias) for given, happened in events]
+    if norm == "max":
+        return max(values)
+    mean = float(np.mean(values))
+    return math.sqrt(max(mean, 0.0)) if norm == "l2" else mean
 
 
-def _gap(given: Floats, happened: Any, w: Floats, bins: int, binning: str) -> float:
-    """The mean over the bins of how far the sums of forecasts and of events are apart."""
+def _error(
+    given: Floats, happened: Any, w: Floats, bins: int, binning: str, norm: Norm, debias: bool
+) -> float:
+    """The gaps of the bins as one number; with "l2" the mean of their squares."""
     found = _by_width(given, bins) if binning == "width" else _by_mass(given, w, bins)
-    gaps = np.bincount(found, w * (given - happened), bins)
-    return float(np.abs(gaps).sum() / w.sum())
+    weight = np.bincount(found, w, bins)
+    filled = weight > 0
+    weight = weight[filled]
+    gaps = np.abs(np.bincount(found, w * (given - happened), bins)[filled])
+    if norm == "l1":
+        return float(gaps.sum() / weight.sum())
+    gaps = gaps / weight
+    if norm == "max":
+        return float(gaps.max())
+    squares = gaps**2
+    if debias:
+        frequency = np.bincount(found, w * happened, bins)[filled] / weight
+        # The sum of squared shares of the weight is 1 / n for n rows of equal weight.
+        share = np.bincount(found, w * w, bins)[filled] / weight**2
+        several = share < 1 - _ALONE
+        noise = frequency * (1 - frequency) * share / np.where(several, 1 - share, 1.0)
+        squares = np.where(several, squares - noise, 0.0)
+    return float((weight * squares).sum() / weight.sum())
 
 
 def _by_width(given: Floats, bins: int) -> Ints:

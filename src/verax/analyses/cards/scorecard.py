@@ -34,6 +34,7 @@ from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.metrics import (
     HIGHER,
     LOWER,
+    METRICS,
     DecisionMetric,
     find_metric,
 )
@@ -126,6 +127,8 @@ class Scorecard:
         lines = {**self.scores, **self.metrics}
         if isinstance(name, str) and name in lines:
             return lines[name].mean
+        if isinstance(name, str) and name in METRICS:
+            return self.metric(name).mean
         rule = parse(name)
         for score in self.scores.values():
             if score.rule == rule:
@@ -266,6 +269,31 @@ class Scorecard:
                 summary=metric.summary,
             )
         return results
+
+    def metric(self, name: str) -> CardLine:
+        """Any registered metric of decisions by its name, on the card or not, with its interval.
+
+        All of them are functions of the confusion counts, so no row is read again. Those that are not on the
+        card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "mae", "macro_mae", "off_by_one".
+        """
+        if name in self.metrics:
+            return self.metrics[name]
+        metric = find_metric(name)
+        if metric.ordinal and not self.ordered:
+            raise InputError(
+                "must be True for metrics of ordered classes",
+                argument="ordered",
+                kind="order",
+                found=f"{name} depends on the order of the classes",
+            )
+        if self._counts.confusion is None:
+            raise InputError(
+                f"must be accuracy beyond {CONFUSION_UP_TO:,} classes",
+                argument="metric",
+                found=f"{name} needs a table of counts",
+                values=[name],
+            )
+        return replace(self, count_metrics=(metric,)).metrics[name]
 
     def _value(self, metric: DecisionMetric) -> float:
         assert self._counts.confusion is not None

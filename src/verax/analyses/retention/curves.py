@@ -207,9 +207,9 @@ def retention(
         What ranks the rows.
     metric : str, rule, callable or list of these
         What is measured of the rows kept: the name of a metric of decisions (see
-        `verax.scores.metrics.METRICS`: "qwk", "linear_kappa", "kappa", "ec", "mae", "accuracy",
-        "balanced_accuracy", "macro_f1", "off_by_one"), a rule (its mean loss), or a function f(y, p) of the
-        rows kept.
+        `verax.scores.metrics.METRICS`: "qwk", "linear_kappa", "kappa", "ec", "mae", "macro_mae",
+        "accuracy", "balanced_accuracy", "macro_f1", "off_by_one"), a rule (its mean loss), or a function
+        f(y, p) of the rows kept.
     removed : list of floats or None
         Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
     area : {"mean", "steps"}
