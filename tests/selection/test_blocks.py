@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+import pickle
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate
 
 import verax as vx
 from verax.selection import HBlockSplit, sliding_windows
+
+
+def len_of(groups):
+    return 0 if groups is None else len(np.unique(groups))
 
 
 @st.composite
@@ -65,6 +70,83 @@ def test_parts_are_disjoint_apart_and_within_the_table(design):
             for a, b in pairwise(places):
                 if own[a] != own[b]:
                     assert b - a - 1 >= left_out
+
+
+@given(designs())
+def test_rows_left_out_are_named(design):
+    split, groups = design
+    for fold in split.split_three(groups, groups=groups):
+        assert sorted(np.concatenate([*fold, fold.left_out]).tolist()) == list(range(len(groups)))
+        again = pickle.loads(pickle.dumps(fold))
+        np.testing.assert_array_equal(again.left_out, fold.left_out)
+
+
+@st.composite
+def tables(draw):
+    """A splitter with any options, classes in any order, and groups of three kinds."""
+    n_validation, gap_blocks = draw(st.integers(0, 2)), draw(st.integers(0, 1))
+    n_blocks = n_validation + 1 + 3 * gap_blocks + draw(st.integers(1, 6))
+    split = HBlockSplit(
+        n_blocks,
+        n_validation=n_validation,
+        gap_blocks=gap_blocks,
+        gap=draw(st.integers(0, 6)),
+        per_class=draw(st.booleans()),
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 100)))
+    sizes = draw(st.lists(st.integers(n_blocks, n_blocks * 6), min_size=1, max_size=3))
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    y = draw(st.sampled_from([y, rng.permutation(y)]))
+    halves = np.arange(len(y)) * 2 // len(y)
+    return split, y, draw(st.sampled_from([None, halves, rng.permutation(halves)]))
+
+
+@given(tables())
+@settings(max_examples=300)
+def test_no_row_is_within_the_gap_of_a_row_of_another_part_whatever_the_options(table):
+    split, y, groups = table
+    mixed = groups is not None and (np.diff(groups) != 0).sum() > 1
+    recordings = groups if mixed else np.zeros(len(y), int)
+    keys = np.stack([np.zeros_like(y) if groups is None else groups, y * split.per_class], axis=1)
+    series = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    length = np.bincount(series)[series] // split.n_blocks
+    folds = split.split_three(y, y, groups)
+    while True:
+        try:
+            fold = next(folds)
+        except StopIteration:
+            break
+        except vx.InputError:
+            return  # too few rows, which is said
+        for recording in np.unique(recordings):
+            rows = np.flatnonzero(recordings == recording)
+            place = {int(row): i for i, row in enumerate(rows)}
+            inside = [[row for row in part.tolist() if row in place] for part in fold]
+            for a, b in combinations(inside, 2):
+                for i, j in product(a, b):
+                    between = abs(place[i] - place[j]) - 1
+                    assert between >= split.gap
+                    assert between >= split.gap_blocks * min(length[i], length[j])
+            if not split.gap_blocks:
+                # Nothing is left out in vain.
+                held_out = [place[row] for part in inside[1:] for row in part]
+                for row in set(fold.left_out.tolist()) & set(place):
+                    assert min(abs(i - place[row]) for i in held_out) <= split.gap
+
+
+@pytest.mark.parametrize(
+    "options", [{"gap": 10}, {"gap_blocks": 1}, {"gap": 10, "gap_blocks": 1, "n_validation": 1}], ids=str
+)
+@pytest.mark.parametrize("groups", [None, np.repeat([0, 1], 300), np.repeat([0, 1, 2], 200)], ids=len_of)
+def test_gaps_hold_across_classes(options, groups):
+    # Blocks of a class have 20 rows or, with two groups, 10 where a class is cut in two.
+    y = np.repeat([0, 1, 2], 200)
+    for fold in HBlockSplit(10, per_class=True, **options).split_three(y, y, groups):
+        for a, b in combinations(fold, 2):
+            if len(a) and len(b):
+                assert np.abs(a[:, None] - b).min() > 10 - (len_of(groups) == 2)
+        assert all(set(y[part].tolist()) == {0, 1, 2} for part in fold if len(part))
+        assert len(np.concatenate([*fold, fold.left_out])) == 600
 
 
 @given(designs())

@@ -12,19 +12,33 @@ from verax.common.checks import check_count
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Ints, to_array, to_host
 
+Mask = np.ndarray[Any, Any]
+
 _TRAIN, _VALIDATION, _TEST, _GAP = range(4)
 
 
-class Parts(NamedTuple):
-    """The rows of one fold, each part in ascending order."""
-
+class _Parts(NamedTuple):
     train: Ints
     validation: Ints
     test: Ints
 
 
+class Parts(_Parts):
+    """The rows of one fold, each part in ascending order; `left_out` are the rows of its gaps."""
+
+    left_out: Ints
+
+    def __new__(cls, train: Ints, validation: Ints, test: Ints, left_out: Ints) -> Parts:
+        parts = super().__new__(cls, train, validation, test)
+        parts.left_out = left_out
+        return parts
+
+    def __getnewargs__(self) -> tuple[Ints, ...]:
+        return (*self, self.left_out)
+
+
 class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
-    """Hold out contiguous blocks of series, so that neighbours in time are not on both sides.
+    """Hold out contiguous blocks of series; with a gap, no training row is near a test row in time.
 
     Every series is cut into `n_blocks` blocks whose lengths differ by at most one. In fold i, blocks
     i, i+1, ... are for validation, those that follow for testing, and the others for training. Blocks
@@ -32,21 +46,30 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
     all folds with ``step=1``, every row is tested `n_test` times and validates `n_validation` times.
     The end of a series and its beginning are no neighbours, so no gap is left between them.
 
+    The default leaves no gap: the last training row before a block and the first row of the block are
+    neighbours. For rows that resemble their neighbours, pass `gap` or `gap_blocks`.
+
     Parameters
     ----------
     n_blocks : h, into how many blocks each series is cut.
     n_validation, n_test : how many blocks a fold has for validation and for testing.
-    gap_blocks : how many blocks are left out between any two of the three parts.
-    gap : how many rows are left out between them; training gives way to validation, both to testing.
-        For windows made before the split, ceil(length / step) - 1 keeps them from sharing rows.
+    gap_blocks : how many blocks are left out between any two of the three parts. Between rows of
+        different series (see `per_class` and `groups`) as many rows are left out as so many blocks of the
+        shorter series have.
+    gap : how many rows are left out between any two of the three parts; training gives way to validation,
+        both to testing. Rows are counted in order of time, whatever their class. For windows made before
+        the split, ceil(length / step) - 1 keeps them from sharing rows.
     step : by how many blocks the next fold moves on. ``step=n_test``, a divisor of `n_blocks`, tests
         every row exactly once.
-    per_class : rows of each class in `y` are a series of their own, so every class is in every part.
+    per_class : blocks are cut among the rows of each class in `y`, so every class is in every part.
 
     Notes
     -----
     With `groups` the rows of each group are a series, and with `per_class` those of each class in each
-    group. Rows of a series count as neighbours in the order in which they stand in the table.
+    group. The order of the table is the order of time. Groups that follow one another in the table follow
+    one another in time, so gaps hold across their borders, too; groups whose rows are mixed are recordings
+    side by side, each with a time of its own. ``fold.left_out`` has the rows that a fold of `split_three`
+    leaves out for its gaps.
 
     This is Algorithm 4 of Ahmadian, Ghatee and Wahlström (2025), with its blocks counted in a ring (there
     late folds run past block h and lose their test blocks) and with gaps.
@@ -62,6 +85,9 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
     [0 1 2 3 8 9] [4 5] [6 7]
     [0 1 2 3 4 5] [6 7] [8 9]
     [2 3 4 5 6 7] [8 9] [0 1]
+    >>> fold = next(HBlockSplit(5, gap=2).split_three(range(10)))
+    >>> fold.train, fold.test, fold.left_out
+    (array([4, 5, 6, 7, 8, 9]), array([0, 1]), array([2, 3]))
     """
 
     # scikit-learn then hands `groups` on by itself where metadata routing is switched on.
@@ -113,39 +139,28 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
 
     def split_three(self, X: object, y: object = None, groups: object = None) -> Iterator[Parts]:
         """Training, validation and test rows of every fold."""
-        series = self._series(X, y, groups)
-        block = np.empty(sum(len(rows) for _, rows in series), np.int64)
+        n = _n_rows(X)
+        recordings = [] if groups is None else [_codes(groups, "groups", n)]
+        series = _series(n, [*recordings, *self._classes(y, n)])
+        block, lengths = np.empty(n, np.int64), np.empty(n, np.int64)
         for name, rows in series:
             block[rows] = self._cut(name, len(rows))
+            lengths[rows] = len(rows) // self.n_blocks
+        orders = _orders(n, recordings)
         for start in range(0, self.n_blocks, self.step):
             role = self._roles(start)[block]
-            for name, rows in series:
-                role[rows] = self._keep_apart(name, role[rows])
-            yield Parts(*(np.flatnonzero(role == part) for part in (_TRAIN, _VALIDATION, _TEST)))
+            role = self._keep_apart(role, orders, lengths if len(series) > 1 else None)
+            self._check_parts(role, series)
+            yield Parts(*(np.flatnonzero(role == part) for part in (_TRAIN, _VALIDATION, _TEST, _GAP)))
 
-    def _series(self, X: object, y: object, groups: object) -> list[tuple[Any, Ints]]:
-        """The rows of every series, with what it is called in messages."""
-        n = _n_rows(X)
-        keys = []
-        if groups is not None:
-            keys.append(_codes(groups, "groups", n))
-        if self.per_class:
-            if y is None:
-                raise InputError(
-                    "must be given, because blocks are cut within each class", argument="y", kind="missing"
-                )
-            keys.append(_codes(y, "y", n))
-        if not keys:
-            return [("", np.arange(n))]
-        joint = np.stack([codes for _, codes in keys], axis=1)
-        found, codes = np.unique(joint, axis=0, return_inverse=True)
-        names = [
-            " of " + ", ".join(show(labels[i]) for (labels, _), i in zip(keys, row, strict=True))
-            for row in found
-        ]
-        order = np.argsort(codes.reshape(-1), kind="stable")
-        ends = np.cumsum(np.bincount(codes.reshape(-1)))
-        return list(zip(names, np.split(order, ends[:-1]), strict=True))
+    def _classes(self, y: object, n: int) -> list[tuple[Any, Ints]]:
+        if not self.per_class:
+            return []
+        if y is None:
+            raise InputError(
+                "must be given, because blocks are cut within each class", argument="y", kind="missing"
+            )
+        return [_codes(y, "y", n)]
 
     def _cut(self, name: str, n: int) -> Ints:
         """The block of every row of a series."""
@@ -174,23 +189,70 @@ class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
         roles[validation], roles[test] = _VALIDATION, _TEST
         return roles
 
-    def _keep_apart(self, name: str, role: Ints) -> Ints:
-        """The roles of one series, with `gap` rows taken out between parts."""
-        if self.gap:
-            near_test = _widened(role == _TEST, self.gap)
-            near_held_out = near_test | _widened(role == _VALIDATION, self.gap)
-            role = np.where((role == _VALIDATION) & near_test, _GAP, role)
-            role = np.where((role == _TRAIN) & near_held_out, _GAP, role)
-        for part, wanted, what in ((_TRAIN, 1, "training"), (_VALIDATION, self.n_validation, "validation")):
-            if wanted and not (role == part).any():
-                raise InputError(
-                    f"must leave rows for {what}",
-                    argument="gap",
-                    found=f"{self.gap} rows on each side leave none of the series{name}",
-                    values=[self.gap],
-                    remedies=[Remedy("Use a smaller gap, or fewer and longer blocks.")],
-                )
+    def _keep_apart(self, role: Ints, orders: list[Ints], lengths: Ints | None) -> Ints:
+        """The roles with rows taken out between parts, in every order in which rows are neighbours.
+
+        `lengths` are those of the blocks that rows belong to, where rows of different series can be
+        neighbours; within a series whole blocks are taken out already.
+        """
+        role = role.copy()
+        for held_out, others in ((_TEST, (_TRAIN, _VALIDATION)), (_VALIDATION, (_TRAIN,))):
+            near = np.zeros(len(role), bool)
+            for rows in orders:
+                near[rows] |= self._near(role[rows] == held_out, None if lengths is None else lengths[rows])
+            role[near & np.isin(role, others)] = _GAP
         return role
+
+    def _near(self, held_out: Mask, lengths: Ints | None) -> Mask:
+        """Which of these rows, in order, are within the gap of rows held out."""
+        near = _widened(held_out, self.gap)
+        if lengths is None or not self.gap_blocks:
+            return near
+        # Two rows need as many rows between them as `gap_blocks` blocks of the shorter series have.
+        for length in np.unique(lengths):
+            longer = lengths >= length
+            near |= longer & _widened(held_out & longer, self.gap_blocks * int(length))
+        return near
+
+    def _check_parts(self, role: Ints, series: list[tuple[str, Ints]]) -> None:
+        """Refuse a gap that takes all rows of a series from a part."""
+        wanted = {_TRAIN: "training"} | ({_VALIDATION: "validation"} if self.n_validation else {})
+        for name, rows in series:
+            for part, what in wanted.items():
+                if not (role[rows] == part).any():
+                    argument = "gap" if self.gap else "gap_blocks"
+                    gap = getattr(self, argument)
+                    unit = "rows" if self.gap else "blocks"
+                    raise InputError(
+                        f"must leave rows for {what}",
+                        argument=argument,
+                        found=f"{gap} {unit} on each side leave none of the series{name}",
+                        values=[gap],
+                        remedies=[Remedy("Use a smaller gap, or fewer and longer blocks.")],
+                    )
+
+
+def _orders(n: int, recordings: list[tuple[Any, Ints]]) -> list[Ints]:
+    """The rows in each order in which rows are neighbours: the table's, or that of each mixed group."""
+    if recordings:
+        labels, codes = recordings[0]
+        if np.count_nonzero(np.diff(codes)) >= len(labels):
+            return [rows for _, rows in _series(n, recordings)]
+    return [np.arange(n)]
+
+
+def _series(n: int, keys: list[tuple[Any, Ints]]) -> list[tuple[str, Ints]]:
+    """The rows of every series, with what it is called in messages; without keys, all rows are one."""
+    if not keys:
+        return [("", np.arange(n))]
+    joint = np.stack([codes for _, codes in keys], axis=1)
+    found, codes = np.unique(joint, axis=0, return_inverse=True)
+    names = [
+        " of " + ", ".join(show(labels[i]) for (labels, _), i in zip(keys, row, strict=True)) for row in found
+    ]
+    order = np.argsort(codes.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(codes.reshape(-1)))
+    return list(zip(names, np.split(order, ends[:-1]), strict=True))
 
 
 def _n_rows(X: object) -> int:
@@ -223,9 +285,9 @@ def _codes(labels: object, argument: str, n: int) -> tuple[Any, Ints]:
     return found, codes
 
 
-def _widened(mask: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:
+def _widened(mask: Mask, by: int) -> Mask:
     """Where a true value is at most `by` places away."""
     counts = np.concatenate([[0], np.cumsum(mask)])
     i = np.arange(len(mask))
-    widened: np.ndarray[Any, Any] = counts[np.minimum(i + by + 1, len(mask))] > counts[np.maximum(i - by, 0)]
+    widened: Mask = counts[np.minimum(i + by + 1, len(mask))] > counts[np.maximum(i - by, 0)]
     return widened
