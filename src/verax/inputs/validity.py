@@ -21,6 +21,7 @@ from verax.inputs.arrays import Array, Namespace, kind_of, namespace_of
 # Rows printed with six decimals may sum to 1.000001, which no binary number is: they count as within 1e-6.
 _SLACK = 1 + 1e-6
 _TOLERANCES = {16: 1e-2, 32: 1e-4}
+_DECIMALS = {1e-2: 3, 1e-4: 6, 1e-6: 12}
 
 
 def tolerance_of(bits: int) -> float:
@@ -48,6 +49,14 @@ class Unity:
     def limit(self) -> float:
         """The largest deviation of a valid row's exact sum from 1."""
         return self.tolerance * _SLACK
+
+    @property
+    def decimals(self) -> int:
+        """To how many decimals sums of probabilities are compared: .1 + .7 and .2 + .6 are the same.
+
+        They depend on the tolerance, which stands for the precision that the forecasts came in.
+        """
+        return _DECIMALS[self.tolerance]
 
     def clear(self, n_classes: int, epsilon: float = 2.0**-52) -> float:
         """The largest deviation of a sum, taken in any order, that shows its row to be valid.

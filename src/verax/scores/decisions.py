@@ -1,4 +1,4 @@
-"""Hard decisions: the cheapest class of each forecast, and kappa and expected cost of given decisions."""
+"""Hard decisions: by costs, by thresholds or left to others; kappa and expected cost of given decisions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from verax.common.checks import check_choice, check_count
+from verax.common.checks import check_choice, check_count, check_number
 from verax.errors import InputError, Offenders
 from verax.inputs.arrays import (
     Array,
+    Bools,
     Floats,
     Ints,
     device_of,
@@ -38,18 +39,27 @@ from verax.scores.metrics import (
 MOST_CLASSES = 16_384
 # How many costs are held at a time.
 _CELLS = 2**22
+# What stands for a decision that is left to somebody else.
+DEFERRED = -1
 
 # ---- decisions ---------------------------------------------------------------------------------
 
 
 def decide(
-    p: object, *, costs: CostsLike | None = None, normalize: bool = False, logits: bool = False
+    p: object,
+    *,
+    costs: CostsLike | None = None,
+    thresholds: float | Sequence[float] | None = None,
+    defer: float | None = None,
+    normalize: bool = False,
+    logits: bool = False,
 ) -> Array:
-    """The decision for each forecast: the class with the smallest expected cost.
+    """The decision for each forecast: by expected cost, or by thresholds; some may be deferred.
 
-    Without `costs` that is the most likely class; where several are best, the lowest index. For
-    quadratic costs the best decision is the class nearest the mean, often not the most likely one.
-    Linear and quadratic costs take the columns of `p` as ordered from lowest to highest.
+    Without options that is the most likely class; where several are best, the lowest index. With `costs` it
+    is the class with the smallest expected cost. For quadratic costs that is the class nearest the mean,
+    often not the most likely one. Linear and quadratic costs, and thresholds, take the columns of `p` as
+    ordered from lowest to highest.
 
     Parameters
     ----------
@@ -57,8 +67,19 @@ def decide(
         (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
     costs : {"quadratic", "linear", "zero_one"}, (K, K) array or None
         What decisions cost; in a matrix each row is an outcome and each column a decision.
+    thresholds : float, list of K - 1 floats or None
+        Decide for the highest class k with P(Y >= k) >= t[k - 1], and for class 0 where there is none. One
+        number holds for all classes; 0.5 gives the median. `choose_thresholds` finds them on data.
+    defer : float or None
+        What leaving a decision to somebody else costs (Chow's rule). Rows whose smallest expected cost
+        exceeds it are deferred, which is marked by -1. Without `costs` a mistake costs 1: deferred are
+        rows whose largest probability is below 1 - `defer`.
     normalize, logits : bool
         As for `evaluate`.
+
+    References
+    ----------
+    Chow (1970), doi:10.1109/TIT.1970.1054406, for `defer`
 
     Examples
     --------
@@ -66,26 +87,94 @@ def decide(
     >>> p = [[0.40, 0.25, 0.35]]
     >>> int(vx.decide(p)[0]), int(vx.decide(p, costs="quadratic")[0])
     (0, 1)
+    >>> vx.decide([[0.40, 0.25, 0.35]] * 2, thresholds=[0.7, 0.3]).tolist()
+    [2, 2]
+    >>> vx.decide([0.45, 0.95], defer=0.2).tolist()
+    [-1, 1]
     """
     raw, _ = to_array(p, "p")
     nobody = np.zeros(int(raw.shape[0]) if raw.ndim else 0, np.int64)
     forecasts = Forecasts(nobody, raw, normalize=normalize, logits=logits)
+    limits = None if thresholds is None else check_thresholds(thresholds, forecasts.n_classes)
+    if limits is not None and not (costs is None and defer is None):
+        raise InputError(
+            "decide without costs, so they cannot be combined with `costs` or `defer`", argument="thresholds"
+        )
+    limit = None if defer is None else check_deferral(defer)
     forecasts.check()
-    return cheapest(widen(forecasts.batch(0, forecasts.n_rows).p), costs)
+    rows = widen(forecasts.batch(0, forecasts.n_rows).p)
+    if limits is not None:
+        return at_thresholds(rows, limits, forecasts.unity.decimals)
+    if limit is None:
+        return cheapest(rows, costs)
+    return cheapest_or_deferred(rows, "zero_one" if costs is None else costs, limit)
+
+
+def check_thresholds(thresholds: object, n_classes: int) -> Floats:
+    """K - 1 thresholds between 0 and 1; a single number holds for all."""
+    given = to_host(to_array(np.atleast_1d(np.asarray(thresholds, dtype=object)), "thresholds")[0])
+    numbers = [
+        check_number("thresholds", t, "must be numbers from 0 to 1", lambda t: 0 <= t <= 1)
+        for t in given.ravel().tolist()
+    ]
+    if len(numbers) not in (1, n_classes - 1) or given.ndim > 1:
+        raise InputError(
+            f"must be one number, or {n_classes - 1}: one for each class but the lowest",
+            argument="thresholds",
+            kind="length",
+            found=f"there are {len(numbers)}",
+        )
+    return np.full(n_classes - 1, numbers[0]) if len(numbers) == 1 else np.array(numbers, dtype=float)
+
+
+def check_deferral(defer: object) -> float:
+    """The cost of deferring a decision."""
+    return check_number("defer", defer, "must be a cost that is not negative", lambda c: c >= 0)
+
+
+def at_thresholds(p: Array, thresholds: Floats, decimals: int) -> Array:
+    """The highest class whose P(Y >= class) reaches its threshold, for each of some valid rows."""
+    xp, k = namespace_of(p), int(p.shape[1])
+    # Sums that differ from a threshold by rounding alone reach it.
+    slack = 0.5 * 10.0**-decimals
+    decided = xp.zeros_like(xp.arange(int(p.shape[0]), device=device_of(p)))
+    above = xp.zeros_like(p[:, 0])
+    for i in range(k - 1, 0, -1):
+        above = above + p[:, i]
+        reached = (decided == 0) & (above >= float(thresholds[i - 1]) - slack)
+        decided = xp.where(reached, xp.full_like(decided, i), decided)
+    return decided
+
+
+def cheapest_or_deferred(p: Array, costs: CostsLike, defer: float) -> Array:
+    """The cheapest class of each of some valid rows, or -1 where even that costs more than deferring."""
+    xp = namespace_of(p)
+    value = _expected_costs(p, costs, int(p.shape[1]))
+    decided = _first_least(value)
+    dear = xp.min(value, axis=1) > defer + _rounding(defer)
+    return xp.where(dear, xp.full_like(decided, DEFERRED), decided)
 
 
 def cheapest(p: Array, costs: CostsLike | None) -> Array:
     """The decision for each of some valid (N, K) rows, as `decide` makes it."""
-    xp, k = namespace_of(p), int(p.shape[1])
     if costs is None:
-        value, best = -p, -xp.max(p, axis=1, keepdims=True)
-    else:
-        value = _expected_costs(p, costs, k)
-        # Equal costs that differ by rounding alone are a tie.
-        best = xp.min(value, axis=1, keepdims=True)
+        return _first_least(-p, exact=True)
+    return _first_least(_expected_costs(p, costs, int(p.shape[1])))
+
+
+def _first_least(value: Array, *, exact: bool = False) -> Array:
+    """The first column with the smallest value of each row; values that differ by rounding alone tie."""
+    xp, k = namespace_of(value), int(value.shape[1])
+    best = xp.min(value, axis=1, keepdims=True)
+    if not exact:
         best = best + 1e-14 * xp.maximum(xp.abs(best), xp.ones_like(best))
-    columns = xp.arange(k, device=device_of(p))[None, :]
+    columns = xp.arange(k, device=device_of(value))[None, :]
     return xp.min(xp.where(value <= best, columns, k), axis=1)
+
+
+def _rounding(cost: float) -> float:
+    """By how much costs may differ that are equal but for rounding."""
+    return 1e-12 * max(abs(cost), 1.0)
 
 
 def _expected_costs(p: Array, costs: CostsLike, n_classes: int) -> Array:
@@ -108,8 +197,12 @@ def count_decisions(
     classes: Sequence[Hashable] | None = None,
     weights: object | None = None,
     ordered: bool = False,
+    deferral: bool = False,
 ) -> Floats:
-    """Confusion counts, outcome by row and decision by column, of `n_classes` declared classes."""
+    """Confusion counts, outcome by row and decision by column, of `n_classes` declared classes.
+
+    With `deferral` decisions may be -1, and these are counted in one more column.
+    """
     check_count("n_classes", n_classes, least=2)
     if n_classes > MOST_CLASSES:
         raise InputError(
@@ -118,7 +211,7 @@ def count_decisions(
             values=[n_classes],
         )
     truth = _positions(y, "y", int(n_classes), classes, ordered)
-    decided = _positions(decisions, "decisions", int(n_classes), classes, ordered)
+    decided = _positions(decisions, "decisions", int(n_classes), classes, ordered, deferral=deferral)
     if truth.shape != decided.shape or truth.size == 0:
         raise InputError(
             "must be one per outcome, and at least one",
@@ -127,27 +220,46 @@ def count_decisions(
             found=f"there are {decided.size} decisions and {truth.size} outcomes",
         )
     w = None if weights is None else _weights(weights, truth.size)
-    cells = np.bincount(truth * n_classes + decided, w, minlength=n_classes**2)
-    return cells.reshape(n_classes, n_classes).astype(float)
+    width = n_classes + deferral
+    cells = np.bincount(truth * width + decided % width, w, minlength=n_classes * width)
+    return cells.reshape(n_classes, width).astype(float)
 
 
 def _positions(
-    values: object, argument: str, n_classes: int, classes: Sequence[Hashable] | None, ordered: bool
+    values: object,
+    argument: str,
+    n_classes: int,
+    classes: Sequence[Hashable] | None,
+    ordered: bool,
+    *,
+    deferral: bool = False,
 ) -> Ints:
+    """Labels or positions as positions; -1 for decisions that are deferred, where that is allowed."""
     names = check_classes(classes, n_classes)
+    if deferral and names is not None and DEFERRED in names:
+        raise InputError("must not hold -1, which marks deferred decisions", argument="classes", kind="label")
     like = np.zeros((0, n_classes))
     try:
         outcomes = Outcomes(
             values, n_classes=n_classes, classes=names, columns=None, ordered=ordered, like=like
         )
         positions: Ints = outcomes.positions(0, outcomes.n_rows)
+        deferred = _deferred(to_host(outcomes.raw)) if deferral else np.zeros(len(positions), bool)
         offenders = outcomes.offenders()
-        offenders.add((positions < 0) | (positions >= n_classes), to_host(outcomes.raw), 0)
+        unknown = ((positions < 0) | (positions >= n_classes)) & ~deferred
+        offenders.add(unknown, to_host(outcomes.raw), 0)
         if offenders.count:
             raise offenders.error(*outcomes.remedies())
     except InputError as error:
         raise (error.replace(argument=argument) if error.argument == "y" else error) from None
-    return positions
+    return np.where(deferred, DEFERRED, positions)
+
+
+def _deferred(raw: Array) -> Bools:
+    """Which of some labels, positions or one-hot rows mark deferred decisions."""
+    if raw.ndim != 1:
+        return np.zeros(len(raw), bool)
+    return np.array([value == DEFERRED for value in raw.tolist()], bool)
 
 
 def _weights(weights: object, n: int) -> Floats:
@@ -228,6 +340,7 @@ def expected_cost(
     *,
     n_classes: int,
     costs: CostsLike = "quadratic",
+    defer: float | None = None,
     normalize: Normalization = None,
     priors: Sequence[float] | None = None,
     classes: Sequence[Hashable] | None = None,
@@ -241,9 +354,12 @@ def expected_cost(
         As for `kappa`.
     costs : {"quadratic", "linear", "zero_one"} or (K, K) array
         What decisions cost; in a matrix each row is an outcome and each column a decision.
+    defer : float or None
+        What a deferred decision (-1, see `decide`) costs, whatever the outcome. Without it -1 is refused.
     normalize : {None, "max", "naive"}
         "max" divides by the largest cost. "naive" divides by the cost of the best constant decision, so
         that 1 is no better than not looking (NaN where both are zero, infinite where only that one is).
+        Deferring everything is one of the constant decisions.
     priors : list or None
         (K,) class probabilities to use instead of the shares in `y`. The result is NaN where a class with
         a positive prior never happens.
@@ -257,9 +373,18 @@ def expected_cost(
     >>> import verax as vx
     >>> vx.expected_cost([0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 0], n_classes=3)
     1.0
+    >>> vx.expected_cost([0, 1, 1], [0, -1, 0], n_classes=2, costs="zero_one", defer=0.5)
+    0.5
     """
     ordered = needs_order(costs=costs)
+    cost = None if defer is None else check_deferral(defer)
     counts = count_decisions(
-        y, decisions, n_classes=n_classes, classes=classes, weights=weights, ordered=ordered
+        y,
+        decisions,
+        n_classes=n_classes,
+        classes=classes,
+        weights=weights,
+        ordered=ordered,
+        deferral=cost is not None,
     )
-    return float(expected_cost_of(counts, costs, normalize, priors))
+    return float(expected_cost_of(counts, costs, normalize, priors, cost))

@@ -155,22 +155,27 @@ def expected_cost_of(
     costs: CostsLike = "quadratic",
     normalize: Normalization = None,
     priors: Sequence[float] | None = None,
+    defer: float | None = None,
 ) -> Floats:
-    """Expected cost of each table of counts."""
+    """Expected cost of each table of counts; with `defer` the last column counts deferred decisions."""
     check_choice("normalize", normalize, NORMALIZATIONS)
-    cost = cost_matrix(costs, counts.shape[-1])
+    n_classes = counts.shape[-2]
+    cost = cost_matrix(costs, n_classes)
+    largest = cost.max()
+    if defer is not None:
+        cost = np.column_stack([cost, np.full(n_classes, defer)])
     truth = counts.sum(axis=-1)
     total = truth.sum(axis=-1, keepdims=True)
     if priors is None:
         shares = truth / total
         value = _total_cost(counts, cost) / total[..., 0]
     else:
-        shares = _check_priors(priors, counts.shape[-1])
+        shares = _check_priors(priors, n_classes)
         per_class = (cost * counts).sum(axis=-1) / truth
         value = np.where(shares > 0, shares * per_class, 0.0).sum(axis=-1)
     if normalize == "naive":
         return np.asarray(value / (shares @ cost).min(axis=-1))
-    return np.asarray(value / cost.max() if normalize == "max" else value)
+    return np.asarray(value / largest if normalize == "max" else value)
 
 
 def _check_priors(priors: Sequence[float], n_classes: int) -> Floats:

@@ -25,11 +25,6 @@ from verax.scores.combinators import Penalized
 from verax.scores.properties import Holds
 from verax.scores.rules import RPS, Brier, Log, RankedLog
 
-# To how many decimals cumulative sums are rounded before pooling: .1 + .7 and .2 + .6 are the same
-# forecast. By the tolerance for row sums, which stands for the precision that the forecasts came in.
-_DECIMALS = {1e-2: 3, 1e-4: 6, 1e-6: 12}
-
-
 # ---- which events ------------------------------------------------------------------------------
 
 
@@ -133,7 +128,7 @@ def events(forecasts: Forecasts, rows: RowTable, how: Split) -> Iterator[Event]:
         if how.thresholds:
             assert above is not None
             given, rest, happened = below[:, i], above[:, i + 1], rows.y <= i
-            key = np.round(given, _DECIMALS[forecasts.unity.tolerance])
+            key = np.round(given, forecasts.unity.decimals)
             yield Event.of(f"<= {names[i]}", key, given, rest, happened, how, np.zeros(len(given)))
             continue
         given = p[:, i]
