@@ -76,14 +76,38 @@ def test_any_rule_with_columns_matched_by_name(data, rule):
 
 
 def test_an_order_is_never_guessed(data):
-    with pytest.raises(vx.InputError, match=r"`classes` must list the classes in order.*rps is ordinal"):
-        scorer("rps")
     x, y = data
+    for labels in (NAMES, np.array([0.0, 1.0, 2.0])):
+        with pytest.raises(vx.InputError, match=r"`classes` must list the classes in order.*rps is ordinal"):
+            scorer("rps")(model().fit(x, labels[y]), x, labels[y])
     right, wrong = (
         cross_val_score(model(), x, NAMES[y], scoring=scorer("rps", classes=classes))
         for classes in (["low", "medium", "high"], ["medium", "low", "high"])
     )
     assert not np.allclose(right, wrong)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [-5, 1, 30], [True, False, True]], ids=str)
+@pytest.mark.parametrize("rule", ["rps", "sa_rps", "penalized(rps)"])
+def test_integers_are_an_order(data, rule, labels):
+    x, y = data
+    named = np.array(labels)[y]
+    order = sorted(set(labels))
+    own, told = (
+        cross_val_score(model(), x, named, scoring=scorer(rule, **k)) for k in ({}, {"classes": order})
+    )
+    np.testing.assert_array_equal(own, told)
+    fitted = model().fit(x, named)
+    by_hand = vx.parse(rule)(np.searchsorted(order, named), fitted.predict_proba(x))
+    assert scorer(rule)(fitted, x, named) == pytest.approx(-by_hand, rel=1e-12)
+
+
+def test_integers_that_only_the_rows_scored_have_stand_in_order(data):
+    x, y = data
+    fitted = model().fit(x[y != 1], y[y != 1])
+    p = np.insert(fitted.predict_proba(x), 1, 0.0, axis=1)
+    with pytest.warns(MissingClassWarning, match="not trained on class 1"):
+        assert scorer("rps")(fitted, x, y) == pytest.approx(-vx.rps(y, p), rel=1e-12)
 
 
 def test_a_search_keeps_what_the_rule_prefers(data):

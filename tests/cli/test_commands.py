@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -90,6 +91,20 @@ def test_certify():
         assert result.returncode == 2
         assert complaint in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+def test_outcomes_are_numbered_alike():
+    found = json.loads(verax("reproduce", "galdran", "--json").stdout)["findings"]
+    texts = [(re.search(r"(sa-RPS|RPS) of \((.*)\), outcome (\d)", f["what"]), f) for f in found]
+    numbered = [(match, f) for match, f in texts if match]
+    assert len(numbered) == 7
+    for match, finding in numbered:
+        rule, p, y = match.groups()
+        row = [float(x) for x in p.split(",")]
+        # `certify` names outcomes by their position, as every function of verax does.
+        assert vx.parse(rule.replace("-", "_").lower())([int(y)], [row]) == pytest.approx(finding["computed"])
+    for command in (["reproduce", "galdran"], ["certify", "rps"]):
+        assert "Classes and outcomes are numbered from 0." in verax(*command).stdout
 
 
 def test_ahmadian():

@@ -28,9 +28,10 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     rule : Rule or str
         A rule, or a text for `parse`.
     classes : sequence of hashable, optional
-        All classes; for ordered classes lowest first. Ordinal rules need it, because scikit-learn
-        sorts labels. Without it, the classes are those of the estimator and of the rows scored, so
-        rules that depend on the number of classes may differ between folds that lack a class.
+        All classes; for ordered classes lowest first. Ordinal rules need it for labels that are texts,
+        because scikit-learn sorts them by the alphabet; integers are an order of their own. Without it,
+        the classes are those of the estimator and of the rows scored, so rules that depend on the
+        number of classes may differ between folds that lack a class.
 
     Notes
     -----
@@ -52,6 +53,9 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     >>> scores = cross_val_score(LogisticRegression(max_iter=1000), x, y, scoring=scorer("pbs"))
     >>> bool((scores < 0).all()), scores.shape
     (True, (5,))
+    >>> model = LogisticRegression(max_iter=1000).fit(x, y)
+    >>> scorer("rps")(model, x, y) == scorer("rps", classes=[0, 1, 2])(model, x, y)
+    True
     """
     return RuleScorer(parse(rule), classes)
 
@@ -60,14 +64,6 @@ class RuleScorer:
     """Minus the mean loss of a rule on an estimator's probabilities; see `scorer`."""
 
     def __init__(self, rule: Rule, classes: Sequence[Hashable] | None = None) -> None:
-        if classes is None and rule.ordinal:
-            raise InputError(
-                f"must list the classes in order, lowest first: {name_of(rule)} is ordinal, and an order "
-                "is never guessed",
-                argument="classes",
-                kind="order",
-                remedies=[passing(classes=...)],
-            )
         self.rule = rule
         self.classes = None if classes is None else _names(classes)
         self._weighted: bool | str | None = None
@@ -76,7 +72,7 @@ class RuleScorer:
         """Minus the weighted mean loss of the estimator's forecasts for `X` when `y` happened."""
         p, trained = _forecasts(estimator, X)
         outcomes = to_host(to_array(y, "y")[0])
-        classes = self.classes or _all_classes(trained, outcomes)
+        classes = self.classes or self._all_classes(trained, outcomes)
         if strange := [c for c in trained if c not in classes]:
             raise InputError(
                 "must hold all classes of the estimator",
@@ -93,6 +89,23 @@ class RuleScorer:
         if missing := [c for c in classes if c not in trained]:
             _report(missing, outcomes, score)
         return score
+
+    def _all_classes(self, trained: list[Any], outcomes: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+        """The classes of the estimator and of the rows scored; in order, if the rule needs one."""
+        found = tuple(dict.fromkeys([*trained, *np.unique(outcomes).tolist()]))
+        if not self.rule.ordinal:
+            return found
+        if not all(isinstance(label, int) for label in found):
+            raise InputError(
+                "must list the classes in order, lowest first, unless they are integers: "
+                f"{name_of(self.rule)} is ordinal, and an order is never guessed",
+                argument="classes",
+                kind="order",
+                found=f"the classes are {join(map(show, found))}",
+                values=found,
+                remedies=[passing(classes=...)],
+            )
+        return tuple(sorted(found))
 
     # ---- scikit-learn's routing of metadata --------------------------------------------------
 
@@ -134,11 +147,6 @@ def _forecasts(estimator: Any, X: Any) -> tuple[np.ndarray[Any, Any], list[Any]]
 def _refusal(requirement: str, estimator: Any, remedy: Remedy) -> InputError:
     found = f"{type(estimator).__name__} does not"
     return InputError(requirement, argument="estimator", kind="type", found=found, remedies=[remedy])
-
-
-def _all_classes(trained: list[Any], outcomes: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """The classes of the estimator, then those that only the rows scored have."""
-    return tuple(dict.fromkeys([*trained, *np.unique(outcomes).tolist()]))
 
 
 def _report(missing: list[Any], outcomes: np.ndarray[Any, Any], score: float) -> None:

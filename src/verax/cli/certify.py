@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from verax.cli.app import app
-from verax.cli.output import Json, make_table, show
+from verax.cli.output import NUMBERED, Json, make_table, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,5 +43,5 @@ def _table(certificate: Certificate) -> Table:
         f"{certificate.rule}, {certificate.n_classes} classes",
         ("property", "holds", "counterexample"),
         rows,
-        caption="\n".join(["yes: no counterexample was found", *resolution, *certificate.notes]),
+        caption="\n".join(["yes: no counterexample was found", *resolution, *certificate.notes, NUMBERED]),
     )

@@ -59,6 +59,10 @@ def echo(what: Table | str) -> None:
         raise typer.Exit(BROKEN_PIPE) from None
 
 
+# Below every table that names outcomes by number.
+NUMBERED = "Classes and outcomes are numbered from 0."
+
+
 def make_table(
     title: str,
     header: Sequence[str],

@@ -9,7 +9,7 @@ import typer
 
 from verax.analyses.retention.curves import SEES_THE_OUTCOME, RetentionCurves
 from verax.cli.app import app
-from verax.cli.output import Json, make_table, show
+from verax.cli.output import NUMBERED, Json, make_table, show
 from verax.cli.papers.number import PublishedNumber
 from verax.cli.papers.published import PAPERS, findings
 from verax.errors import VeraxError
@@ -50,7 +50,7 @@ def _findings_table(paper: str, found: list[PublishedNumber]) -> Table:
         note = f.erratum or ("" if f.agrees is not False else "differs")
         rows.append((f.where, f.what, printed, f"{f.computed:.6g}", note))
     header = ("where", "what", "printed", "computed", "note")
-    return make_table(PAPERS[paper], header, rows, right=("printed", "computed"))
+    return make_table(PAPERS[paper], header, rows, right=("printed", "computed"), caption=NUMBERED)
 
 
 def _areas_table(predictions: Path, curves: RetentionCurves) -> Table:

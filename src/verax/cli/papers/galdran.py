@@ -49,21 +49,21 @@ def findings() -> list[PublishedNumber]:
             rps([0], [[0.7, 0.3]]) / brier([0], [[0.7, 0.3]]),
             "half the Brier score of Eq. 1",
         ),
-        PublishedNumber("Eq. 5", "RPS of (1, 0, 0), outcome 1", 0.0, rps([0], [[1, 0, 0]])),
-        PublishedNumber("Eq. 5", "RPS of (0, 1, 0), outcome 1", 0.5, rps([0], [[0, 1, 0]])),
-        PublishedNumber("Eq. 5", "RPS of (0, 0, 1), outcome 1", 1.0, rps([0], [[0, 0, 1]])),
-        PublishedNumber("Eq. 6, Fig. 2", "RPS of (0.30, 0.40, 0.30), outcome 2", 0.09, rps([1], symmetric)),
+        PublishedNumber("Eq. 5", "RPS of (1, 0, 0), outcome 0", 0.0, rps([0], [[1, 0, 0]])),
+        PublishedNumber("Eq. 5", "RPS of (0, 1, 0), outcome 0", 0.5, rps([0], [[0, 1, 0]])),
+        PublishedNumber("Eq. 5", "RPS of (0, 0, 1), outcome 0", 1.0, rps([0], [[0, 0, 1]])),
+        PublishedNumber("Eq. 6, Fig. 2", "RPS of (0.30, 0.40, 0.30), outcome 1", 0.09, rps([1], symmetric)),
         PublishedNumber(
             "Eq. 6, Fig. 2",
-            "RPS of (0.45, 0.50, 0.05), outcome 2",
+            "RPS of (0.45, 0.50, 0.05), outcome 1",
             0.1025,
             rps([1], asymmetric),
             "the text prints (1/10, 5/10, 9/10), which sums to 3/2",
         ),
         PublishedNumber(
-            "Fig. 2", "sa-RPS of (0.30, 0.40, 0.30), outcome 2", None, sa_rps([1], symmetric), "scale `unit`"
+            "Fig. 2", "sa-RPS of (0.30, 0.40, 0.30), outcome 1", None, sa_rps([1], symmetric), "scale `unit`"
         ),
-        PublishedNumber("Fig. 2", "sa-RPS of (0.45, 0.50, 0.05), outcome 2", None, sa_rps([1], asymmetric)),
+        PublishedNumber("Fig. 2", "sa-RPS of (0.45, 0.50, 0.05), outcome 1", None, sa_rps([1], asymmetric)),
         PublishedNumber(
             "Eq. 7",
             "largest value for three classes",

@@ -50,28 +50,28 @@ def _finding(
 
 
 def _lists(*rows: dict[int, float]) -> TopLists:
-    """Lists over the classes 1 to 4 of the paper."""
-    return TopLists.from_dicts(rows, n_classes=4, names=[1, 2, 3, 4])
+    """Lists over the classes 1 to 4 of the paper, numbered from 0."""
+    return TopLists.from_dicts(rows, n_classes=4, names=range(4))
 
 
 def _example_1() -> list[PublishedNumber]:
-    sets, q = [{1, 2}, {1, 3}, {1, 4}, {1, 5}], np.array([0.28, 0.24, 0.24, 0.24])
+    sets, q = [{0, 1}, {0, 2}, {0, 3}, {0, 4}], np.array([0.28, 0.24, 0.24, 0.24])
 
     def expected(guess: set[int]) -> float:
-        return float(q @ instance_f1(sets, [guess] * 4, labels=[1, 2, 3, 4, 5]))
+        return float(q @ instance_f1(sets, [guess] * 4, labels=range(5)))
 
     return [
         _finding(
-            "Example 1", "expected instance F1 of {1, 2}, the mode", 0.64, expected({1, 2}), tolerance=1e-12
+            "Example 1", "expected instance F1 of {0, 1}, the mode", 0.64, expected({0, 1}), tolerance=1e-12
         ),
-        _finding("Example 1", "expected instance F1 of {1}", 2 / 3, expected({1}), tolerance=1e-12),
+        _finding("Example 1", "expected instance F1 of {0}", 2 / 3, expected({0}), tolerance=1e-12),
     ]
 
 
 def _examples_2_and_3() -> list[PublishedNumber]:
     p = np.array([0.5, 0.2, 0.2, 0.1])
     true = TopLists.from_probabilities(p[None], 2)
-    lists = _lists({1: 0.5, 2: 0.2}, {1: 0.5, 3: 0.2}, {1: 0.5, 4: 0.1}, {1: 0.5, 4: 0.2})
+    lists = _lists({0: 0.5, 1: 0.2}, {0: 0.5, 2: 0.2}, {0: 0.5, 3: 0.1}, {0: 0.5, 3: 0.2})
     valid = lists.valid.astype(float).tolist()
     s_padded, t_padded = lists.padded()[2], lists.padded()[0]
     unrepaired = brier.expected(s_padded, p) - brier.expected(true, p[None])[0]
@@ -82,10 +82,10 @@ def _examples_2_and_3() -> list[PublishedNumber]:
             "Example 2", "first confidence of the true top-2 lists", 0.5, true.confidences[0], tolerance=1e-15
         ),
         _finding("Example 2", "second confidence", 0.2, true.confidences[1], tolerance=1e-15),
-        _finding("Example 2", "true list ({1, 2}, (.5, .2)) is valid (1: yes)", 1.0, valid[0]),
-        _finding("Example 2", "true list ({1, 3}, (.5, .2)) is valid", 1.0, valid[1]),
-        _finding("Example 2", "s = ({1, 4}, (.5, .1)) is valid", 0.0, valid[2]),
-        _finding("Example 2", "r = ({1, 4}, (.5, .2)) is valid", 1.0, valid[3]),
+        _finding("Example 2", "true list ({0, 1}, (.5, .2)) is valid (1: yes)", 1.0, valid[0]),
+        _finding("Example 2", "true list ({0, 2}, (.5, .2)) is valid", 1.0, valid[1]),
+        _finding("Example 2", "s = ({0, 3}, (.5, .1)) is valid", 0.0, valid[2]),
+        _finding("Example 2", "r = ({0, 3}, (.5, .2)) is valid", 1.0, valid[3]),
         _finding(
             "Example 3", "largest distance of padded s from p", 0.0, abs(s_padded - p).max(), tolerance=1e-15
         ),
@@ -103,7 +103,7 @@ def _examples_2_and_3() -> list[PublishedNumber]:
 
 def _example_4() -> list[PublishedNumber]:
     p = np.array([[0.4, 0.2, 0.2, 0.2]])
-    t = _lists({1: 0.4, 2: 0.1})
+    t = _lists({0: 0.4, 1: 0.1})
     true = TopLists.from_probabilities(p, 2)
     sublist = t.largest_valid()
 

@@ -78,7 +78,7 @@ class Counterexample:
     losses : tuple of float
         The loss of each: for its outcome, or expected under the truth.
     outcomes : tuple of int
-        The outcome that each forecast is scored for; empty where there is a truth.
+        The outcome that each forecast is scored for, numbered from 0; empty where there is a truth.
     truth : tuple of Fraction or None
         The distribution of the outcome; None where there are outcomes.
     reason : str
