@@ -7,6 +7,7 @@ import pytest
 
 import verax as vx
 from verax.engines import scan
+from verax.inputs.columns import Columns
 from verax.inputs.lists import ragged
 from verax.kernels.loading import kernels
 
@@ -19,6 +20,11 @@ def dense(rng):
 
 def columns(rng):
     return np.asfortranarray(rng.dirichlet(np.ones(K), N)), {}
+
+
+def separate(rng):
+    p = rng.dirichlet(np.ones(K), N)
+    return Columns([p[:, 0].astype(np.float32).astype(float), *p[:, 1:].T]), {"normalize": True}
 
 
 def single(rng):
@@ -50,7 +56,7 @@ def lists(rng):
     return vx.TopLists.from_probabilities(rng.dirichlet(np.ones(30), N), 4), {}
 
 
-KINDS = [dense, columns, single, many, tied, rescaled, logits, binary, lists]
+KINDS = [dense, columns, separate, single, many, tied, rescaled, logits, binary, lists]
 RULES = [*vx.RULES.values(), vx.penalized(vx.rps, "minimal"), vx.Log(base=2), vx.padded(vx.brier)]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, Remedy
+from verax.inputs.columns import Columns
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -41,6 +42,8 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
         )
     if isinstance(x, (np.ndarray, np.generic)):
         return np.asarray(x), None
+    if isinstance(x, Columns):
+        return x, None
     if hasattr(x, "toarray") or getattr(x, "is_sparse", False) or getattr(x, "is_sparse_csr", False):
         advice = Remedy("Pass its toarray() or to_dense().", python_only=True)
         raise InputError("must not be sparse", argument=argument, kind="type", remedies=[advice])
@@ -115,7 +118,7 @@ def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
 
 def namespace_of(x: Array) -> Namespace:
     """The array-API namespace of `x`; plain NumPy for NumPy arrays."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, Columns)):
         return np
     from array_api_compat import array_namespace
 
@@ -163,7 +166,7 @@ def _portable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def kind_of(x: Array) -> str:
     """'real', 'integer', 'bool', 'complex', or for NumPy arrays also 'text', 'object', 'other'."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, Columns)):
         kinds = {"f": "real", "i": "integer", "u": "integer", "b": "bool", "c": "complex"}
         kinds |= {"U": "text", "S": "text", "T": "text", "O": "object"}
         return kinds.get(x.dtype.kind, "other")

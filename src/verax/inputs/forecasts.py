@@ -53,7 +53,7 @@ class Forecasts:
     Parameters
     ----------
     y : (N,) positions 0..K-1 or labels, or (N, K) one-hot rows.
-    p : (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+    p : (N, K) probabilities, in one array or as `Columns`, or (N,) probabilities of class 1 of two.
     classes : names of the columns of `p`, in order; for ordered classes lowest first.
     weights : (N,) non-negative weights, not all zero.
     groups : (N,) labels of the clusters (patients, sites) that rows belong to.
@@ -291,7 +291,7 @@ def _is_transposed(p: Array) -> bool:
     """Whether the columns of `p` sum to one and its rows do not."""
     if p.ndim != 2 or p.shape[0] * p.shape[1] > 2**20:
         return False
-    host = to_host(widen(p))
+    host = to_host(widen(p[:, ...]))
     return bool(np.allclose(host.sum(axis=0), 1)) and not np.allclose(host.sum(axis=1), 1)
 
 
