@@ -9,6 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
@@ -17,15 +21,44 @@ ROOT = Path(__file__).parents[1]
 MODULES = [m.name for m in pkgutil.walk_packages(vx.__path__, "verax.") if m.name != "verax.__main__"]
 
 
+HEAVY = ["numba", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "altair", "jinja2"]
+HEAVY += ["torch", "jax", "keras", "xgboost", "mlflow"]
+
+
+def imported_by(code: str) -> set[str]:
+    """The packages that a fresh interpreter has imported after this code."""
+    code = f"import sys\ntry:\n    {code}\nexcept SystemExit as end:\n    assert not end.code\n"
+    code += "print('\\n' + ' '.join(name.partition('.')[0] for name in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(result.stdout.splitlines()[-1].split())
+
+
 @pytest.mark.parametrize("module", ["verax", "verax.cli.commands"])
 def test_importing_imports_nothing_heavy(module):
-    code = f"""
-import sys, {module}
-heavy = "numba scipy sklearn pandas polars pyarrow matplotlib altair jinja2 torch jax keras xgboost mlflow"
-print(sorted(set(heavy.split()) & set(sys.modules)))
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "[]\n"
+    assert imported_by(f"import {module}").isdisjoint(HEAVY)
+
+
+def test_numpy_is_imported_by_the_first_name_that_needs_it():
+    assert "numpy" not in imported_by("import verax; verax.InputError; dir(verax)")
+    assert "numpy" in imported_by("import verax; verax.brier")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_help_imports_neither_numpy_nor_commands(arguments):
+    found = imported_by(f"from verax.cli.app import run; run({arguments})")
+    assert found.isdisjoint([*HEAVY, "numpy"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
+    n = 2000
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], n)
+    table = pa.table({"label": np.arange(n) % 3, **{f"p_{j}": p[:, j] for j in range(3)}})
+    path = tmp_path / f"rows.{ending}"
+    (papq.write_table if ending == "parquet" else pacsv.write_csv)(table, path)
+    found = imported_by(f"from verax.cli.app import run; run(['evaluate', {str(path)!r}, '--ordered'])")
+    assert "pyarrow" in found
+    assert found.isdisjoint([*(name for name in HEAVY if name != "pyarrow"), "narwhals"])
 
 
 def test_every_promised_name_is_there():

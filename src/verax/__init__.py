@@ -11,26 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from verax._version import __version__ as __version__
-from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
-from verax.inputs.forecasts import Forecasts
-from verax.scores.base import Rule
-from verax.scores.combinators import padded, penalized
-from verax.scores.properties import Holds, Properties
-from verax.scores.registry import (
-    RULES,
-    abs_rps,
-    brier,
-    log_score,
-    parse,
-    pbs,
-    pll,
-    ranked_log,
-    rps,
-    sa_rps,
-    spherical,
-    zero_one,
-)
-from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
 if TYPE_CHECKING:
     import verax.adapters as adapters
@@ -49,14 +29,34 @@ if TYPE_CHECKING:
     from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.analyses.subgroups import Subgroups, subgroups
     from verax.analyses.worst import worst
+    from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
     from verax.inference.sequences import ConfidenceSequence
+    from verax.inputs.forecasts import Forecasts
     from verax.inputs.lists.labelsets import instance_f1
     from verax.inputs.lists.pooling import combine
     from verax.inputs.lists.toplists import TopLists
+    from verax.scores.base import Rule
     from verax.scores.certificates.certify import Certificate, certify
+    from verax.scores.combinators import padded, penalized
     from verax.scores.coverage import top_k_error
     from verax.scores.decisions import decide, expected_cost, kappa
     from verax.scores.gradients.logits import expected_hessian, gradient
+    from verax.scores.properties import Holds, Properties
+    from verax.scores.registry import (
+        RULES,
+        abs_rps,
+        brier,
+        log_score,
+        parse,
+        pbs,
+        pll,
+        ranked_log,
+        rps,
+        sa_rps,
+        spherical,
+        zero_one,
+    )
+    from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
 
 __all__ = [
@@ -132,20 +132,40 @@ __all__ = [
 
 # Imported when first used, so that `import verax` stays quick.
 _LAZY = {
+    "AbsRPS": "verax.scores.rules",
+    "Brier": "verax.scores.rules",
     "Certificate": "verax.scores.certificates.certify",
     "Comparison": "verax.analyses.comparison.result",
+    "Components": "verax.analyses.calibration.decomposition",
     "ConfidenceSequence": "verax.inference.sequences",
+    "Decomposition": "verax.analyses.calibration.decomposition",
+    "Forecasts": "verax.inputs.forecasts",
+    "Holds": "verax.scores.properties",
+    "InputError": "verax.errors",
     "LengthComparison": "verax.analyses.comparison.lengths",
     "ListCard": "verax.analyses.cards.listcard",
-    "Components": "verax.analyses.calibration.decomposition",
-    "Decomposition": "verax.analyses.calibration.decomposition",
+    "Log": "verax.scores.rules",
+    "MissingPackageError": "verax.errors",
+    "ParseError": "verax.errors",
+    "Properties": "verax.scores.properties",
+    "RPS": "verax.scores.rules",
+    "RULES": "verax.scores.registry",
+    "RankedLog": "verax.scores.rules",
     "Reliability": "verax.analyses.calibration.reliability",
     "ReliabilityCurve": "verax.analyses.calibration.reliability",
     "RetentionCurve": "verax.analyses.retention.curves",
     "RetentionCurves": "verax.analyses.retention.curves",
+    "Rule": "verax.scores.base",
+    "RuleError": "verax.errors",
+    "SaRPS": "verax.scores.rules",
     "Scorecard": "verax.analyses.cards.scorecard",
+    "Spherical": "verax.scores.rules",
     "Subgroups": "verax.analyses.subgroups",
     "TopLists": "verax.inputs.lists.toplists",
+    "VeraxError": "verax.errors",
+    "ZeroOne": "verax.scores.rules",
+    "abs_rps": "verax.scores.registry",
+    "brier": "verax.scores.registry",
     "certify": "verax.scores.certificates.certify",
     "combine": "verax.inputs.lists.pooling",
     "compare": "verax.analyses.comparison.compare",
@@ -159,12 +179,23 @@ _LAZY = {
     "gradient": "verax.scores.gradients.logits",
     "instance_f1": "verax.inputs.lists.labelsets",
     "kappa": "verax.scores.decisions",
+    "log_score": "verax.scores.registry",
+    "padded": "verax.scores.combinators",
+    "parse": "verax.scores.registry",
+    "pbs": "verax.scores.registry",
+    "penalized": "verax.scores.combinators",
+    "pll": "verax.scores.registry",
+    "ranked_log": "verax.scores.registry",
     "reliability": "verax.analyses.calibration.reliability",
     "retention": "verax.analyses.retention.curves",
+    "rps": "verax.scores.registry",
+    "sa_rps": "verax.scores.registry",
     "selective": "verax.analyses.retention.curves",
+    "spherical": "verax.scores.registry",
     "subgroups": "verax.analyses.subgroups",
     "top_k_error": "verax.scores.coverage",
     "worst": "verax.analyses.worst",
+    "zero_one": "verax.scores.registry",
 }
 
 
@@ -174,8 +205,8 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         globals()[name] = value = getattr(import_module(_LAZY[name]), name)
         return value
-    if name in RULES:
-        return RULES[name]
+    if not name.startswith("_") and name in (rules := import_module("verax.scores.registry").RULES):
+        return rules[name]
     raise AttributeError(f"module 'verax' has no attribute {name!r}")
 
 

@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line; an interrupt exits with 130 and no traceback, also during imports."""
     try:
-        from verax.cli.commands import run
+        from verax.cli.app import run
 
         run()
     except KeyboardInterrupt:

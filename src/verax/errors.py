@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # How many offending rows an error names; all are counted.
 SHOWN_ROWS = 3
@@ -210,6 +211,8 @@ class Offenders:
         self, mask: np.ndarray[Any, Any], values: Sequence[Any] | np.ndarray[Any, Any], start: int
     ) -> None:
         """Note the rows where `mask` is true; `start` is the number of the mask's first row."""
+        import numpy as np
+
         found = np.flatnonzero(mask)
         self.count += int(found.size)
         for i in found[: SHOWN_ROWS - len(self.rows)]:
@@ -250,6 +253,8 @@ def join(parts: Iterable[str]) -> str:
 
 def show(value: object, limit: int = 60) -> str:
     """A value as it stands in a message: short, on one line, and never the repr of a NumPy scalar."""
+    import numpy as np
+
     if isinstance(value, np.ndarray):
         inner = ", ".join(show(v) for v in value.ravel()[:8].tolist())
         return f"[{inner}{', ...' if value.size > 8 else ''}]"

@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 import demofiles
+from verax.cli.app import COMMANDS as LISTED
 from verax.cli.commands import app, run
 
 COMMANDS = {command.callback.__name__: command for command in app.registered_commands}
@@ -35,6 +36,15 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("examples")
     demofiles.write_all(path)
     return path
+
+
+def test_the_list_of_commands_says_what_their_docstrings_say():
+    docstrings = {name: command.callback.__doc__ for name, command in COMMANDS.items()}
+    summaries = {name: " ".join(text.split("\n\n")[0].split()) for name, text in docstrings.items()}
+    assert summaries == LISTED
+    shown = CliRunner(env={"COLUMNS": "400"}).invoke(app, ["--help"]).stdout
+    places = [shown.index(summary) for summary in LISTED.values()]
+    assert places == sorted(places)
 
 
 def test_every_command_has_an_example():

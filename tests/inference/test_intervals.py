@@ -9,9 +9,10 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from verax.errors import InputError
-from verax.inference.intervals import MOST_REPLICATES, Interval, Resampling
+from verax.inference.intervals import MOST_REPLICATES, Interval, Resampling, t_quantile
 
 HALF = Interval(0.25, 0.5, method="t", confidence=0.9, caution="few groups")
 
@@ -82,3 +83,12 @@ def test_plans_that_are_accepted() -> None:
     with pytest.raises(InputError) as caught:
         Resampling.checked(95, 10, 0)
     assert dict(caught.value.remedies[0].options) == {"confidence": 0.95}
+
+
+@pytest.mark.parametrize("confidence", [1e-6, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99995])
+def test_quantiles_of_t_whether_expanded_or_not(confidence) -> None:
+    for freedom in (1, 2.5, 30, 999.9, 1000, 1000.1, 1999, 12_345.6, 1e6, 1e9, math.inf):
+        expected = student.isf((1 - confidence) / 2, freedom)
+        # Of quantiles near 0, SciPy's have fewer exact digits.
+        tolerance = 1e-9 if confidence < 0.01 else 1e-12
+        assert t_quantile(freedom, confidence) == pytest.approx(expected, rel=tolerance)

@@ -15,10 +15,11 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from verax._version import __version__
 from verax.cli.words import CommandWords, one_line
@@ -27,16 +28,54 @@ from verax.errors import VeraxError
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
 BROKEN_PIPE = 128 + 13
 
-# In the order in which people meet them, not in that of their imports.
-ORDER = ("demo", "evaluate", "compare", "worst", "retain", "select", "toplist", "certify", "reproduce")
+# The commands in the order in which people meet them, with the first paragraphs of their docstrings. Stated
+# here because importing a command imports what it works with: `--help` does not wait for that.
+COMMANDS = {
+    "demo": "Train four models on two problems, judge their probabilities, and write the reports.",
+    "evaluate": "Score a file of predictions by every rule that fits, with intervals.",
+    "compare": "Compare models by their files: which differences are real, pair by pair.",
+    "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",
+    "retain": "Remove the worst rows step by step and see what becomes of a metric, and of the area "
+    "under it.",
+    "select": "Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy.",
+    "toplist": "Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`).",
+    "certify": "Search for counterexamples to what a rule promises: that it is proper, local, superior "
+    "and so on.",
+    "reproduce": "Recompute a paper's published numbers and show them beside what was printed.",
+}
 
 # The base of all complaints about the command line itself; typer may bring its own copy of click.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 class _Commands(TyperGroup):
+    """The commands, each imported when it is first needed; lists of commands need none of them."""
+
     def list_commands(self, context: Any) -> list[str]:
-        return sorted(super().list_commands(context), key=ORDER.index)
+        return list(COMMANDS)
+
+    def get_command(self, context: Any, name: str) -> Any:
+        if name in COMMANDS and name not in self.commands:
+            import_module(f"verax.cli.{name}")
+            self.commands[name] = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+        return super().get_command(context, name)
+
+    def format_help(self, context: Any, formatter: Any) -> None:
+        with self._only_listed():
+            super().format_help(context, formatter)
+
+    def shell_complete(self, context: Any, incomplete: str) -> Any:
+        with self._only_listed():
+            return super().shell_complete(context, incomplete)
+
+    @contextmanager
+    def _only_listed(self) -> Iterator[None]:
+        imported = self.commands
+        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+        try:
+            yield
+        finally:
+            self.commands = imported
 
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""All commands. Importing a command registers it with the application."""
+"""All commands at once, for those who look at each; the command line imports one when it is called."""
 
 from verax.cli import certify, compare, demo, evaluate, reproduce, retain, select, toplist, worst
 from verax.cli.app import app, run

@@ -13,10 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from verax._version import __version__
 from verax.cli.app import BROKEN_PIPE, give_up_stdout
@@ -27,6 +23,9 @@ from verax.display.writing import written
 from verax.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.table import Table
+
     from verax.analyses.subgroups import Subgroups
     from verax.files import Predictions
 
@@ -51,6 +50,8 @@ def echo(what: Table | str) -> None:
         if isinstance(what, str):
             typer.echo(what)
         else:
+            from rich.console import Console
+
             Console().print(what)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -78,6 +79,8 @@ def make_table(
     right : Collection[str]
         The columns that are aligned at the right.
     """
+    from rich.table import Table
+
     table = Table(title=_text(title), title_justify="left", caption=_text(caption), caption_justify="left")
     for name in header:
         table.add_column(_text(name), justify="right" if name in right else "left")
@@ -87,6 +90,8 @@ def make_table(
 
 
 def _text(text: str) -> str:
+    from rich.markup import escape
+
     return escape(visible(text))
 
 
@@ -151,6 +156,29 @@ class Advance(Protocol):
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Advance]:
     """A progress bar on stderr, once the work has gone on for a while, and only on a terminal."""
+    began, shown, done = time.monotonic(), sys.stderr.isatty(), 0
+    bar: Progress | None = None
+
+    def advance(n: int = 1, /) -> None:
+        nonlocal bar, done
+        done += n
+        if bar is not None:
+            bar.advance(bar.task_ids[0], n)
+        elif shown and time.monotonic() - began > PATIENCE:
+            bar = _bar(visible(what), total, done)
+            bar.start()
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar(what: str, total: int | None, done: int) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -159,16 +187,5 @@ def progress(what: str, total: int | None = None) -> Iterator[Advance]:
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task(visible(what), total=total)
-    began, shown = time.monotonic(), sys.stderr.isatty()
-
-    def advance(n: int = 1, /) -> None:
-        bar.advance(task, n)
-        if shown and time.monotonic() - began > PATIENCE:
-            bar.start()
-
-    try:
-        yield advance
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+    bar.add_task(what, total=total, completed=done)
+    return bar

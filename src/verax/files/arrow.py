@@ -1,4 +1,8 @@
-"""Columns of Arrow to NumPy arrays; missing and unusable values are named by row."""
+"""Columns of Arrow to NumPy arrays; missing and unusable values are named by row.
+
+Arrow's compute functions are imported where they are used: few files need them, and importing them takes
+longer than scoring a small file.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from verax.errors import InputError, Kind, Remedy, passing, show
 from verax.inputs.groups import Groups
@@ -83,10 +86,23 @@ def is_text(kind: Any) -> bool:
     )
 
 
+def view(values: Any) -> Array:
+    """Numbers or truth values without missing ones as a NumPy array; numbers in one piece are not copied.
+
+    Not by `to_numpy`, which imports pandas where that is installed: that takes longer than small files do.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        parts = [view(chunk) for chunk in values.chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts or [view(values.combine_chunks())])
+    if pa.types.is_boolean(values.type):
+        return np.from_dlpack(values.cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(values)
+
+
 def refuse_missing(column: Any, place: Place) -> None:
     """Refuse a column with missing values, naming the first row."""
     if column.null_count:
-        at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        at = int(np.argmax(view(column.is_null())))
         raise place.refusal(
             "must have a value in every row",
             "has none",
@@ -104,10 +120,12 @@ def numbers(column: Any, place: Place) -> Array:
         column = _as_numbers(column, place)
         # A dictionary may hold missing values.
         refuse_missing(column, place)
-    return column.to_numpy(zero_copy_only=True)  # type: ignore[no-any-return]
+    return view(column)
 
 
 def _as_numbers(column: Any, place: Place) -> Any:
+    import pyarrow.compute as pc
+
     if pa.types.is_string(column.type) and place.decimal != ".":
         column = pc.replace_substring(column, place.decimal, ".")
     try:
@@ -164,11 +182,13 @@ def _moved(place: Place, rows: int, per_row: int = 1) -> Place:
 
 def from_lists(column: Any, place: Place, width: int) -> Array:
     """A chunked column of lists of `width` numbers as (n, width)."""
+    import pyarrow.compute as pc
+
     parts, row = [], 0
     for chunk in column.chunks:
         here = _moved(place, row)
         refuse_missing(chunk, here)
-        lengths = pc.list_value_length(chunk).to_numpy(zero_copy_only=False)
+        lengths = view(pc.list_value_length(chunk))
         wrong = lengths != width
         if wrong.any():
             at = int(np.argmax(wrong))
@@ -186,8 +206,8 @@ def integers(column: Any, place: Place) -> Array:
     """A chunked column of numbers or truth values as whole numbers."""
     refuse_missing(column, place)
     if pa.types.is_boolean(column.type):
-        return column.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
-    values = column.to_numpy() if pa.types.is_integer(column.type) else column.cast(pa.float64()).to_numpy()
+        return view(column).astype(np.int64)
+    values = view(column if pa.types.is_integer(column.type) else column.cast(pa.float64()))
     if values.dtype.kind == "f":
         odd = ~((np.abs(values) <= _EXACT) & (values == np.floor(values)))
     else:
@@ -202,7 +222,7 @@ def integers(column: Any, place: Place) -> Array:
             value=value,
             kind="label",
         )
-    return values.astype(np.int64)  # type: ignore[no-any-return]
+    return values.astype(np.int64)
 
 
 def coded(column: Any, place: Place) -> tuple[Array, list[str]]:
@@ -215,7 +235,7 @@ def labels(column: Any, place: Place) -> Array:
     """A chunked column of labels: whole numbers stay numbers, the rest becomes texts."""
     if pa.types.is_integer(column.type):
         refuse_missing(column, place)
-        return column.to_numpy()  # type: ignore[no-any-return]
+        return view(column)
     codes, texts = coded(column, place)
     return np.array(texts or [""])[codes]
 
@@ -236,7 +256,7 @@ def _codes(column: Any, place: Place) -> tuple[Array, list[Any]]:
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     whole = column.unify_dictionaries().combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    codes = whole.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    codes = view(whole.indices).astype(np.int64, copy=False)
     return codes, whole.dictionary.to_pylist()
 
 
@@ -249,6 +269,8 @@ def _as_text(column: Any, place: Place) -> Any:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column
     if pa.types.is_floating(kind):
+        import pyarrow.compute as pc
+
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
     try:
         return column.cast(pa.string())

@@ -15,6 +15,8 @@ from verax.errors import InputError, passing, show
 _FEW, _FEW_GROUPS = 20, 10
 # What weights say: how much a row stands for, or how often it was seen.
 WeightsAre = Literal["importance", "counts"]
+# From this many degrees of freedom on, the expansion of the t quantile is as exact as a double.
+_MANY = 1000
 # More bootstrap replicates than this are refused: they would only fill memory.
 MOST_REPLICATES = 1_000_000
 
@@ -159,9 +161,29 @@ def t_quantile(freedom: float, confidence: float) -> float:
     >>> round(t_quantile(7, 0.95), 4), round(t_quantile(math.inf, 0.95), 4)
     (2.3646, 1.96)
     """
+    tail = (1 - confidence) / 2
+    if freedom >= _MANY and confidence <= 0.9999:
+        from statistics import NormalDist
+
+        return _expanded(-NormalDist().inv_cdf(tail), freedom)
     from scipy.special import stdtrit
 
-    return float(-stdtrit(freedom, (1 - confidence) / 2))
+    return float(-stdtrit(freedom, tail))
+
+
+def _expanded(z: float, freedom: float) -> float:
+    """Fisher's expansion of the quantile about the normal one (Abramowitz and Stegun, 26.7.5).
+
+    From 1,000 degrees of freedom on its error is below 2e-13 of the value. Importing `scipy.special`
+    takes longer than scoring a file of a few thousand rows.
+    """
+    terms = (
+        z**3 / 4 + z / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom**i for i, term in enumerate(terms, 1))
 
 
 def wilson(share: float, n: float, quantile: float, confidence: float) -> Interval:

@@ -6,15 +6,17 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.ipc as paipc
-import pyarrow.parquet as papq
 
 from verax.common.paths import check_regular
 from verax.errors import InputError, show
 from verax.files.formats.texts import sliced
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as papq
 
 # What is read ahead of each column.
 BUFFER = 2**16
@@ -37,6 +39,8 @@ class Parquet:
 
     @contextmanager
     def _open(self, file: Path) -> Iterator[papq.ParquetFile]:
+        import pyarrow.parquet as papq
+
         # Through small buffers: the scanner of data sets would hold whole row groups.
         with papq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER, memory_map=False) as parquet:
             yield parquet

@@ -7,15 +7,16 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.json as pajson
 
 from verax.common.paths import check_regular
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.predictions import Request
+
+if TYPE_CHECKING:
+    import pyarrow.csv as pacsv
 
 # Bytes that are parsed at a time, and that a single line may have.
 BLOCK = 2**22
@@ -91,6 +92,8 @@ class Csv:
         threads: bool = True,
         handler: Any = None,
     ) -> Iterator[pacsv.CSVStreamingReader]:
+        import pyarrow.csv as pacsv
+
         convert = pacsv.ConvertOptions(
             column_types={name: pa.float64() if name in numbers else pa.string() for name in columns},
             include_columns=list(columns),
@@ -255,6 +258,8 @@ class JsonLines:
             yield waiting
 
     def _parsed(self, block: bytes, start: int) -> Any:
+        import pyarrow.json as pajson
+
         options = pajson.ReadOptions(use_threads=False, block_size=len(block) + 1)
         parse = pajson.ParseOptions(explicit_schema=pa.schema(list(self._texts.items())))
         try:
