@@ -73,6 +73,7 @@ def test_json_is_what_the_library_says(folder):
         "id": None,
         "outcomes_are": "names",
         "not_taken": [],
+        "found_by": "name",
     }
 
 
@@ -80,7 +81,7 @@ def test_json_is_what_the_library_says(folder):
 GOLDEN = """
 {"verax": "VERSION", "command": "evaluate", "file": "two.csv",
  "taken": {"target": "label", "probs": ["p_a", "p_b"], "logits": false, "weights": null, "groups": null,
-           "by": [], "id": null, "outcomes_are": "names", "not_taken": []},
+           "by": [], "id": null, "outcomes_are": "names", "not_taken": [], "found_by": "name"},
  "normalize": false, "logits": false,
  "card": {"verax": "VERSION", "n_rows": 2, "weight": 2.0, "n_groups": null, "n_classes": 2,
   "classes": ["a", "b"], "ordered": false,
@@ -515,7 +516,7 @@ def test_positions_are_said_and_doubted(tmp_path):
     ("header", "row", "words"),
     [
         ("p_a,p_b,p_value", "a,0.5,0.5,0.1", "the columns taken are p_a, p_b, p_value. Is a column missing"),
-        ("p_a,p_b", "a,50,50", "Pass --normalize to divide these percentages by their sum."),
+        ("p_a,p_b", "a,50,50", "These are percentages. Pass --normalize to divide every row by its sum."),
     ],
 )
 def test_sums_are_explained(header, row, words, tmp_path):
@@ -532,6 +533,39 @@ def test_columns_not_taken_are_named(tmp_path):
     (tmp_path / "b.csv").write_text("label,prob1,probtie,prob2\n1,0.5,0.2,0.3\n2,0.5,0.2,0.3\n")
     out = quickly("evaluate", tmp_path / "b.csv")[1]
     assert "probabilities: prob1 (1), probtie (tie), prob2 (2)" in out
+
+
+# Home, Draw and Away, and no draw among the outcomes: one of two most likely classes is the outcome.
+SHARD = "result,Home,Draw,Away\nHome,0.5,0.3,0.2\nAway,0.3,0.5,0.2\nHome,0.6,0.2,0.2\nAway,0.1,0.5,0.4\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--normalize"]])
+def test_a_class_that_never_happens_keeps_its_column(options, tmp_path):
+    (tmp_path / "a.csv").write_text(SHARD)
+    code, out, _ = quickly("evaluate", tmp_path / "a.csv", "--target", "result", "--json", *options)
+    found = json.loads(out)
+    assert (code, found["card"]["classes"]) == (0, ["Home", "Draw", "Away"])
+    assert found["card"]["metrics"]["accuracy"]["mean"] == 0.5
+    assert found["taken"]["found_by"] == "sums"
+    # Of numbers that are not probabilities yet, nothing says that Draw belongs to them.
+    (tmp_path / "b.csv").write_text("result,Home,Draw,Away\nHome,5,1,2\nAway,3,5,1\nHome,6,2,2\n")
+    code, _, error = quickly("evaluate", tmp_path / "b.csv", "--target", "result", *options)
+    assert (code, "never happened (Draw)?" in error) == (2, bool(options)), error
+    code, out, _ = quickly(
+        "evaluate", tmp_path / "b.csv", "--target", "result", "--probs", "Home,Draw,Away", "--normalize"
+    )
+    assert (code, "3 classes" in out) == (0, True)
+
+
+def test_columns_that_may_be_a_class_are_listed(tmp_path):
+    (tmp_path / "a.csv").write_text("label,p_a,p_b,c,age\na,0.5,0.3,0.2,40\nb,0.2,0.5,0.3,30\n")
+    code, out, _ = quickly("evaluate", tmp_path / "a.csv", "--normalize")
+    assert (code, "not taken: c, age" in out) == (0, True)
+    code, out, _ = quickly(
+        "evaluate", tmp_path / "a.csv", "--normalize", "--json", "--html", tmp_path / "a.html"
+    )
+    assert json.loads(out)["taken"]["not_taken"] == ["c", "age"]
+    assert "not taken: c, age" in (tmp_path / "a.html").read_text()
 
 
 def test_the_right_file_is_blamed(tmp_path):

@@ -380,7 +380,7 @@ def test_order_is_given_numbered_or_stored_never_guessed(write, tmp_path):
         (CSV, {"probs": "p_aa"}, "probs missing"),
         (CSV.replace("label", "thing"), {}, "target missing target"),
         (CSV.replace("p_a", "y_true"), {}, "target value target"),
-        (CSV.replace("p_", "q"), {"target": "label"}, "probs missing probs"),
+        (CSV.replace("p_", "q").replace("0.8", "0.3"), {"target": "label"}, "probs missing probs"),
         (CSV.replace("p_", "logit_"), {}, "logits missing logits"),
         ("label,p_a,p_b,prob_a,prob_b\na,.5,.5,.5,.5\n", {}, "probs value probs"),
         (CSV, {"classes": ["a"]}, "classes length"),
@@ -402,6 +402,70 @@ def test_order_is_given_numbered_or_stored_never_guessed(write, tmp_path):
 )
 def test_what_cannot_be_found(content, options, facts, write):
     refuses(write(content), facts, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "probs", "classes"),
+    [
+        # All columns of numbers; the number at the end of the name is the class.
+        ("gt,dr0,dr1,dr2\n0,0.5,0.3,0.2\n2,0.1,0.2,0.7\n", ["dr0", "dr1", "dr2"], (0, 1, 2)),
+        ("gt,dr1,dr2,dr3\n1,0.5,0.3,0.2\n3,0.1,0.2,0.7\n", ["dr1", "dr2", "dr3"], (1, 2, 3)),
+        # What is no probability is left out, and so are flags.
+        ("true,age,qa,qb\na,40,0.5,0.5\nb,50,0.1,0.9\n", ["qa", "qb"], ("a", "b")),
+        ("truth,m,f,u,v\n0,1,0,.5,.5\n1,0,1,.1,.9\n0,1,0,.2,.8\n", ["u", "v"], ("u", "v")),
+        # Of one name, beside another column that may hold a probability.
+        ("actual,s,A 1,A 2\n1,.5,.5,.5\n2,.3,.1,.9\n2,.5,.6,.4\n", ["A 1", "A 2"], (1, 2)),
+        ("answer,Home win,Away win\nHome,.5,.5\nAway,.4,.6\n", ["Home win", "Away win"], ("Home", "Away")),
+        ("Correct Answer,cA,cB\nA,.5,.5\nB,.4,.6\n", ["cA", "cB"], ("A", "B")),
+        # A broken row is for other checks to complain about.
+        ("correct,u,v\n0,.5,.5\n" + "1,.4,.6\n" * 10 + "1,,.6\n", ["u", "v"], ("u", "v")),
+    ],
+)
+def test_columns_are_recognised_by_the_sums_of_their_rows(content, probs, classes, write):
+    source = files.open(write(content))
+    assert (list(source.roles.probs), source.classes) == (probs, classes)
+    assert any("recognised by the sums" in line for line in source.taken)
+
+
+def test_a_class_without_any_probability_is_not_lost(write):
+    numbered = files.open(write("obs,0,1,2\n0,0.5,0.5,0\n1,0.3,0.7,0\n"))
+    assert numbered.classes == (0, 1, 2)
+    named = files.open(write("obs,Home,Draw,Away\nHome,0.5,0,0.5\nAway,0.3,0,0.7\n"))
+    assert (named.classes, named.roles.not_taken) == (("Home", "Away"), ("Draw",))
+
+
+def test_sums_that_fit_several_sets_decide_nothing(write):
+    two = "gt,a1,a2,b1,b2\n1,0.5,0.5,0.2,0.8\n2,0.1,0.9,0.3,0.7\n"
+    error = refuses(write(two), "probs value probs")
+    assert "(a1, a2) or (b1, b2)" in str(error)
+    refuses(write("gt,a,b,c\n0,0.5,0.5,0.5\n1,0.5,0.5,0.5\n"), "probs value probs")
+    # The order of classes is never guessed from the columns.
+    refuses(write("gt,lo,hi,mid\nlo,0.5,0.3,0.2\nhi,0.1,0.2,0.7\n"), "classes order classes", ordered=True)
+
+
+def test_percentages_are_named(write):
+    path = write("gt,qa,qb\na,50,50\nb,30,70\n")
+    assert "hold percentages; their rows sum to 100" in str(refuses(path, "probs value normalize"))
+    assert files.read(path, normalize=True).classes == ("a", "b")
+    with pytest.raises(vx.InputError, match="percentages: divide them by 100"):
+        vx.brier([0, 1], [[50, 50], [30, 70]])
+
+
+def test_lists_are_recognised_by_their_sums(tmp_path):
+    columns = {"gt": [0, 1], "scores": [[0.5, 0.5], [0.1, 0.9]], "box": [[3.0, 4.0], [5.0, 6.0]]}
+    papq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert files.open(tmp_path / "a.parquet").roles.probs == ("scores",)
+
+
+def test_one_column_has_the_tolerance_that_rows_have(write):
+    assert files.read(write("y,p\n1,1.0000009\n0,0.5\n")).p.tolist() == [[0, 1.0000009], [0.5, 0.5]]
+    refuses(write("y,p\n1,0.5\n1,1.00001\n"), "probs value row=1 logits")
+
+
+def test_names_of_classes_have_no_separators_at_their_ends(write):
+    content = "result,Model Home,Model Draw,Book Home,Book Draw\nHome,.5,.5,.4,.6\n"
+    for pattern in ("Model*", "Model *", "Book*"):
+        assert files.read(write(content), target="result", probs=pattern).classes == ("Home", "Draw")
 
 
 @pytest.mark.parametrize(

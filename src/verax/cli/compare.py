@@ -90,7 +90,7 @@ def compare(
         **settings,
     )
     if html is not None:
-        source = ", ".join(path.name for path in paths.values())
+        source = "; ".join([", ".join(path.name for path in paths.values()), *rows.first.taken])
         settings |= {"ordered": reading.ordered, "rules": rule}
         save_report(html, rows.first, rows.models, source=source, **settings)
     result = {

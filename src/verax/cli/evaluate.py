@@ -60,7 +60,8 @@ def evaluate(
         else subgroups_by(rows, rows.p, asked, least=least, bootstrap=bootstrap, **settings)
     )
     if rows is not None and html is not None:
-        save_report(html, rows, {file.stem: rows.p}, source=file.name, rules=rule, **settings)
+        said = f"{file.name}: {'; '.join(source.taken)}"
+        save_report(html, rows, {file.stem: rows.p}, source=said, rules=rule, **settings)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
     verdicts = [bound.hold(card) for bound in bounds]
     result: dict[str, Any] = {

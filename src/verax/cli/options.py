@@ -127,6 +127,7 @@ class Reading:
             "positive": self.positive,
             "ordered": ordered,
             "logits": self.logits,
+            "normalize": self.normalize,
             "delimiter": None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
             "decimal": self.decimal,
         }

@@ -5,47 +5,79 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from verax.errors import InputError, Kind, Remedy, join, passing, show
+from verax.files.families import PERCENT, Array, Family, can_be_a_class, families, total_of
+from verax.files.naming import (
+    LOGITS,
+    LONG,
+    MAYBE_TARGETS,
+    PROBS,
+    SEPARATORS,
+    TARGETS,
+    class_names,
+    literal,
+    prefix_of,
+    spoken,
+    stripped,
+    without,
+)
 from verax.files.predictions import Request, Roles
-
-TARGETS = (
-    *("label", "labels", "target", "targets", "y", "y_true", "outcome", "outcomes", "truth", "true_label"),
-    *("class", "actual", "ground_truth"),
-)
-# Names that may mean something else, taken for the outcomes where no column has one of those above.
-MAYBE_TARGETS = ("obs", "observed", "obs.cat", "obs_cat", "category")
-PROBS = (
-    *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
-    *("y_probs", "pred_prob", "pred_probs", "pred_proba", "predicted_probability", "softmax"),
-)
-LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
 
 # What columns hold: numbers, whole numbers, lists of numbers, texts of which some are numbers (reading
 # them will name those that are not), objects, anything else.
 REAL, INTEGER, LIST, DOUBTFUL, OBJECT, OTHER = "real", "integer", "list", "doubtful", "object", "other"
-_SEPARATORS = "_.-: "
-# A shorter prefix, such as the p of price, proves nothing.
-_LONG = 4
 
 
-def find_roles(
-    kinds: Mapping[str, str], request: Request, *, where: str, labels: Collection[str] = ()
-) -> Roles:
+@dataclass(frozen=True)
+class Look:
+    """What is known of the columns of a file before all rows are read.
+
+    Attributes
+    ----------
+    kinds : Mapping[str, str]
+        What each column holds: REAL, INTEGER, LIST, DOUBTFUL, OBJECT or OTHER.
+    numbers : Callable
+        Gives the first rows of some columns as (n, m) numbers, with NaN where there is none.
+    lists : Callable
+        Gives the first rows of a column of lists as (n, m) numbers.
+    labels : Collection[str]
+        Some of the texts that the target holds, for columns that are named like classes.
+    """
+
+    kinds: Mapping[str, str]
+    numbers: Callable[[Sequence[str]], Array]
+    lists: Callable[[str], Array]
+    labels: Collection[str] = ()
+
+    def less(self, columns: Collection[str]) -> Look:
+        """The same without some columns."""
+        left = {name: kind for name, kind in self.kinds.items() if name not in columns}
+        return Look(left, self.numbers, self.lists, self.labels)
+
+    @property
+    def numeric(self) -> list[str]:
+        """The columns that hold numbers, or should."""
+        return [name for name, kind in self.kinds.items() if kind in (REAL, INTEGER, DOUBTFUL)]
+
+
+# The columns of probabilities, and the names of their classes if they have any.
+Chosen = tuple[tuple[str, ...], tuple[str, ...] | None]
+
+
+def find_roles(look: Look, request: Request, *, where: str) -> Roles:
     """Decide which column is what.
 
     Parameters
     ----------
-    kinds : Mapping[str, str]
-        What each column holds: REAL, INTEGER, LIST, DOUBTFUL, OBJECT or OTHER.
+    look : Look
     request : Request
     where : str
         The file, for messages.
-    labels : Collection[str]
-        Some of the texts that the target holds, for columns that are named like classes.
     """
-    columns = list(kinds)
+    columns = list(look.kinds)
     target = find_target(columns, request, where)
     named = [request.weights, request.groups, *request.by, request.id]
     options = ["weights", "groups", *["by"] * len(request.by), "id"]
@@ -53,11 +85,14 @@ def find_roles(
         if name is not None:
             _require(name, columns, option, where)
     others = {target, *(name for name in named if name is not None)}
-    left = {name: kind for name, kind in kinds.items() if name not in others}
+    left = look.less(others)
+    by_sums = False
+    not_taken: tuple[str, ...] = ()
     if request.probs:
-        probs, names = _asked(left, request, where)
+        probs, names = _asked(left.kinds, request, where)
     else:
-        probs, names = _guessed(left, request, where, labels)
+        (probs, names), by_sums = _guessed(left, request, where)
+        not_taken = _not_taken(left, probs, request)
     return Roles(
         target,
         probs,
@@ -67,7 +102,8 @@ def find_roles(
         request.by,
         request.id,
         request.logits,
-        not_taken=() if request.probs else _also_called(left, probs, request),
+        not_taken=not_taken,
+        found_by="sums" if by_sums else "name",
     )
 
 
@@ -75,8 +111,8 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
     """The column of outcomes."""
     if request.target is not None:
         return _require(request.target, columns, "target", where)
-    found = [c for c in columns if c.lower() in TARGETS]
-    found = found or [c for c in columns if c.lower() in MAYBE_TARGETS]
+    found = [c for c in columns if spoken(c) in TARGETS]
+    found = found or [c for c in columns if spoken(c) in MAYBE_TARGETS]
     if len(found) == 1:
         return found[0]
     if found:
@@ -87,7 +123,7 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
             join(found),
             passing("to choose", target=...),
         )
-    others = [c for c in columns if not _prefix(c, PROBS)] or columns
+    others = [c for c in columns if not prefix_of(c, PROBS)] or columns
     raise _refusal(
         "No column is called like outcomes (label, target, y, ...)",
         "target",
@@ -136,9 +172,7 @@ def _asked(
             continue
         matches = fnmatch.filter(kinds, pattern)
         if not matches:
-            near = (
-                [] if _literal(pattern) != pattern else difflib.get_close_matches(pattern, list(kinds), n=1)
-            )
+            near = [] if literal(pattern) != pattern else difflib.get_close_matches(pattern, list(kinds), n=1)
             raise _missing(pattern, "probs", where, near, f"the other columns are {_listing(list(kinds))}")
         found |= dict.fromkeys(matches)
     probs = tuple(found)
@@ -151,31 +185,25 @@ def _asked(
         )
     if lists:
         return probs, None
-    prefix = _literal(request.probs[0])
+    prefix = literal(request.probs[0])
     if len(request.probs) == 1 and prefix and prefix != request.probs[0]:
-        return probs, _without(prefix, probs)
-    return probs, _strip(probs)
+        return probs, without(prefix, probs)
+    return probs, stripped(probs)
 
 
-def _literal(pattern: str) -> str:
-    """What stands before the first wildcard of a pattern."""
-    return re.split(r"[*?\[]", pattern)[0]
-
-
-def _guessed(
-    kinds: Mapping[str, str], request: Request, where: str, labels: Collection[str]
-) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The one set of columns whose names say that they are probabilities."""
-    words = LOGITS if request.logits else PROBS
-    found = _candidates(kinds, words, labels)
+def _guessed(look: Look, request: Request, where: str) -> tuple[Chosen, bool]:
+    """The one set of columns that can be the probabilities, and whether the sums of its rows say so."""
+    kinds, words = look.kinds, LOGITS if request.logits else PROBS
+    found = _called(kinds, words)
+    if not found:
+        found, by_sums = _like_classes(look, request, where)
+        if found:
+            return found[0], by_sums
+    found = found or _numbered(kinds) or _single(look, words)
     if len(found) == 1:
-        return found[0]
-    choose = passing("(names, or a pattern)", probs=...)
+        return found[0], False
     if found:
-        sets = " or ".join(f"({_listing(probs, 4)})" for probs, _ in found)
-        raise _refusal(f"Several sets of columns may hold the {_what(request)}", "probs", where, sets, choose)
-    # A single column called z is as likely a feature.
-    logits = [] if request.logits else _candidates(kinds, [word for word in LOGITS if word != "z"], ())
+        raise _several([probs for probs, _ in found], request, where)
     if not any(kind in (REAL, INTEGER, LIST, DOUBTFUL) for kind in kinds.values()):
         raise _refusal(
             f"No column besides the outcomes holds numbers, so there are no {_what(request)}",
@@ -185,25 +213,119 @@ def _guessed(
             *_objects(kinds),
             kind="missing",
         )
-    if logits:
+    # A single column called z is as likely a feature.
+    logits = [word for word in LOGITS if word != "z"]
+    called = [] if request.logits else _called(kinds, logits) or _single(look, logits)
+    if called:
         raise _refusal(
             "There are columns that are called like logits and none like probabilities",
             "logits",
             where,
-            _listing(logits[0][0]),
+            _listing(called[0][0]),
             passing("if they hold logits", logits=True),
             kind="missing",
         )
+    if not request.logits:
+        summing = _by_sums(look, request, where)
+        if summing is not None:
+            return summing, True
     pattern = "logit_*" if request.logits else "p_*, prob_*, ..."
+    sums = "" if request.logits else ", and no columns have rows that sum to 1"
     raise _refusal(
-        f"No columns are called like {_what(request)} ({pattern}), nor like the classes",
+        f"No columns are called like {_what(request)} ({pattern}), nor like the classes{sums}",
         "probs",
         where,
         f"the file has {_listing(list(kinds))}",
-        choose,
+        _choose(look),
         *_objects(kinds),
         kind="missing",
     )
+
+
+def _choose(look: Look) -> Remedy:
+    if len(look.numeric) == 1:
+        return passing("if it is the probability of the second of two classes", probs=look.numeric[0])
+    return passing("(names, or a pattern)", probs=...)
+
+
+def _several(sets: Sequence[Sequence[str]], request: Request, where: str) -> InputError:
+    named = " or ".join(f"({_listing(probs, 4)})" for probs in sets[:4])
+    more = f" or {len(sets) - 4} more" if len(sets) > 4 else ""
+    choose = passing("(names, or a pattern)", probs=...)
+    requirement = f"Several sets of columns may hold the {_what(request)}"
+    return _refusal(requirement, "probs", where, f"{named}{more}", choose)
+
+
+def _by_sums(look: Look, request: Request, where: str) -> Chosen | None:
+    """The columns, or the column of lists, whose rows sum to 1; None where there are none."""
+    numeric = look.numeric
+    found = families(numeric, look.numbers(numeric)) if len(numeric) > 1 else []
+    for name, kind in look.kinds.items():
+        total = total_of(look.lists(name)) if kind == LIST else None
+        found += [] if total is None else [Family((name,), total)]
+    if len(found) > 1:
+        raise _several([family.columns for family in found], request, where)
+    if not found:
+        return None
+    (family,) = found
+    _refuse_percentages(family, request, where)
+    lists = look.kinds[family.columns[0]] == LIST
+    return family.columns, None if lists else class_names(family.columns, look.labels)
+
+
+def _refuse_percentages(family: Family, request: Request, where: str) -> None:
+    if family.total == PERCENT and not request.normalize:
+        raise _refusal(
+            f"The columns {_listing(family.columns)} hold percentages",
+            "probs",
+            where,
+            "their rows sum to 100",
+            passing("to divide every row by its sum", normalize=True),
+        )
+
+
+def _like_classes(look: Look, request: Request, where: str) -> tuple[list[Chosen], bool]:
+    """The columns that are called like the outcomes seen, with those of classes that were not seen.
+
+    Where their rows do not sum to 1, others must belong to them: the only ones with which they do.
+    """
+    like = tuple(name for name in look.numeric if name in look.labels)
+    numbered = _numbered(look.kinds)
+    if like and numbered and set(like) <= set(numbered[0][0]):
+        return numbered, False
+    alone = len(like) == 1 and len(look.labels) == 2
+    others = [name for name in look.numeric if name not in like]
+    if len(like) < 2 and not alone:
+        return [], False
+    if not others or request.logits or (len(like) > 1 and total_of(look.numbers(like)) is not None):
+        return [(like, like)], False
+    values = look.numbers(look.numeric)
+    found = families(look.numeric, values, must=like)
+    if len(found) == 1:
+        _refuse_percentages(found[0], request, where)
+        return [(found[0].columns, found[0].columns)], True
+    if found:
+        raise _several([family.columns for family in found], request, where)
+    maybe = _possible(look, others, request)
+    if alone or not maybe:
+        return [(like, like)], False
+    sums = look.numbers(like)[:3].sum(axis=1)
+    raise _refusal(
+        f"The columns {_listing(like)} are called like classes, and their rows do not sum to 1: is one of "
+        f"the other columns a class that never happened ({_listing(maybe, 4)})?",
+        "probs",
+        where,
+        f"rows 0, 1, ... sum to {', '.join(show(float(x)) for x in sums)}, ...",
+        passing("(all columns of probabilities)", probs=...),
+    )
+
+
+def _possible(look: Look, columns: Sequence[str], request: Request) -> list[str]:
+    """Which columns may hold the probabilities of a class."""
+    values = look.numbers(columns)
+    return [
+        name for j, name in enumerate(columns) if can_be_a_class(values[:, j], rescaled=request.normalize)
+    ]
 
 
 def _objects(kinds: Mapping[str, str]) -> list[Remedy]:
@@ -216,98 +338,67 @@ def _what(request: Request) -> str:
     return "logits" if request.logits else "probabilities"
 
 
-def _candidates(
-    kinds: Mapping[str, str], words: Sequence[str], labels: Collection[str]
-) -> list[tuple[tuple[str, ...], tuple[str, ...] | None]]:
-    """Sets of columns that may be the probabilities, with the names of their classes."""
-    numeric = [name for name, kind in kinds.items() if kind in (REAL, INTEGER, DOUBTFUL)]
+def _called(kinds: Mapping[str, str], words: Sequence[str]) -> list[Chosen]:
+    """Sets of columns, and columns of lists, that are called like probabilities."""
     sets: dict[str, list[str]] = {}
-    for name in numeric:
-        prefix = _prefix(name, words)
+    for name, kind in kinds.items():
+        prefix = prefix_of(name, words) if kind in (REAL, INTEGER, DOUBTFUL) else None
         if prefix:
             sets.setdefault(prefix, []).append(name)
     sets = {prefix: _with_words(prefix, names, kinds, words) for prefix, names in sets.items()}
-    found: list[tuple[tuple[str, ...], tuple[str, ...] | None]] = [
-        (tuple(names), _without(prefix, names)) for prefix, names in sets.items() if len(names) > 1
+    found: list[Chosen] = [
+        (tuple(names), without(prefix, names)) for prefix, names in sets.items() if len(names) > 1
     ]
-    found += [((name,), None) for name, kind in kinds.items() if kind == LIST and name.lower() in words]
-    if found:
-        return found
-    like_classes = tuple(name for name in numeric if name in labels)
-    if len(like_classes) > 1 or (len(like_classes) == 1 and len(labels) == 2):
-        return [(like_classes, like_classes)]
-    numbered = tuple(name for name in numeric if kinds[name] == REAL and re.fullmatch(r"-?\d+", name))
-    if len(numbered) > 1:
-        return [(numbered, numbered)]
-    single = [(name, _prefix(name, words)) for name in numeric]
+    return found + [((name,), None) for name, kind in kinds.items() if kind == LIST and name.lower() in words]
+
+
+def _numbered(kinds: Mapping[str, str]) -> list[Chosen]:
+    """The columns that are called by whole numbers; those of whole numbers only beside others."""
+    names = tuple(
+        name for name, kind in kinds.items() if kind in (REAL, INTEGER) and re.fullmatch(r"-?\d+", name)
+    )
+    return [(names, names)] if sum(kinds[name] == REAL for name in names) > 1 else []
+
+
+def _single(look: Look, words: Sequence[str]) -> list[Chosen]:
+    """Single columns that are called like probabilities."""
+    named = [(name, prefix_of(name, words)) for name in look.numeric]
     return [
-        ((name,), None if prefix is None or prefix == name else _without(prefix, [name]))
-        for name, prefix in single
+        ((name,), None if prefix is None or prefix == name else without(prefix, [name]))
+        for name, prefix in named
         if prefix or name.lower() in words
     ]
 
 
 def _with_words(prefix: str, names: list[str], kinds: Mapping[str, str], words: Sequence[str]) -> list[str]:
     """Numbered columns such as prob1 and prob2 together with the probtie between them, in file order."""
-    if prefix[-1] in _SEPARATORS or len(prefix) < _LONG:
+    if prefix[-1] in SEPARATORS or len(prefix) < LONG:
         return names
     joined = [
         name
         for name, kind in kinds.items()
-        if kind == REAL and name.startswith(prefix) and name[len(prefix) :].isalpha()
+        if kind in (REAL, INTEGER) and name.startswith(prefix) and name[len(prefix) :].isalpha()
     ]
     joined = [name for name in joined if name.lower() not in words]
     return [name for name in kinds if name in {*names, *joined}]
 
 
-def _also_called(kinds: Mapping[str, str], taken: Sequence[str], request: Request) -> tuple[str, ...]:
-    """Columns of numbers that are called like the probabilities taken, and were not."""
+def _not_taken(look: Look, taken: Sequence[str], request: Request) -> tuple[str, ...]:
+    """Columns that were not taken though they are called like probabilities, or may be a further class."""
     words = LOGITS if request.logits else PROBS
-    return tuple(
+    called = {
         name
-        for name, kind in kinds.items()
-        if kind == REAL and name not in taken and (_prefix(name, words) or name.lower() in words)
-    )
-
-
-def _prefix(name: str, words: Sequence[str]) -> str | None:
-    """The longest known beginning of a name, with its separator; None where there is none."""
-    best = None
-    for word in words:
-        if not name.lower().startswith(word):
-            continue
-        rest = name[len(word) :]
-        if len(rest) > 1 and rest[0] in _SEPARATORS:
-            prefix = name[: len(word) + 1]
-        elif rest.isdecimal():
-            prefix = name[: len(word)]
-        else:
-            continue
-        if best is None or len(prefix) > len(best):
-            best = prefix
-    return best
-
-
-def _without(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name[len(prefix) :] or name for name in names)
-
-
-def _common(names: Sequence[str]) -> str:
-    """What all names begin with."""
-    low, high = min(names), max(names)
-    end = next(
-        (i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high))
-    )
-    return low[:end]
-
-
-def _strip(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without what they have in common, cut where a word ends."""
-    if len(names) == 1:
-        prefix = _prefix(names[0], PROBS + LOGITS)
-        return _without(prefix or "", names)
-    common = _common(names)
-    if common.lower() in PROBS + LOGITS:
-        return _without(common, names) if all(len(n) > len(common) for n in names) else tuple(names)
-    end = max((common.rfind(s) for s in _SEPARATORS), default=-1)
-    return _without(common[: end + 1], names)
+        for name, kind in look.kinds.items()
+        if kind in (REAL, OTHER) and name not in taken and (prefix_of(name, words) or name.lower() in words)
+    }
+    others = [name for name in look.numeric if name not in taken and name not in called]
+    lists = look.kinds[taken[0]] == LIST
+    if not lists and not request.logits and others:
+        if total_of(look.numbers(taken)) is None:
+            called.update(_possible(look, others, request))
+        elif not any(prefix_of(name, words) for name in taken):
+            # A class that is given no probability has a sum of its own.
+            called.update(
+                name for name, column in zip(others, look.numbers(others).T, strict=True) if not column.any()
+            )
+    return tuple(name for name in look.kinds if name in called)

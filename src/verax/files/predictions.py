@@ -36,6 +36,8 @@ class Request:
         The classes have an order, which must be known.
     logits : bool
         The probabilities are logits, and are found by the names of logits.
+    normalize : bool
+        Rows will be divided by their sums, so a row need not sum to 1.
     delimiter, decimal : str
         Of CSV files.
     """
@@ -50,6 +52,7 @@ class Request:
     positive: str | None = None
     ordered: bool = False
     logits: bool = False
+    normalize: bool = False
     delimiter: str | None = None
     decimal: str = "."
 
@@ -109,7 +112,9 @@ class Roles:
     renamed : tuple[str, ...]
         The names of columns that the caller calls otherwise; empty where nothing was renamed.
     not_taken : tuple[str, ...]
-        Columns that are called like probabilities, too, and were not used.
+        Columns that may hold probabilities, too, and were not used.
+    found_by : str
+        How the columns of probabilities were found: by their "name", or by the "sums" of their rows.
     """
 
     target: str
@@ -123,6 +128,7 @@ class Roles:
     outcomes_are: str = "names"
     renamed: tuple[str, ...] = ()
     not_taken: tuple[str, ...] = ()
+    found_by: str = "name"
 
     @property
     def columns(self) -> list[str]:
@@ -142,6 +148,7 @@ class Roles:
             "id": self.id,
             "outcomes_are": self.outcomes_are,
             "not_taken": list(self.not_taken),
+            "found_by": self.found_by,
         }
 
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
@@ -158,6 +165,8 @@ class Roles:
         else:
             pairs = [f"{column} ({name})" for column, name in zip(self.probs, classes, strict=True)]
             lines.append(f"{what}: {short(pairs)}")
+        if self.found_by == "sums":
+            lines[-1] += " (recognised by the sums of their rows)"
         if self.renamed:
             pairs = [f"{old} to {new}" for old, new in zip(self.renamed, classes or (), strict=True)]
             lines.append(f"renamed: {short(pairs)}")

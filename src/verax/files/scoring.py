@@ -11,6 +11,7 @@ from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
 from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, passing
+from verax.files.families import NEARLY, PERCENT
 from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
 from verax.inference.intervals import Resampling, WeightsAre
@@ -18,9 +19,6 @@ from verax.inputs.forecasts import Forecasts
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, fitting_metrics, needs_order
-
-# Sums that are further from 1 are not explained by rounding.
-_NEARLY = 0.02
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -132,10 +130,11 @@ class FileForecasts(Forecasts):
             return error.replace(requirement="The probabilities of a row must have a positive sum")
         total, probs = float(error.values[0]), self._batch.roles.probs
         logits = passing("if these are logits", logits=True)
-        if abs(total - 1) <= _NEARLY:
+        if abs(total - 1) <= NEARLY:
             remedies = error.remedies
-        elif abs(total - 100) <= 100 * _NEARLY:
-            remedies = (passing("to divide these percentages by their sum", normalize=True),)
+        elif abs(total - PERCENT) <= PERCENT * NEARLY:
+            percentages = Remedy("These are percentages.")
+            remedies = (percentages, passing("to divide every row by its sum", normalize=True))
         elif len(probs) == 1:
             remedies = (passing("if these are counts or weights", normalize=True), logits)
         else:

@@ -98,6 +98,7 @@ def open(  # noqa: A001 - files.open is its name
     positive: str | None = None,
     ordered: bool = False,
     logits: bool = False,
+    normalize: bool = False,
     delimiter: str | None = None,
     decimal: str = ".",
 ) -> Source:
@@ -126,6 +127,8 @@ def open(  # noqa: A001 - files.open is its name
         The classes must have a known order: given, that of numbers, or of an ordered dictionary.
     logits : bool
         Look for logits instead of probabilities.
+    normalize : bool
+        Rows will be divided by their sums: look for percentages, too.
     delimiter, decimal : str
         Of CSV files.
     """
@@ -140,6 +143,7 @@ def open(  # noqa: A001 - files.open is its name
         positive=positive,
         ordered=ordered,
         logits=logits,
+        normalize=normalize,
         delimiter=delimiter,
         decimal=decimal,
     )
@@ -165,7 +169,8 @@ class _Columns(Source):
         self.n_rows = self._table.n_rows
         kinds = self._table.kinds()
         self._target = self._look(column_roles.find_target(list(kinds), request, self.path))
-        self.roles = column_roles.find_roles(kinds, request, where=self.path, labels=self._target.seen)
+        look = column_roles.Look(kinds, self._table.numbers, self._table.lists, self._target.seen)
+        self.roles = column_roles.find_roles(look, request, where=self.path)
         self._lists = kinds[self.roles.probs[0]] == column_roles.LIST
         n_columns = None if self._lists else len(self.roles.probs)
         self._labels = find_labels(self._target, self.roles.names, n_columns, request, self.path)

@@ -26,6 +26,7 @@ from verax.inputs.outcomes import Outcomes, check_classes
 from verax.inputs.validity import Unity
 
 _RESCALE = passing("to rescale", normalize=True)
+_PERCENTAGES = Remedy("These are percentages: divide them by 100.")
 _LOGITS = passing("if these are logits or log-probabilities", logits=True)
 
 
@@ -225,6 +226,8 @@ class Forecasts:
                 heaviest = max(heaviest, float(w.max()))
         if _is_transposed(self._p):
             total.remedies = (Remedy("Its columns do: if it is transposed, pass p.T.", python_only=True),)
+        elif total.remedies and all(abs(value - 100) < 2 for value in total.values):
+            total.remedies = (_PERCENTAGES, _RESCALE)
         elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):
             total.remedies = (_RESCALE, _LOGITS)
         for offenders in (finite, sign, total, weight, outcome):

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 
 from verax.common.paths import Unchanged, check_regular
 from verax.errors import InputError, Remedy, passing, show
-from verax.files.column_roles import LOGITS, PROBS, TARGETS
+from verax.files.naming import LOGITS, PROBS, TARGETS
 from verax.files.predictions import Request, Roles
 
 Array = np.ndarray[Any, Any]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from verax.common.paths import Unchanged, refusing_wrong_names
@@ -122,6 +123,27 @@ class Table:
             if sum(part.num_rows for part in found) >= min(rows, _LOOK):
                 break
         return found
+
+    def numbers(self, columns: Sequence[str]) -> np.ndarray[Any, Any]:
+        """The first rows of some columns as (n, m) numbers; NaN where a cell is none, or missing."""
+        found = self._head(columns, _LOOK) if columns else []
+        parts = [[self._floats(batch.column(name)) for name in columns] for batch in found]
+        return np.concatenate([np.zeros((0, len(columns))), *(np.stack(part, axis=1) for part in parts)])
+
+    def _floats(self, column: Any) -> np.ndarray[Any, Any]:
+        if pa.types.is_string(column.type):
+            cells = [_number((v or "").replace(self._request.decimal, ".")) for v in column.to_pylist()]
+            return np.array([np.nan if cell is None else cell for cell in cells])
+        if pa.types.is_null(column.type):
+            return np.full(len(column), np.nan)
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+    def lists(self, column: str) -> np.ndarray[Any, Any]:
+        """The first lists of a column as (n, m) numbers, without those of another length than the first."""
+        found = [v for batch in self._head([column], _LOOK) for v in batch.column(0).to_pylist() if v]
+        width = len(found[0]) if found else 0
+        rows = [[np.nan if v is None else float(v) for v in row] for row in found if len(row) == width]
+        return np.array(rows).reshape(len(rows), width)
 
     def _kind_of_texts(self, values: Sequence[str]) -> str:
         numbers = [_number(v.replace(self._request.decimal, ".")) for v in values]

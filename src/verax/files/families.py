@@ -1,0 +1,124 @@
+"""Columns that belong together because the numbers of every row sum to 1, or to 100."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+ONE, PERCENT = 1.0, 100.0
+# Sums that are further from 1 than this are not explained by rounding.
+NEARLY = 0.02
+# Of the rows at most so many may be broken, for other checks to complain about.
+_BROKEN = 0.1
+# All subsets of at most so many columns are tried; of more columns, neighbours.
+_SUBSETS, _NEIGHBOURS = 12, 100
+# So many rows tell subsets from each other.
+_ROWS = 200
+_SEPARATORS = r"[\s_.\-:]"
+
+
+class Family(NamedTuple):
+    """Columns whose rows sum to `total`, which is ONE or PERCENT."""
+
+    columns: tuple[str, ...]
+    total: float
+
+
+def total_of(values: Array) -> float | None:
+    """What the rows of some (n, m) numbers sum to: ONE or PERCENT, but for a few broken rows; else None.
+
+    >>> total_of(np.array([[0.3, 0.7], [0.5, 0.5]])), total_of(np.array([[30, 70]])), total_of(np.eye(2) / 2)
+    (1.0, 100.0, None)
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = np.where((values >= 0).all(axis=1), values.sum(axis=1), np.nan)
+        for total in (ONE, PERCENT):
+            if len(sums) and np.mean(np.abs(sums - total) <= NEARLY * total) >= 1 - _BROKEN:
+                return total
+    return None
+
+
+def families(columns: Sequence[str], values: Array, must: Collection[str] = ()) -> list[Family]:
+    """The sets of columns that may be the probabilities of all classes; more than one where that is in doubt.
+
+    First all columns that can hold probabilities, then those of one name but for a number or a last word,
+    then any of them. Sets of zeros and ones alone are decisions or flags and are left out.
+
+    Parameters
+    ----------
+    columns : Sequence[str]
+        The columns of numbers that have no other role.
+    values : numpy.ndarray
+        (n, m) some of their rows; NaN where a cell is no number.
+    must : Collection[str]
+        Columns that a set must contain.
+    """
+    for stage in (_whole, _of_one_name, _subsets):
+        found = {}
+        for total in (ONE, PERCENT):
+            usable = [j for j in range(len(columns)) if _can_hold(values[:, j], total)]
+            for chosen in stage({j: columns[j] for j in usable}, values):
+                part = values[:, list(chosen)]
+                if (
+                    {columns[j] for j in chosen} >= set(must)
+                    and total_of(part) == total
+                    and not _hard(part, total)
+                ):
+                    family = Family(tuple(columns[j] for j in chosen), total)
+                    found[family.columns] = family
+        if found:
+            return list(found.values())
+    return []
+
+
+def can_be_a_class(values: Array, *, rescaled: bool) -> bool:
+    """Whether a column can hold probabilities of a class; `rescaled`: or anything in proportion to them."""
+    return _can_hold(values, np.inf if rescaled else ONE)
+
+
+def _can_hold(values: Array, total: float) -> bool:
+    """Whether a column can hold shares of `total`, but for a few broken cells."""
+    with np.errstate(invalid="ignore"):
+        inside = (values >= 0) & (values <= total * (1 + NEARLY))
+    return bool(len(values)) and float(np.mean(inside)) >= 1 - _BROKEN
+
+
+def _hard(values: Array, total: float) -> bool:
+    """Whether no number lies between the ends."""
+    with np.errstate(invalid="ignore"):
+        return not bool(((values > 0) & (values < total)).any())
+
+
+def _whole(usable: Mapping[int, str], _: Array) -> Iterator[Sequence[int]]:
+    if len(usable) > 1:
+        yield list(usable)
+
+
+def _of_one_name(usable: Mapping[int, str], _: Array) -> Iterator[Sequence[int]]:
+    """Columns that differ in a number at the end, or in the word after the last separator."""
+    for ending in (rf"{_SEPARATORS}*\d+$", rf"{_SEPARATORS}+[^\s_.\-:]*$"):
+        stems: dict[str, list[int]] = {}
+        for j, name in usable.items():
+            stem = re.sub(ending, "", name)
+            if stem != name:
+                stems.setdefault(stem, []).append(j)
+        yield from (chosen for chosen in stems.values() if len(chosen) > 1)
+
+
+def _subsets(usable: Mapping[int, str], values: Array) -> Iterator[Sequence[int]]:
+    """Any columns that are not zero throughout: those would fit every set."""
+    some = [j for j in usable if np.nanmax(values[:, j], initial=0.0) > 0]
+    if len(some) <= _SUBSETS:
+        sets = (chosen for n in range(2, len(some) + 1) for chosen in combinations(some, n))
+    else:
+        some = some[:_NEIGHBOURS]
+        pairs = combinations(range(len(some) + 1), 2)
+        sets = (tuple(some[a:b]) for a, b in pairs if b - a > 1)
+    few = values[:_ROWS]
+    yield from (chosen for chosen in sets if total_of(few[:, list(chosen)]) is not None)

@@ -1,0 +1,103 @@
+"""Names of columns: which are called like outcomes, probabilities or logits, and what classes they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+# With underscores for separators of any kind.
+TARGETS = (
+    *("label", "labels", "target", "targets", "y", "y_true", "outcome", "outcomes", "truth", "true_label"),
+    *("class", "true_class", "actual", "ground_truth", "gt", "true"),
+)
+# Names that may mean something else, taken for the outcomes where no column has one of those above.
+MAYBE_TARGETS = ("obs", "observed", "obs_cat", "category", "correct", "answer", "correct_answer")
+PROBS = (
+    *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
+    *("y_probs", "pred_prob", "pred_probs", "pred_proba", "predicted_probability", "softmax"),
+)
+LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
+
+SEPARATORS = "_.-: "
+# A shorter prefix, such as the p of price, proves nothing.
+LONG = 4
+
+
+def spoken(name: str) -> str:
+    """A name in small letters, with an underscore for every run of separators and blanks.
+
+    >>> spoken(" Correct Answer"), spoken("y.true")
+    ('correct_answer', 'y_true')
+    """
+    return re.sub(r"[\s_.\-:]+", "_", name.strip().lower())
+
+
+def literal(pattern: str) -> str:
+    """What stands before the first wildcard of a pattern."""
+    return re.split(r"[*?\[]", pattern)[0]
+
+
+def prefix_of(name: str, words: Sequence[str]) -> str | None:
+    """The longest known beginning of a name, with its separator; None where there is none."""
+    best = None
+    for word in words:
+        if not name.lower().startswith(word):
+            continue
+        rest = name[len(word) :]
+        if len(rest) > 1 and rest[0] in SEPARATORS:
+            prefix = name[: len(word) + 1]
+        elif rest.isdecimal():
+            prefix = name[: len(word)]
+        else:
+            continue
+        if best is None or len(prefix) > len(best):
+            best = prefix
+    return best
+
+
+def without(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Names without their common beginning, and without separators and blanks at the ends of the rest.
+
+    >>> without("Model", ["Model Home", "Model Away "]), without("p_", ["p_-1", "p_1"])
+    (('Home', 'Away'), ('-1', '1'))
+    """
+    rests = [name[len(prefix) :] for name in names]
+    bare = [re.sub(r"^([\s_.:]|-(?!\d))+|[\s_.\-:]+$", "", rest) for rest in rests]
+    rests = bare if len(set(bare)) == len(bare) else rests
+    return tuple(rest or name for rest, name in zip(rests, names, strict=True))
+
+
+def _common(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    low, high = min(names), max(names)
+    end = next(
+        (i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high))
+    )
+    return low[:end]
+
+
+def stripped(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without what they have in common, cut where a word ends."""
+    if len(names) == 1:
+        prefix = prefix_of(names[0], PROBS + LOGITS)
+        return without(prefix or "", names)
+    common = _common(names)
+    if common.lower() in PROBS + LOGITS:
+        return without(common, names) if all(len(n) > len(common) for n in names) else tuple(names)
+    letters = common.rstrip("0123456789")
+    if letters and all(re.fullmatch(r"\d+", name[len(letters) :]) for name in names):
+        return without(letters, names)
+    end = max((common.rfind(s) for s in SEPARATORS), default=-1)
+    return without(common[: end + 1], names)
+
+
+def class_names(columns: tuple[str, ...], labels: Collection[str]) -> tuple[str, ...]:
+    """The columns without what they have in common at either end, whichever has the labels seen.
+
+    >>> class_names(("qa", "qb"), ["a"]), class_names(("Home win", "Away win"), ["Home", "Away"])
+    (('a', 'b'), ('Home', 'Away'))
+    """
+    end = len(_common([name[::-1] for name in columns]))
+    ways = [columns, without(_common(columns), columns), without("", [c[: len(c) - end] for c in columns])]
+    fitting = (names for names in ways if labels and set(labels) <= set(names))
+    return next(fitting, stripped(columns))
