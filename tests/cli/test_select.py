@@ -37,7 +37,10 @@ def log(tmp_path):
 def test_it_prints_it_all(log):
     result = verax(log)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == f"{History.read(log).select()}\n"
+    expected = f"{History.read(log).select()}\n"
+    assert result.stdout == expected.replace(
+        "directions={'val_utility': 'min'}", "--direction val_utility=min"
+    )
 
 
 def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):

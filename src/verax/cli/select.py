@@ -7,21 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from verax.cli.app import app
+from verax.cli.app import app, words
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
 from verax.errors import show as quote
 
 
 @app.command(
-    epilog="Examples: `verax select metrics.csv`, "
+    epilog="Examples: `verax select metrics.csv`, `verax select trainer_state.json --rule loss`, "
     "`verax select log.jsonl --rule pbs --rule log --against f1 --direction my_metric=max --plot history.png`"
 )
 def select(
     history: Annotated[
         Path,
         typer.Argument(
-            help="The values of metrics by epoch: .csv (also Keras's and Lightning's logs), .jsonl or .json."
+            help="The values of metrics by epoch or step: .csv (also of Keras, Lightning, TensorBoard and "
+            "Weights & Biases), .jsonl or .json (also Hugging Face's trainer_state.json)."
         ),
     ],
     rule: Annotated[
@@ -36,14 +37,15 @@ def select(
             metavar="NAME=min|max", help="Which direction is better, for a metric that verax does not know."
         ),
     ] = None,
+    run: Annotated[str | None, typer.Option(help="Which run, where the file has several.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the rules and their optima to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy."""
-    from verax.selection import History
+    from verax.selection import History, Selection
 
-    read = History.read(history, directions=_directions(direction or []))
-    selection = read.select(rule or None, against or None)
+    read = History.read(history, directions=_directions(direction or []), run=run)
+    selection = Selection.of(read, rule or None, against or None, words())
     if plot is not None:
         draw_to(plot, selection.plot())
     result = {"command": "select", "file": str(history), **selection.to_dict()}

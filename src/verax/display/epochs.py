@@ -15,6 +15,9 @@ class EpochMetrics(Protocol):
 
     @property
     def epochs(self) -> Any: ...
+
+    @property
+    def counter(self) -> str: ...
     @property
     def values(self) -> Mapping[str, Any]: ...
 
@@ -75,7 +78,7 @@ def draw_selection(selection: EpochChoice, **options: Any) -> Any:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", color="#dddddd", linewidth=0.6)
         ax.set_axisbelow(True)
-    panels[-1].set_xlabel("epoch")
+    panels[-1].set_xlabel(selection.history.counter)
     panels[-1].xaxis.get_major_locator().set_params(integer=True)
     return figure
 
@@ -104,7 +107,11 @@ def _draw_rule(ax: Any, selection: EpochChoice, name: str, colours: dict[str, st
     ax.set_ylabel(f"{'lower' if best.direction == 'min' else 'higher'} is better")
     there = _listed(" with ", [f"{target} {best.at(target):.3f}" for target in selection.against])
     moves = [f"{c.metric} {c.pearson:.2f}" for c in selection.correlations if c.rule == name]
-    _title(ax, f"{name}: epoch {best.epoch}{there}{_listed('; correlation with ', moves)}", colours[name])
+    _title(
+        ax,
+        f"{name}: {history.counter} {best.epoch}{there}{_listed('; correlation with ', moves)}",
+        colours[name],
+    )
 
 
 def _listed(before: str, parts: list[str]) -> str:

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
-from verax.errors import InputError, join, show
+from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
 from verax.selection.directions import Direction, unknown_direction
 from verax.selection.epochs import Epochs
-from verax.selection.logs import STEP
 
 # Fewer epochs than this make any correlation 1, -1 or undefined.
 _LEAST_EPOCHS = 3
@@ -141,8 +140,9 @@ class Selection:
         history: Epochs,
         rules: Sequence[str | Rule] | str | Rule | None,
         against: Sequence[str] | str | None,
+        vocabulary: Vocabulary = PYTHON,
     ) -> Selection:
-        """Select by `rules`, or by all that the history has."""
+        """Select by `rules`, or by all that the history has; notes name options as the vocabulary does."""
         targets = _columns(history, against)
         if targets is None:
             targets = [c for c in history.judged if history.names[c].is_target]
@@ -151,14 +151,14 @@ class Selection:
             chosen = [c for c in _default_rules(history) if c not in targets]
         notes = list(history.notes)
         if rules is None:
-            notes += _left_out(history, {*chosen, *targets})
+            notes += _left_out(history, {*chosen, *targets}, vocabulary)
         best = {}
         for column in (*chosen, *targets):
             if np.isfinite(history.values[column]).any():
                 best[column] = Best.of(history, column)
             else:
                 history.direction_of(column)
-                notes.append(f"{column} has no finite value in any epoch.")
+                notes.append(f"{column} has no finite value in any {history.counter}.")
         chosen, targets = ([c for c in columns if c in best] for columns in (chosen, targets))
         if not best:
             raise InputError(
@@ -167,7 +167,7 @@ class Selection:
                 kind="finite",
             )
         pairs = tuple(Correlation.of(history, c, t) for c in chosen for t in targets if c != t)
-        notes += _remarks(best.values(), pairs)
+        notes += _remarks(best.values(), pairs, history.counter)
         return cls(history, tuple(chosen), tuple(targets), best, pairs, tuple(notes))
 
     def correlation(self, rule: str | Rule, metric: str) -> Correlation:
@@ -193,6 +193,7 @@ class Selection:
         """Everything as plain Python values."""
         return {
             "n_epochs": self.history.n_epochs,
+            "counter": self.history.counter,
             "rules": list(self.rules),
             "against": list(self.against),
             "best": {
@@ -227,16 +228,16 @@ class Selection:
         columns: dict[str, list[Any]] = {
             "rule": [best.metric for best in bests],
             "direction": [best.direction for best in bests],
-            "epoch": [best.epoch for best in bests],
+            self.history.counter: [best.epoch for best in bests],
         }
         columns |= {name: [best.at(name) for best in bests] for name in self.history.values}
         return data_frame(columns, kind)
 
     def _heading(self) -> str:
-        return f"verax selection: {self.history.n_epochs:,} epochs"
+        return f"verax selection: {self.history.n_epochs:,} {self.history.counter}s"
 
     def _best_cells(self) -> list[list[str]]:
-        header = ["best by", "is", "epoch", *self.best]
+        header = ["best by", "is", self.history.counter, *self.best]
         rows = [
             [
                 best.metric,
@@ -249,7 +250,7 @@ class Selection:
         return [header, *rows]
 
     def _correlation_cells(self) -> list[list[str]]:
-        header = ["correlation of", "with", "Pearson", "Spearman", "epochs", "left out"]
+        header = ["correlation of", "with", "Pearson", "Spearman", f"{self.history.counter}s", "left out"]
         rows = [
             [c.rule, c.metric, _text(c.pearson), _text(c.spearman), str(c.n), str(c.left_out)]
             for c in self.correlations
@@ -257,7 +258,9 @@ class Selection:
         return [header, *rows]
 
     def _all_notes(self) -> list[str]:
-        notes = ["* the optimum; the other numbers of a line are the metrics of that epoch."]
+        notes = [
+            f"* the optimum; the other numbers of a line are the metrics of that {self.history.counter}."
+        ]
         if self.correlations:
             notes.append(
                 "Correlations: both metrics are oriented so that higher is better, and 1 is full agreement."
@@ -301,31 +304,43 @@ def _default_rules(history: Epochs) -> list[str]:
     rules = [c for c in history.judged if history.names[c].rule is not None]
     rules = rules or [c for c in history.judged if history.known_direction(c) is not None]
     if not rules:
-        # A counter is no metric, so it is offered only where there is nothing else.
-        metrics = [name for name in history.values if name != STEP] or list(history.values)
-        raise unknown_direction(metrics)
+        # Times and learning rates are no metrics, so they are offered only where there is nothing else.
+        metrics = [name for name in history.values if history.names[name].is_metric]
+        raise unknown_direction(metrics or list(history.values))
     return rules
 
 
-def _left_out(history: Epochs, used: set[str]) -> list[str]:
+def _left_out(history: Epochs, used: set[str], vocabulary: Vocabulary) -> list[str]:
     rest = [column for column in history.values if column not in used]
     unknown = [c for c in rest if history.known_direction(c) is None]
     known = [c for c in rest if c not in unknown]
+    metrics = [c for c in unknown if history.names[c].is_metric]
+    others = [c for c in unknown if c not in metrics]
     notes = []
     if known:
         notes.append(f"Not selected by unless named: {join(known)}.")
-    if unknown:
-        notes.append(f"Left out, because it is not known which direction is better: {join(unknown)}.")
+    if others:
+        notes.append(f"No metrics of a model, and left out: {join(others)}.")
+    if metrics:
+        option = vocabulary.option("directions", {metrics[0]: "min"})
+        notes.append(
+            f"Left out, because it is not known which direction is better: {join(metrics)}. "
+            f"Pass {option} or max to use it."
+        )
     return notes
 
 
-def _remarks(bests: Any, correlations: Sequence[Correlation]) -> list[str]:
-    notes = [f"{b.metric}: {b.tied} epochs tie; the earliest stands." for b in bests if b.tied > 1]
+def _remarks(bests: Any, correlations: Sequence[Correlation], counter: str) -> list[str]:
+    notes = [f"{b.metric}: {b.tied} {counter}s tie; the earliest stands." for b in bests if b.tied > 1]
     notes += [
-        f"{b.metric}: {b.left_out} epochs without a finite value were left out." for b in bests if b.left_out
+        f"{b.metric}: {b.left_out} {counter}s without a finite value were left out."
+        for b in bests
+        if b.left_out
     ]
     if any(math.isnan(c.pearson) for c in correlations):
-        notes.append(f"No correlation with fewer than {_LEAST_EPOCHS} epochs, or where one does not vary.")
+        notes.append(
+            f"No correlation with fewer than {_LEAST_EPOCHS} {counter}s, or where one does not vary."
+        )
     return notes
 
 

@@ -1,11 +1,12 @@
 """What the name of a logged metric says: which part of the data, which quantity, which way is better.
 
-Nothing is guessed. Rules of verax are losses; a short list of metrics is better one way by
+Nothing is guessed. Rules of verax are losses; common losses and scores are better one way by
 definition; for everything else whoever asks has to say.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -18,29 +19,50 @@ from verax.scores.registry import parse
 Direction = Literal["min", "max"]
 
 # Words in front of a name, or after it, that say which part of the data it is about.
-_PARTS = {
+PARTS = {
     **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "validation"),
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
 _SEPARATORS = "_/.-: "
 
-F1 = frozenset(
-    {"f1", "f1_score", "f1_macro", "macro_f1", "f1_micro", "micro_f1", "f1_weighted", "weighted_f1"}
-)
+F1 = frozenset({"f1", "f1_score", "f_score", "f_measure"})
 ACCURACY = frozenset(
     {"accuracy", "acc", "categorical_accuracy", "sparse_categorical_accuracy", "binary_accuracy"}
 )
-# Better one way by definition, not by custom.
+# Better one way by definition, not by custom. Separators, capitals and the words of _KINDS do not matter.
 HIGHER = (
     F1
     | ACCURACY
-    | {"precision", "recall", "auc", "auroc", "roc_auc", "mcc"}
+    | {"precision", "recall", "sensitivity", "specificity", "tpr", "tnr", "ppv", "npv"}
+    | {"auc", "auroc", "roc_auc", "auc_roc", "average_precision", "ap", "map", "auprc", "pr_auc", "aucpr"}
+    | {"mcc", "matthews_corrcoef", "matthews_correlation", "cohen_kappa", "quadratic_weighted_kappa"}
+    | {"top_1", "top_5", "top_1_accuracy", "top_5_accuracy", "top_k_categorical_accuracy"}
+    | {"sparse_top_k_categorical_accuracy", "exact_match", "iou", "mean_iou", "miou", "jaccard", "dice"}
+    | {"ndcg", "mrr", "c_index", "concordance", "r2", "r2_score", "skill"}
     | {name for name, metric in METRICS.items() if metric.higher_is_better}
 )
 LOWER = frozenset(
-    {"loss", "log_loss", "logloss", "nll", "cross_entropy", "error", "error_rate", "ece"}
+    {"loss", "log_loss", "mlogloss", "multi_logloss", "nll", "negative_log_likelihood", "ce", "bce", "xent"}
+    | {"perplexity", "ppl"}
+    | {"cross_entropy", "cross_entropy_loss", "categorical_crossentropy", "sparse_categorical_crossentropy"}
+    | {"binary_crossentropy", "kl", "kld", "kl_divergence", "brier_score", "brier_loss", "hinge", "merror"}
+    | {"error", "error_rate", "mse", "rmse", "mean_squared_error", "mean_absolute_error", "wer", "cer"}
+    | {"fpr", "fnr", "ece", "mce", "calibration_error", "expected_calibration_error", "miscalibration"}
     | {name for name, metric in METRICS.items() if not metric.higher_is_better}
+)
+# Last words that say what a number is, whatever stands before them: "focal_loss", "class_3_f1".
+_LOSSES = ("loss", "error", "crossentropy", "perplexity")
+_SCORES = ("accuracy", "acc", "f1", "auc", "auroc", "precision", "recall", "iou", "kappa")
+# A negated loss is a score, and the other way round; which one is meant, these words do not say.
+_NEGATED = re.compile(r"neg|minus|inverse|inv|one_minus|1-")
+# Words that say which kind of mean or of problem.
+_KINDS = ("multiclass", "multilabel", "macro", "micro", "weighted", "samples", "ovr", "ovo")
+# What loggers write beside metrics.
+NO_METRIC = frozenset(
+    {"lr", "learning_rate", "grad_norm", "runtime", "samples_per_second", "steps_per_second", "total_flos"}
+    | {"tokens_per_second", "num_tokens", "wall_time", "timestamp", "time", "relative_time", "hp_metric"}
+    | {"relative_time_process", "relative_time_wall", "epoch_time", "num_input_tokens_seen"}
 )
 
 
@@ -66,31 +88,74 @@ class Name:
     base : the quantity, in lower case, without the part.
     rule : the rule of verax that it names, if it names one.
     direction : which way is better, where that is known; None otherwise.
+    is_metric : whether it measures a model, as far as the name says; learning rates and times do not.
     """
 
     part: str
     base: str
     rule: Rule | None
     direction: Direction | None
+    is_metric: bool = True
 
     @classmethod
     def of(cls, name: str) -> Name:
-        """Read a name such as "val_pbs", "val/pbs", "pbs/val" or "val_pbs_epoch"."""
-        # Lightning appends this to what it averages over the steps of an epoch.
-        part, base = _part_of(name.removesuffix("_epoch").lower())
-        rule = _rule(base)
-        if rule is not None or base in LOWER:
+        """Read a name such as "val_pbs", "val/pbs", "pbs/val", "val_pbs_epoch" or "validation/epoch_loss"."""
+        # Lightning appends this to what it averages over the steps of an epoch, Keras prepends it.
+        part, base = _part_of(name.strip().removesuffix("_epoch").lower())
+        base = base.removeprefix("epoch_")
+        rule, direction = _rule(base), _direction(base)
+        if rule is None and "/" in base:
+            # Folders in front of the name, of which one may be the part: "metrics/val/brier".
+            *folders, last = base.split("/")
+            inner, base = _part_of(last)
+            part = part or next((PARTS[f] for f in folders if f in PARTS), inner)
+            rule, direction = _rule(base), _direction(base)
+        if rule is not None:
             return cls(part, base, rule, "min")
-        return cls(part, base, None, "max" if base in HIGHER else None)
+        return cls(part, base, None, direction, _squeezed(base) not in _NO_METRIC)
 
     @property
     def is_target(self) -> bool:
         """Whether it is what the papers compare rules with: F1 or accuracy."""
-        return self.base in F1 or self.base in ACCURACY
+        return _plain(self.base) in _TARGETS
+
+
+def _squeezed(name: str) -> str:
+    """A name without capitals and separators."""
+    return re.sub(r"[\W_]+", "", name.lower())
+
+
+def _plain(name: str) -> str:
+    """A squeezed name without words for kinds of means: "macro_F1-score" is "f1score"."""
+    squeezed = _squeezed(name)
+    for kind in _KINDS:
+        shorter = squeezed.removeprefix(kind).removesuffix(kind)
+        squeezed = shorter or squeezed
+    return squeezed
+
+
+_TARGETS, _HIGHER, _LOWER, _NO_METRIC = (
+    frozenset(map(_squeezed, s)) for s in (F1 | ACCURACY, HIGHER, LOWER, NO_METRIC)
+)
+
+
+def _direction(base: str) -> Direction | None:
+    """Which way is better, from a name without its part; None where the name does not say."""
+    plain = _plain(base)
+    if plain in _LOWER or plain in _HIGHER:
+        return "min" if plain in _LOWER else "max"
+    if _NEGATED.match(base):
+        return None
+    words = re.split(r"[\W_]+", base)
+    while len(words) > 1 and words[-1] in _KINDS:
+        words.pop()
+    if words[-1] in _LOSSES:
+        return "min"
+    return "max" if words[-1] in _SCORES else None
 
 
 def _part_of(name: str) -> tuple[str, str]:
-    for word, part in _PARTS.items():
+    for word, part in PARTS.items():
         if name.startswith(word) and name[len(word) : len(word) + 1] in (*_SEPARATORS,):
             return part, name[len(word) :].lstrip(_SEPARATORS)
         if name.endswith(word) and name[: -len(word)][-1:] in (*_SEPARATORS,):

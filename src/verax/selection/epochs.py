@@ -22,12 +22,13 @@ _WHERE = {
 
 @dataclass(frozen=True, repr=False)
 class Epochs:
-    """Values of metrics over the epochs of a training run, and which way each is better."""
+    """Values of metrics over the epochs, or steps, of a training run, and which way each is better."""
 
     epochs: Floats
     values: dict[str, Floats]
     directions: dict[str, Direction] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    counter: str = "epoch"
 
     @cached_property
     def names(self) -> dict[str, Name]:

@@ -15,7 +15,8 @@ from verax.scores.base import Rule
 from verax.selection.choice import Best, Selection
 from verax.selection.directions import Direction, Name
 from verax.selection.epochs import Epochs
-from verax.selection.logs import EPOCH, Record, merge, read_csv, read_json, read_json_lines, records_of
+from verax.selection.logs import EPOCH, merge, read_csv, read_json, read_json_lines, records_of
+from verax.selection.trainers import Record, log_history, name_of_file
 
 Directions = Mapping[str, Direction]
 _READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_lines, ".json": read_json}
@@ -26,14 +27,19 @@ class History(Epochs):
     """Values of any metrics over the epochs of a training run.
 
     Which way a metric is better is never guessed. Names of rules (`vx.RULES`, or any text for
-    `vx.parse`) are losses, also with a part of the data in front or behind ("val_pbs", "val/pbs"); a few
-    metrics are better one way by definition (`verax.selection.directions` lists them: "accuracy", "f1",
-    "loss", ...); for all others pass `directions`.
+    `vx.parse`) are losses, also with a part of the data in front or behind ("val_pbs", "val/pbs"); common
+    losses and scores are better one way by definition (`verax.selection.directions` lists them:
+    "accuracy", "f1", "loss", ...); for all others pass `directions`.
+
+    Logs of TensorBoard and Weights & Biases may hold several runs: `run` says which one is meant. Runs
+    that differ in the part of the data alone, such as "train" and "validation", are one.
 
     Attributes
     ----------
     epochs : numpy.ndarray
-        The number of each epoch, as logged; counted from 0 where none was logged.
+        The number of each epoch, or step, as logged; counted from 0 where none was logged.
+    counter : str
+        What `epochs` are, "epoch" or "step". Steps count where there are no epochs, or fractions of them.
     values : dict[str, numpy.ndarray]
         The values of each metric, NaN where an epoch has none.
     directions : dict[str, str]
@@ -53,14 +59,18 @@ class History(Epochs):
     # ---- in --------------------------------------------------------------------------------
 
     @classmethod
-    def from_records(cls, records: Iterable[Record], *, directions: Directions | None = None) -> History:
+    def from_records(
+        cls, records: Iterable[Record], *, directions: Directions | None = None, run: str | None = None
+    ) -> History:
         """From one mapping of names to numbers per epoch, or several with the same "epoch"."""
-        return cls._of(records, "records", directions)
+        return cls._of(records, "records", directions, run)
 
     @classmethod
-    def from_columns(cls, columns: object, *, directions: Directions | None = None) -> History:
+    def from_columns(
+        cls, columns: object, *, directions: Directions | None = None, run: str | None = None
+    ) -> History:
         """From a mapping of names to lists of numbers, or a data frame; "epoch" numbers the rows."""
-        return cls._of(records_of(columns, "columns"), "columns", directions)
+        return cls._of(records_of(columns, "columns"), "columns", directions, run)
 
     @classmethod
     def from_keras(cls, history: object, *, directions: Directions | None = None) -> History:
@@ -77,22 +87,55 @@ class History(Epochs):
         return cls._of(records_of(numbered, "history"), "history", directions)
 
     @classmethod
-    def from_csv(cls, path: str | Path, *, directions: Directions | None = None) -> History:
-        """From a CSV file with a header, such as Keras's CSVLogger and Lightning's CSVLogger write.
+    def from_huggingface(cls, state: object, *, directions: Directions | None = None) -> History:
+        """From a `transformers.Trainer`, its `state`, or its `log_history`.
 
-        Lightning writes training and validation metrics in separate rows with holes; they are brought
-        together by their epoch.
+        Training and evaluation are logged at different steps; each has holes where the other was logged.
+        Unless all epochs are whole, rows are numbered by step, as the folders of checkpoints are.
+
+        Examples
+        --------
+        >>> log = [
+        ...     {"epoch": 0.5, "step": 50, "loss": 1.2, "learning_rate": 5e-5},
+        ...     {"epoch": 0.8, "step": 80, "eval_loss": 1.0, "eval_accuracy": 0.6},
+        ...     {"epoch": 1.0, "step": 100, "loss": 0.9, "learning_rate": 4e-5},
+        ...     {"epoch": 1.6, "step": 160, "eval_loss": 1.1, "eval_accuracy": 0.7},
+        ... ]
+        >>> history = History.from_huggingface(log)
+        >>> history.best("loss").metric, history.counter, history.best("loss").epoch
+        ('eval_loss', 'step', 80)
         """
-        return cls._from_file(path, read_csv, directions)
+        return cls._of(log_history(state), "state", directions)
 
     @classmethod
-    def from_jsonl(cls, path: str | Path, *, directions: Directions | None = None) -> History:
+    def from_csv(
+        cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
+    ) -> History:
+        """From a CSV file with a header.
+
+        Keras's and Lightning's CSVLogger write such files; TensorBoard's downloads (`Wall time, Step, Value`,
+        with the metric in the name of the file) and tables of several tags (`run, tag, step, value`) are
+        read, and so are charts exported from Weights & Biases (`run - metric`). Lightning writes
+        training and validation metrics in separate rows with holes; they are brought together by
+        their epoch.
+        """
+        return cls._from_file(path, read_csv, directions, run)
+
+    @classmethod
+    def from_jsonl(
+        cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
+    ) -> History:
         """From a file with a JSON object per line."""
-        return cls._from_file(path, read_json_lines, directions)
+        return cls._from_file(path, read_json_lines, directions, run)
 
     @classmethod
-    def read(cls, path: str | Path, *, directions: Directions | None = None) -> History:
-        """From a file, by its ending: .csv, .jsonl, .ndjson, or .json (records, or columns)."""
+    def read(
+        cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
+    ) -> History:
+        """From a file, by its ending: .csv, .jsonl, .ndjson, or .json.
+
+        JSON is a list of records, an object of columns, or Hugging Face's `trainer_state.json`.
+        """
         ending = Path(path).suffix.lower()
         if ending not in _READERS:
             raise InputError(
@@ -105,25 +148,37 @@ class History(Epochs):
                     Remedy("History.from_csv and from_jsonl read files of any name.", python_only=True)
                 ],
             )
-        return cls._from_file(path, _READERS[ending], directions)
+        return cls._from_file(path, _READERS[ending], directions, run)
 
     @classmethod
     def _from_file(
-        cls, path: str | Path, reader: Callable[[Path], list[Record]], directions: Directions | None
+        cls,
+        path: str | Path,
+        reader: Callable[[Path], list[Record]],
+        directions: Directions | None,
+        run: str | None,
     ) -> History:
         check_regular(Path(path))
         try:
-            return cls._of(reader(Path(path)), "history", directions)
+            called = name_of_file(Path(path).stem)
+            return cls._of(reader(Path(path)), "history", directions, run, called)
         except InputError as error:
             about_file = error.argument in ("history", "path")
             raise (error.replace(source=str(path)) if about_file else error) from None
 
     @classmethod
-    def _of(cls, records: Iterable[Record], argument: str, directions: Directions | None) -> History:
-        log = merge(records, argument)
+    def _of(
+        cls,
+        records: Iterable[Record],
+        argument: str,
+        directions: Directions | None,
+        run: str | None = None,
+        called: str = "value",
+    ) -> History:
+        log = merge(records, argument, run=run, called=called)
         said = {} if directions is None else dict(directions)
         _check_directions(said, log.columns)
-        return cls(log.epochs, log.columns, said, log.notes)
+        return cls(log.epochs, log.columns, said, log.notes, log.counter)
 
     # ---- questions -------------------------------------------------------------------------
 
@@ -155,21 +210,22 @@ class History(Epochs):
         """The epochs and all values as plain Python values."""
         return {
             "epochs": [self.epoch_at(i) for i in range(self.n_epochs)],
+            "counter": self.counter,
             "values": {name: values.tolist() for name, values in self.values.items()},
             "directions": {name: self.known_direction(name) for name in self.values},
             "notes": list(self.notes),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per epoch, as a data frame of the kind named."""
+        """One row per epoch, or step, as a data frame of the kind named."""
         plain = self.to_dict()
-        return data_frame({EPOCH: plain["epochs"], **plain["values"]}, kind)
+        return data_frame({self.counter: plain["epochs"], **plain["values"]}, kind)
 
     def __str__(self) -> str:
         return str(self.select())
 
     def __repr__(self) -> str:
-        return f"History of {self.n_epochs} epochs: {', '.join(self.values)}"
+        return f"History of {self.n_epochs} {self.counter}s: {', '.join(self.values)}"
 
     def _repr_html_(self) -> str:
         return self.select()._repr_html_()

@@ -15,48 +15,67 @@ import numpy as np
 
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, to_array, to_host
+from verax.selection.trainers import Record, curve, log_history, unify
 
-Record = Mapping[str, object]
-
-# The columns that number rows instead of measuring something.
+# What rows are numbered by, and the columns that have these numbers, in small letters, best first.
 EPOCH, STEP = "epoch", "step"
+_COUNTERS = {
+    EPOCH: ("epoch",),
+    STEP: (
+        "step",
+        "global_step",
+        "global step",
+        "_step",
+        "trainer/global_step",
+        "train/global_step",
+        "iteration",
+    ),
+}
 
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """Columns of equal length; NaN where an epoch has no value."""
+    """Columns of equal length, one row per epoch or step; NaN where there is no value."""
 
     epochs: Floats
     columns: dict[str, Floats]
+    counter: str
     notes: tuple[str, ...]
 
 
-def merge(records: Iterable[Record], argument: str) -> TrainingLog:
-    """Records brought together by their epoch; without epochs, each record is one.
+def merge(
+    records: Iterable[Record], argument: str, *, run: str | None = None, called: str = "value"
+) -> TrainingLog:
+    """Records brought together by their epoch, or step; without either, each record is one.
 
     Loggers write training and validation metrics of one epoch into separate records with holes. Where
-    a metric has several values in an epoch, the last one counts, and a note says so.
+    a metric has several values in an epoch, the last one counts, and a note says so. Steps count where
+    epochs are fractions, which are rounded: Hugging Face names its checkpoints by step.
 
     Parameters
     ----------
     records : Iterable[Record]
-        Values by name.
+        Values by name, or as TensorBoard and Weights & Biases write them.
     argument : str
         What errors are about.
+    run : str, optional
+        Which run, where there are several.
+    called : str
+        The name of a metric that is logged as "value" alone.
     """
     listed = [_checked(record, argument, i) for i, record in enumerate(records)]
     if not listed:
         raise InputError("There are no epochs to select from", argument=argument, kind="length")
-    numbered = any(EPOCH in record for record in listed)
-    names = [
-        n for n in dict.fromkeys(n for r in listed for n in r) if n != EPOCH and (n != STEP or not numbered)
-    ]
+    listed, remarks = unify(listed, run=run, argument=argument, called=called)
+    every = list(dict.fromkeys(name for record in listed for name in record))
+    number, counter = _counter(listed, every)
+    names = [name for name in every if not _counts(name)]
     cells: dict[str, dict[float, float]] = {name: {} for name in names}
     texts: dict[str, tuple[int, object]] = {}
     repeated: dict[str, None] = {}
     epochs: dict[float, None] = {}
     for i, record in enumerate(listed):
-        epoch = _epoch(record, argument, i) if numbered else float(i)
+        epoch = float(i) if number is None else _epoch(record, number, argument, i)
         epochs[epoch] = None
         for name in names:
             value = _number(record.get(name))
@@ -85,9 +104,33 @@ def merge(records: Iterable[Record], argument: str) -> TrainingLog:
     }
     if not columns:
         raise InputError("No column besides the epoch holds numbers", argument=argument, kind="missing")
-    return TrainingLog(
-        np.array(order), columns, _notes(texts, [name for name in repeated if name in columns])
-    )
+    notes = _notes(texts, [name for name in repeated if name in columns], counter)
+    return TrainingLog(np.array(order), columns, counter, (*remarks, *notes))
+
+
+def _counts(name: str, kinds: Iterable[str] = _COUNTERS) -> bool:
+    """Whether a column numbers rows instead of measuring something."""
+    return any(name.strip().lower() in _COUNTERS[kind] for kind in kinds)
+
+
+def _counter(records: Sequence[Record], names: Sequence[str]) -> tuple[str | None, str]:
+    """The column that numbers the records, None without any, and what it counts."""
+
+    def numbers(name: str) -> list[float | None]:
+        return [_number(record.get(name)) for record in records]
+
+    def complete(kind: str) -> list[str]:
+        found = [name for name in names if _counts(name, (kind,))]
+        return [name for name in found if all(x is not None and math.isfinite(x) for x in numbers(name))]
+
+    epochs, steps = complete(EPOCH), complete(STEP)
+    whole = [name for name in epochs if all(x is not None and x.is_integer() for x in numbers(name))]
+    if whole or (epochs and not steps):
+        return (whole or epochs)[0], EPOCH
+    if steps:
+        return steps[0], STEP
+    # None is complete: the error about the first says which record lacks it.
+    return next((name for kind in (EPOCH, STEP) for name in names if _counts(name, (kind,))), None), EPOCH
 
 
 def _checked(record: object, argument: str, i: int) -> Record:
@@ -103,16 +146,16 @@ def _checked(record: object, argument: str, i: int) -> Record:
     return record
 
 
-def _epoch(record: Record, argument: str, i: int) -> float:
-    epoch = _number(record.get(EPOCH))
+def _epoch(record: Record, number: str, argument: str, i: int) -> float:
+    epoch = _number(record.get(number))
     if epoch is None or not math.isfinite(epoch):
         raise InputError(
-            "Every record must have the number of its epoch if one has",
+            f"Every record must have the number of its {number} if one has",
             argument=argument,
             kind="missing",
-            found=f"record {i} has {show(record.get(EPOCH))}",
+            found=f"record {i} has {show(record.get(number))}",
             rows=(i,),
-            values=[record.get(EPOCH)],
+            values=[record.get(number)],
         )
     return epoch
 
@@ -127,12 +170,12 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _notes(texts: Iterable[str], repeated: Sequence[str]) -> tuple[str, ...]:
+def _notes(texts: Iterable[str], repeated: Sequence[str], counter: str) -> tuple[str, ...]:
     notes = []
     if texts := list(texts):
         notes.append(f"Not numbers, and left out: {join(texts)}.")
     if repeated:
-        notes.append(f"Several values in one epoch, of which the last one counts: {join(repeated)}.")
+        notes.append(f"Several values in one {counter}, of which the last one counts: {join(repeated)}.")
     return tuple(notes)
 
 
@@ -238,11 +281,15 @@ def read_json_lines(path: Path) -> list[Record]:
 
 
 def read_json(path: Path) -> list[Record]:
-    """The records of a JSON file: a list of objects, or an object of lists."""
+    """The records of a JSON file: a list of objects, an object of lists, or what a trainer wrote."""
     try:
         data = _parse(_read_text(path))
     except InputError:
         raise
     except ValueError as error:
         raise _unreadable("The file must be JSON", str(error)) from None
+    if isinstance(data, Mapping) and "log_history" in data:
+        return log_history(data)
+    if isinstance(data, list) and data and all(isinstance(row, list) and len(row) == 3 for row in data):
+        return curve(data)
     return data if isinstance(data, list) else records_of(data, "history")
