@@ -126,6 +126,35 @@ def test_golden_json(tmp_path, monkeypatch):
     assert found["card"]["metrics"]["accuracy"]["interval"] == pytest.approx([0.5 - half, 0.5 + half])
 
 
+def test_two_kinds_of_groups(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(2), 300)
+    y, league, date = rng.integers(0, 2, 300), rng.integers(0, 12, 300), rng.integers(0, 20, 300)
+    columns = [y, *p.T.tolist(), league, date]
+    lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+    path = tmp_path / "games.csv"
+    path.write_text("\n".join(["y,p_0,p_1,league,date", *lines]))
+    result = verax("evaluate", path, "--groups", "league,date", "--json")
+    found = json.loads(result.stdout)
+    assert found["taken"]["groups"] == ["league", "date"]
+    assert found["card"]["n_groups"] == [12, 20]
+    card = vx.evaluate(y, p, groups=[league, date])
+    expected = card.scores["brier"].interval
+    assert found["card"]["scores"]["brier"]["interval"] == pytest.approx(expected, rel=1e-6)
+    assert "jackknife over 12 and 20 groups" in verax("evaluate", path, "--groups", "league,date").stdout
+    text = verax("compare", path, f"b={path}", "--groups", "league,date").stdout
+    assert "12 and 20 groups; paired t test, independent groups of two kinds" in text
+    for options, what in (
+        (["evaluate", path, "--by", "league"], "subgroups"),
+        (["evaluate", path, "--html", tmp_path / "r.html"], "the report"),
+        (["compare", path, f"b={path}", "--by", "league"], "subgroups"),
+        (["retain", path], "decompositions and curves"),
+    ):
+        refused = verax(*options, "--groups", "league,date")
+        assert refused.returncode == 2
+        assert f"the groups must be of one kind for {what}" in refused.stderr.lower()
+
+
 def test_subgroups(folder):
     code, out, _ = quickly("evaluate", folder / "preds.parquet", "--by", "site", "--json")
     assert code == 0

@@ -22,7 +22,7 @@ from verax.inference.estimates import holm
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, needs_order
@@ -263,6 +263,7 @@ def subgroups(
     # As given: in another precision, rows that may sum to 1.00001 would be refused.
     rows = {name: to_host(forecasts.given) for name, forecasts in forecasts_of.items()}
     first = next(iter(forecasts_of.values()))
+    check_one_way(first.groups, "subgroups, which are decomposed")
     batch = first.batch(0, first.n_rows)
     names, outcomes = first.classes, to_host(batch.y)
     outcomes = outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]

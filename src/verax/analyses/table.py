@@ -13,7 +13,7 @@ from verax.errors import InputError
 from verax.inference.bootstrap import drawn_copies, multiplicities
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, check_one_way
 from verax.scores.base import Rule, losses_of
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike
@@ -39,6 +39,7 @@ class RowTable:
         cls, forecasts: Forecasts, rules: Sequence[Rule], decision_costs: CostsLike | None = None
     ) -> RowTable:
         """Read and check all rows, with their losses by some rules."""
+        check_one_way(forecasts.groups, "decompositions and curves")
         losses = losses_of(rules, forecasts)
         batch = forecasts.batch(0, forecasts.n_rows)
         p = to_host(widen(batch.p))

@@ -54,6 +54,7 @@ def compare(
 
     if len(given) < 2:
         raise VeraxError("compare takes two files or more; evaluate takes one.")
+    reading.check_groups(html)
     paths = files.name_files(given)
     rules = as_rules(rule or (["rps", "log"] if reading.ordered else ["brier", "log"]))
     order_matters = needs_order(rules, ordered=reading.ordered)

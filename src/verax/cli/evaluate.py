@@ -45,6 +45,7 @@ def evaluate(
     """
     from verax import files
 
+    reading.check_groups(html)
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
     rules = _rules(rule, bounds, reading.ordered)
     source = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered))

@@ -46,7 +46,11 @@ WeightsAre = Annotated[
     str, typer.Option(help="What weights are: importance, or counts (a row of weight 3 is three rows).")
 ]
 Groups = Annotated[
-    str | None, typer.Option(help="The column of clusters, such as patients, that are resampled together.")
+    str | None,
+    typer.Option(
+        help="The column of clusters, such as patients, whose rows belong together; "
+        "two columns, league,date, where they do in two ways."
+    ),
 ]
 By = Annotated[list[str] | None, typer.Option(help="A column of subgroups to score separately.")]
 Id = Annotated[str | None, typer.Option("--id", help="The column that identifies the rows.")]
@@ -110,6 +114,13 @@ class Reading:
 
         return files.read_together(paths, **self._request(ordered))
 
+    def check_groups(self, html: Path | None) -> None:
+        """Refuse two kinds of groups where not all that is asked for can allow for them."""
+        from verax.inputs.groups import two_kinds
+
+        if len(split(self.groups)) > 1 and (self.by or html is not None):
+            raise two_kinds("subgroups" if self.by else "the report")
+
     @property
     def scale(self) -> dict[str, bool]:
         """What the numbers are, as keywords of the functions that score them."""
@@ -121,7 +132,7 @@ class Reading:
             "probs": split(self.probs) or None,
             "classes": None if self.classes is None else split(self.classes),
             "weights": self.weights,
-            "groups": self.groups,
+            "groups": split(self.groups) or None,
             "by": split(self.by),
             "id": self.row_id,
             "positive": self.positive,

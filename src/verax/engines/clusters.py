@@ -14,6 +14,7 @@ import numpy as np
 
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import GroupCount, by_kind, count_groups, distinct
 from verax.kernels.compensation import two_sum
 
 # How many numbers a bootstrap holds at a time.
@@ -113,21 +114,38 @@ class Clusters:
     cells: Cells
 
     def __add__(self, other: Clusters) -> Clusters:
-        labels = self.labels
-        if not np.array_equal(labels, other.labels):
-            labels = np.unique(np.concatenate([labels, other.labels]))
-        a, b = self._among(labels), other._among(labels)
-        return Clusters(labels, a.sums + b.sums, a.infinite | b.infinite, a.cells + b.cells)
+        a, b = self, other
+        if not np.array_equal(self.labels, other.labels):
+            labels, place = distinct(np.concatenate([self.labels, other.labels]))
+            n = len(self.labels)
+            a, b = self._among(labels, place[:n]), other._among(labels, place[n:])
+        return Clusters(a.labels, a.sums + b.sums, a.infinite | b.infinite, a.cells + b.cells)
 
-    def _among(self, labels: np.ndarray[Any, Any]) -> Clusters:
-        """The same among more groups."""
-        if labels is self.labels:
-            return self
-        place = np.searchsorted(labels, self.labels)
+    def _among(self, labels: np.ndarray[Any, Any], place: Ints) -> Clusters:
+        """The same among more groups, each at its place."""
         shape = (len(labels), self.sums.high.shape[1])
         sums, infinite = Sum.zeros(shape), np.zeros((len(labels), self.infinite.shape[1]), bool)
         sums.high[place], sums.low[place], infinite[place] = self.sums.high, self.sums.low, self.infinite
         return Clusters(labels, sums, infinite, self.cells.relabeled(place))
+
+    @property
+    def count(self) -> GroupCount:
+        """The number of groups, of both kinds where there are two."""
+        return count_groups(self.labels)
+
+    @property
+    def kinds(self) -> list[Clusters]:
+        """Of two kinds of groups those of the first, of the second, and of the pairs; else these alone."""
+        return [*(self._joined(*kind) for kind in by_kind(self.labels)), self]
+
+    def _joined(self, labels: np.ndarray[Any, Any], place: Ints) -> Clusters:
+        """Fewer groups, which several of these belong to."""
+        sums = Sum.zeros((len(labels), self.sums.high.shape[1]))
+        sums.add_at(place, list(self.sums.high.T))
+        infinite = np.zeros((len(labels), self.infinite.shape[1]), bool)
+        np.logical_or.at(infinite, place, self.infinite)
+        cells = Cells.merged([self.cells.relabeled(place)], self.cells.n_cells)
+        return Clusters(labels, sums, infinite, cells)
 
     def scaled(self, factor: float) -> Clusters:
         """With all weights multiplied by a power of two."""
@@ -143,9 +161,9 @@ class Clusters:
         """(G, R) sums of weight times loss; infinite where a loss is."""
         return np.where(self.infinite, np.inf, self.sums.high[:, 2:])
 
-    def errors(self) -> tuple[Floats, float]:
+    def errors(self) -> tuple[Floats, float | Floats]:
         """(1 + R) jackknife variances, of the share of correct decisions and of the means; their freedom."""
-        return leave_one_out(self.weight, self.sums.high[:, 1:])
+        return variances_over(self.labels, self.sums.high)
 
     def without_each(self, reduce: Callable[[Floats], Floats]) -> Floats:
         """(G, M) metrics of the confusion counts without each group; `reduce` as for `replicates`."""
@@ -203,6 +221,39 @@ def leave_one_out(weight: Floats, totals: Floats) -> tuple[Floats, float]:
         change = (totals / weight.sum() - share[:, None] * mean) / (1 - share[:, None])
         variance = (change**2).sum(axis=0) * (n - 1) / n
     return variance, max(1.0, effective_groups(weight) - 1)
+
+
+def variances_over(labels: np.ndarray[Any, Any], sums: Floats) -> tuple[Floats, float | Floats]:
+    """Variances of weighted means over groups of one kind or of two, and their degrees of freedom.
+
+    `sums` has the weights of the groups, (G,), then the (G, C) sums of weight times value.
+    """
+    pairs = leave_one_out(sums[:, 0], sums[:, 1:])
+    kinds = by_kind(labels)
+    if not kinds:
+        return pairs
+    first, second = (
+        leave_one_out(joined[:, 0], joined[:, 1:])
+        for joined in (sums_by_code(code, sums) for _, code in kinds)
+    )
+    return both_ways([first[0], second[0], pairs[0]], (first[1], second[1]))
+
+
+def both_ways(variances: Sequence[Floats], freedom: tuple[float, float]) -> tuple[Floats, Floats]:
+    """The variance where rows belong together in two ways, and its degrees of freedom.
+
+    From the variances over the groups of the first kind, of the second, and over their pairs: the sum of the
+    first two less the third (Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136), but no less
+    than either of them. Degrees of freedom are Satterthwaite's, but no fewer than those of both kinds.
+
+    >>> both_ways([np.array([4.0]), np.array([1.0]), np.array([0.5])], (9.0, 30.0))
+    (array([4.5]), array([11.19815668]))
+    """
+    first, second, pairs = variances
+    variance = np.maximum(np.maximum(first, second), first + second - pairs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = variance**2 / (first**2 / freedom[0] + second**2 / freedom[1])
+    return variance, np.fmax(found, min(freedom))
 
 
 def effective_groups(weight: Floats) -> float:
@@ -275,7 +326,12 @@ class ClusterSums:
 
 def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndarray[Any, Any], Floats]:
     """The different labels in order, and the sum of the rows of `values` that have each."""
-    different, code = np.unique(labels, return_inverse=True)
-    sums = np.zeros((len(different), *values.shape[1:]))
+    different, code = distinct(labels)
+    return different, sums_by_code(code, values)
+
+
+def sums_by_code(code: Ints, values: Floats) -> Floats:
+    """The sums of the rows of `values` that have each of the codes 0, 1, ..."""
+    sums = np.zeros((int(code.max(initial=-1)) + 1, *values.shape[1:]))
     np.add.at(sums, code, values)
-    return different, sums
+    return sums

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.clusters import leave_one_out, sums_by_label
+from verax.engines.clusters import sums_by_label, variances_over
 from verax.engines.sums import Moments, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
@@ -117,16 +117,25 @@ class PairedTally:
         """The mean of every column; NaN where some row is infinite."""
         return np.where(self.moments.n_infinite > 0, np.nan, self.moments.finite_mean)[1:]
 
-    def standard_errors(self, *, copies: bool = False) -> tuple[Floats, float]:
+    def standard_errors(self, *, copies: bool = False) -> tuple[Floats, float | Floats]:
         """The standard error of every mean and its degrees of freedom.
 
         Of independent rows (the sandwich estimator), or of independent groups (the jackknife). With `copies`
         the weights are numbers of rows.
         """
-        if self.cluster_sums is None:
+        if self.cluster_sums is None or self.labels is None:
             return self._errors_of_rows(copies)
-        variance, freedom = leave_one_out(self.cluster_sums[:, 0], self.cluster_sums[:, 1:])
+        variance, freedom = variances_over(self.labels, self.cluster_sums)
         return np.sqrt(variance), freedom
+
+    def contrast(self, a: int, b: int, factor: float) -> tuple[float, float]:
+        """The standard error over groups of mean a less `factor` times mean b, and its freedom."""
+        assert self.labels is not None
+        assert self.cluster_sums is not None
+        columns = self.cluster_sums[:, 1:]
+        sums = np.column_stack([self.cluster_sums[:, 0], columns[:, a] - factor * columns[:, b]])
+        variance, freedom = variances_over(self.labels, sums)
+        return math.sqrt(variance[0]), float(np.broadcast_to(freedom, 1)[0])
 
     def _errors_of_rows(self, copies: bool) -> tuple[Floats, float]:
         squares, n = self.squares, float(self.n_positive)

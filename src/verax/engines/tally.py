@@ -24,7 +24,7 @@ from verax.engines.stats import Formula, RowStats
 from verax.engines.sums import Moments, Sum, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, to_host
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, is_two_way
 from verax.inputs.rows import RowBatch, Rows
 
 # Beyond this many classes no table of K x K counts is kept: it would take too much memory.
@@ -288,7 +288,8 @@ class Tally:
     def update(self, forecasts: Rows) -> Tally:
         """Take in all rows of `forecasts`; returns the tally itself."""
         self._check_same(forecasts.n_classes)
-        self._check_groups(self.n_rows > 0, forecasts.groups is not None)
+        if self.n_rows:
+            self._check_groups(forecasts.groups)
         with np.errstate(over="ignore", invalid="ignore"):
             part = self._part(forecasts, 0)
             # Extreme weights overflow or underflow; nothing of that pass is kept.
@@ -324,7 +325,7 @@ class Tally:
             raise VeraxError("Tallies of different rules cannot be merged.")
         self._check_same(other.n_classes)
         if self.n_rows and other.n_rows:
-            self._check_groups(True, other.clusters is not None)
+            self._check_groups(other.clusters)
         merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         merged.n_rows = self.n_rows + other.n_rows
         merged.spans = _joined(self.spans, other.spans)
@@ -347,9 +348,14 @@ class Tally:
         if n_classes != self.n_classes:
             raise VeraxError(f"This tally has {self.n_classes} classes; the rows have {n_classes}.")
 
-    def _check_groups(self, filled: bool, grouped: bool) -> None:
-        if filled and grouped != (self.clusters is not None):
+    def _check_groups(self, other: Clusters | Groups | None) -> None:
+        """Refuse groups of other rows that do not go with those here."""
+        if (other is None) != (self.clusters is None):
             raise VeraxError("Either all rows of a tally belong to groups or none do.")
+        if other is None or self.clusters is None:
+            return
+        if is_two_way(other.labels) != is_two_way(self.clusters.labels):
+            raise VeraxError("Either all rows of a tally belong to two kinds of groups or none do.")
 
 
 class _Chunks:

@@ -24,7 +24,7 @@ from verax.files.naming import (
     stripped,
     without,
 )
-from verax.files.predictions import Request, Roles
+from verax.files.predictions import Request, Roles, each_name
 
 # What columns hold: numbers, whole numbers, lists of numbers, texts of which some are numbers (reading
 # them will name those that are not), objects, anything else.
@@ -79,8 +79,9 @@ def find_roles(look: Look, request: Request, *, where: str) -> Roles:
     """
     columns = list(look.kinds)
     target = find_target(columns, request, where)
-    named = [request.weights, request.groups, *request.by, request.id]
-    options = ["weights", "groups", *["by"] * len(request.by), "id"]
+    groups = each_name(request.groups)
+    named = [request.weights, *groups, *request.by, request.id]
+    options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), "id"]
     for option, name in zip(options, named, strict=True):
         if name is not None:
             _require(name, columns, option, where)

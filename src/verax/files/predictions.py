@@ -27,7 +27,8 @@ class Request:
     classes : tuple[Hashable, ...] | None
         Names of the classes; they choose among named columns, and give their order.
     weights, groups, id : str | None
-        One column each; never guessed, except for the arrays of an .npz file.
+        One column each; never guessed, except for the arrays of an .npz file. Of two kinds of groups, two
+        columns.
     by : tuple[str, ...]
         Columns of subgroups.
     positive : str | None
@@ -46,7 +47,7 @@ class Request:
     probs: tuple[str, ...] = ()
     classes: tuple[Hashable, ...] | None = None
     weights: str | None = None
-    groups: str | None = None
+    groups: str | tuple[str, str] | None = None
     by: tuple[str, ...] = ()
     id: str | None = None
     positive: str | None = None
@@ -59,11 +60,12 @@ class Request:
     @classmethod
     def of(cls, **given: Any) -> Request:
         """A request from what a caller passes, with the types checked."""
-        for name in ("target", "weights", "groups", "id", "positive", "delimiter"):
+        for name in ("target", "weights", "id", "positive", "delimiter"):
             if given[name] is not None and not isinstance(given[name], str):
                 raise InputError("must be a text", argument=name, kind="type", found=_it_is(given[name]))
         for name in ("probs", "by"):
             given[name] = _texts(name, given[name])
+        given["groups"] = _one_or_two(_texts("groups", given["groups"]))
         if given["classes"] is not None:
             given["classes"] = _names(given["classes"])
         if given["delimiter"] is not None:
@@ -80,6 +82,20 @@ def _texts(argument: str, value: Any) -> tuple[str, ...]:
             "must be a name or a list of names", argument=argument, kind="type", found=_it_is(value)
         )
     return tuple(texts)
+
+
+def _one_or_two(columns: tuple[str, ...]) -> str | tuple[str, str] | None:
+    """The column of groups, or two of them."""
+    if len(set(columns)) < len(columns) or len(columns) > 2:
+        raise InputError(
+            "must be one column or two", argument="groups", values=columns, found=_it_is(columns)
+        )
+    return (columns[0], columns[1]) if len(columns) == 2 else columns[0] if columns else None
+
+
+def each_name(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """The names of columns, of which there are none, one or several."""
+    return () if columns is None else (columns,) if isinstance(columns, str) else columns
 
 
 def _names(value: Any) -> tuple[Hashable, ...]:
@@ -121,7 +137,7 @@ class Roles:
     probs: tuple[str, ...]
     names: tuple[str, ...] | None = None
     weights: str | None = None
-    groups: str | None = None
+    groups: str | tuple[str, str] | None = None
     by: tuple[str, ...] = ()
     id: str | None = None
     logits: bool = False
@@ -133,7 +149,7 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
-        others = (self.weights, self.groups, *self.by, self.id)
+        others = (self.weights, *each_name(self.groups), *self.by, self.id)
         return list(dict.fromkeys([self.target, *self.probs, *(c for c in others if c is not None)]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,7 +159,7 @@ class Roles:
             "probs": list(self.probs),
             "logits": self.logits,
             "weights": self.weights,
-            "groups": self.groups,
+            "groups": list(self.groups) if isinstance(self.groups, tuple) else self.groups,
             "by": list(self.by),
             "id": self.id,
             "outcomes_are": self.outcomes_are,
@@ -174,7 +190,7 @@ class Roles:
             lines.append(f"not taken: {short(self.not_taken)}")
         for role, column in (("weights", self.weights), ("groups", self.groups), ("ids", self.id)):
             if column is not None:
-                lines.append(f"{role}: {column}")
+                lines.append(f"{role}: {' and '.join(each_name(column))}")
         lines += [f"subgroups: {column}" for column in self.by]
         return tuple(lines)
 
@@ -201,7 +217,7 @@ class Predictions:
     classes : tuple[Hashable, ...] | None
         K names in the order of the columns of `p`; None where the file has none.
     weights, groups, ids : numpy.ndarray | None
-        (N,) each.
+        (N,) each; of two kinds of groups, labels with two fields.
     by : Mapping[str, numpy.ndarray]
         (N,) labels of subgroups by column.
     roles : Roles

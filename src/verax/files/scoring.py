@@ -16,6 +16,7 @@ from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import each_count
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, fitting_metrics, needs_order
@@ -72,11 +73,11 @@ def evaluate_source(
     assert card is not None
     if card.weight == 0:
         raise InputError("must not all be zero", argument="weights", source=source.path)
-    if card.n_groups is not None and card.n_groups < 2:
+    if card.n_groups is not None and min(each_count(card.n_groups)) < 2:
         raise InputError(
             "must be two or more, to be resampled",
             argument="groups",
-            found="there is one",
+            found="there is one" + (" of one kind" if isinstance(card.n_groups, tuple) else ""),
             source=source.path,
         )
     return card

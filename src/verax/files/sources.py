@@ -18,8 +18,8 @@ from verax.files.arrow import Place
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.tables import TEXTS, Table, format_of
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Array, Predictions, Request, Roles, concatenate
-from verax.inputs.groups import Groups
+from verax.files.predictions import Array, Predictions, Request, Roles, concatenate, each_name
+from verax.inputs.groups import Groups, crossed, paired
 from verax.inputs.validity import Unity
 
 # The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
@@ -92,7 +92,7 @@ def open(  # noqa: A001 - files.open is its name
     probs: str | Sequence[str] | None = None,
     classes: Sequence[Hashable] | None = None,
     weights: str | None = None,
-    groups: str | None = None,
+    groups: str | Sequence[str] | None = None,
     by: str | Sequence[str] = (),
     id: str | None = None,  # noqa: A002
     positive: str | None = None,
@@ -118,7 +118,7 @@ def open(  # noqa: A001 - files.open is its name
         The names of the classes: they pick and order the columns of that name, or name columns that are
         only numbered.
     weights, groups, id : str | None
-        Further columns.
+        Further columns. Rows that belong together in two ways have two columns of groups.
     by : str | Sequence[str]
         Columns of subgroups.
     positive : str | None
@@ -254,9 +254,10 @@ class _Columns(Source):
                 return None
             return arrow.labels(table[name], self._checked(table, name, argument, start))
 
-        groups: Array | Groups | None = labels("groups", roles.groups) if not coded else None
-        if coded and roles.groups is not None:
-            groups = arrow.groups(table[roles.groups], self._checked(table, roles.groups, "groups", start))
+        def groups(name: str) -> Groups:
+            return arrow.groups(table[name], self._checked(table, name, "groups", start))
+
+        kinds: list[Any] = [groups(n) if coded else labels("groups", n) for n in each_name(roles.groups)]
         return Predictions(
             self.path,
             self._outcomes(table, start),
@@ -264,7 +265,7 @@ class _Columns(Source):
             self.classes,
             roles,
             self._weights(table, start),
-            groups,
+            _together(kinds),
             {name: labels("by", name) for name in roles.by},  # type: ignore[misc]
             labels("id", roles.id),
         )
@@ -385,7 +386,7 @@ class _Arrays(Source):
             self.classes,
             roles,
             column(roles.weights),
-            column(roles.groups),
+            _together([column(name) for name in each_name(roles.groups)]),
             {name: found[name].reshape(-1) for name in roles.by},
             column(roles.id),
         )
@@ -400,6 +401,13 @@ class _Arrays(Source):
             return y
         whole = arrow.integers(pa.chunked_array([pa.array(np.ascontiguousarray(y))]), place)
         return self._labels.encode_integers(whole, place)
+
+
+def _together(kinds: list[Any]) -> Any:
+    """The labels of no, one or two kinds of groups, coded or not, as the groups of the rows."""
+    if len(kinds) < 2:
+        return kinds[0] if kinds else None
+    return crossed(*kinds) if isinstance(kinds[0], Groups) else paired(*kinds)
 
 
 def _texts(values: Array, place: Place) -> list[str]:

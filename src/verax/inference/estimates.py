@@ -17,7 +17,7 @@ from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, 
 from verax.inference.intervals import Interval, Resampling, few, few_groups
 from verax.inference.series import LongRun, n_blocks, widened
 from verax.inputs.arrays import Floats
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, count_groups, is_two_way
 
 # Degrees of freedom are zero up to rounding.
 _NONE = 1e-9
@@ -37,6 +37,7 @@ class Units:
     weights: Floats | None = None
     codes: Any = None
     lags: int | None = None
+    two_way: bool = False
 
     @classmethod
     def of(
@@ -58,7 +59,9 @@ class Units:
         if not time_ordered:
             kind: Literal["rows", "groups"] = "rows" if groups is None else "groups"
             weights = None if weights is None else relative(weights)
-            return cls(kind, weights, None if groups is None else groups.codes)
+            if groups is None:
+                return cls(kind, weights)
+            return cls(kind, weights, groups.codes, two_way=is_two_way(groups.labels))
         for given, argument in ((groups, "groups"), (weights, "weights")):
             if given is not None:
                 raise InputError("cannot be used with rows in order of time", argument=argument)
@@ -68,7 +71,7 @@ class Units:
         lags = "" if self.lags is None else f", {self.lags} lags"
         what = {
             "rows": "independent rows",
-            "groups": "independent groups",
+            "groups": "independent groups" + (" of two kinds" if self.two_way else ""),
             "blocks": f"rows in order of time{lags}",
         }[self.kind]
         how = {
@@ -111,12 +114,12 @@ class Estimate:
             series = LongRun.of(with_differences(losses), units.lags)
             return cls(tally.means, series.error, series.freedom, series.cautions)
         error, freedom = tally.standard_errors(copies=copies)
-        caution = "" if tally.labels is None else few_groups(len(tally.labels))
+        caution = "" if tally.labels is None else few_groups(count_groups(tally.labels))
         return cls(tally.means, error, freedom, (caution,) * len(tally.means) if caution else None)
 
-    def like(self, column: int, mean: float, error: float) -> Estimate:
-        """An estimate with the degrees of freedom and the caution of one column."""
-        freedom = np.broadcast_to(self.freedom, self.mean.shape)[column]
+    def like(self, column: int, mean: float, error: float, freedom: float | None = None) -> Estimate:
+        """An estimate with the caution of one column, and with its degrees of freedom unless given."""
+        freedom = np.broadcast_to(self.freedom, self.mean.shape)[column] if freedom is None else freedom
         caution = None if self.cautions is None else (self.cautions[column],)
         return Estimate(np.array([mean]), np.array([error]), float(freedom), caution)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.common.checks import check_choice, check_count, check_number
 from verax.errors import InputError, passing, show
+from verax.inputs.groups import GroupCount, each_count, in_words
 
 # With fewer rows or groups than this, intervals are not to be trusted.
 _FEW, _FEW_GROUPS = 20, 10
@@ -243,13 +244,13 @@ def skewed(n: float, mean: float, std: float) -> str:
     return f"heavy tails: the losses vary {ratio:.2g} times their mean, and there are only {n:.4g} rows"
 
 
-def few_groups(n: int) -> str:
-    """The caution about intervals from few groups; empty where there are enough.
+def few_groups(count: GroupCount) -> str:
+    """The caution about intervals from few groups, of either kind; empty where there are enough.
 
-    >>> few_groups(8), few_groups(10)
-    ('only 8 groups', '')
+    >>> few_groups(8), few_groups(10), few_groups((50, 8))
+    ('only 8 groups', '', 'only 50 and 8 groups')
     """
-    return "" if n >= _FEW_GROUPS else f"only {n} groups"
+    return "" if min(each_count(count)) >= _FEW_GROUPS else f"only {in_words(count)}"
 
 
 def check_confidence(confidence: object) -> None:

@@ -21,7 +21,7 @@ from verax.inputs.arrays import (
     to_host,
     widen,
 )
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, kinds_of
 from verax.inputs.outcomes import Outcomes, check_classes
 from verax.inputs.validity import Unity
 
@@ -57,7 +57,7 @@ class Forecasts:
     p : (N, K) probabilities, in one array or as `Columns`, or (N,) probabilities of class 1 of two.
     classes : names of the columns of `p`, in order; for ordered classes lowest first.
     weights : (N,) non-negative weights, not all zero.
-    groups : (N,) labels of the clusters (patients, sites) that rows belong to.
+    groups : (N,) labels of the clusters (patients, sites) that rows belong to; or two such lists.
     normalize : divide each row of `p` by its sum.
     logits : `p` holds logits; apply the softmax (a single column: the logistic function).
     ordered : an ordinal rule will be used, so labels need an explicit order.
@@ -91,7 +91,8 @@ class Forecasts:
             )
         raw, columns = to_array(p, "p")
         _check_form_of_p(raw)
-        for other, name in ((y, "y"), (weights, "weights"), (groups, "groups")):
+        others = [(y, "y"), (weights, "weights"), *((kind, "groups") for kind in kinds_of(groups))]
+        for other, name in others:
             same_rows(other, p, (name, "p"))
         normalize, logits = check_flag("normalize", normalize), check_flag("logits", logits)
         if normalize and logits:

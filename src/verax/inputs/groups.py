@@ -1,4 +1,4 @@
-"""Rows that belong together."""
+"""Rows that belong together, in one way (patients) or in two (leagues and dates)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,54 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, Offenders
+from verax.errors import InputError, Offenders, Remedy
 from verax.inputs.arrays import Ints, to_array, to_host
+
+# A number of groups; of two kinds of groups, both numbers.
+GroupCount = int | tuple[int, int]
+_BOTH = ("first", "second")
 
 
 @dataclass(frozen=True)
 class Groups:
-    """A code 0..G-1 for every row, and the G labels."""
+    """A code 0..G-1 for every row, and the G labels.
+
+    Of two kinds of groups the codes are those of the pairs that occur, and the labels have two fields.
+
+    >>> crossed = Groups.of([["a", "a", "b", "b"], [1, 2, 2, 2]], 4)
+    >>> crossed.codes, crossed.count, in_words(crossed.count)
+    (array([0, 1, 2, 2]), (2, 2), '2 and 2 groups')
+    """
 
     codes: Ints
     labels: np.ndarray[Any, Any]
 
+    @property
+    def first_kind(self) -> Ints:
+        """Codes of the groups of the first kind; of the only kind where there is one."""
+        kinds = by_kind(self.labels)
+        return kinds[0][1][self.codes] if kinds else self.codes
+
+    @property
+    def count(self) -> GroupCount:
+        """The number of groups, of both kinds where there are two."""
+        return count_groups(self.labels)
+
     @classmethod
     def of(cls, groups: object, n_rows: int) -> Groups:
-        """Read one label per row, of any kind; or take over labels that are coded already."""
+        """Read one or two labels per row, of any kind; or take over labels that are coded already."""
         if isinstance(groups, Groups) and len(groups.codes) == n_rows:
             return groups
         given = groups.labels[groups.codes] if isinstance(groups, Groups) else groups
+        kinds = [cls._of_one_kind(kind, n_rows) for kind in kinds_of(given)]
+        return kinds[0] if len(kinds) == 1 else crossed(*kinds)
+
+    @classmethod
+    def _of_one_kind(cls, given: object, n_rows: int) -> Groups:
         raw = to_host(to_array(given, "groups")[0])
         if raw.shape != (n_rows,):
             raise InputError(
-                f"must be {n_rows} labels, one per row",
+                f"must be {n_rows} labels, one per row, or two lists of them",
                 argument="groups",
                 kind="length" if raw.ndim == 1 else "type",
                 found=f"its shape is {raw.shape}",
@@ -38,6 +65,106 @@ class Groups:
             raise missing.error()
         labels, codes = np.unique(_texts(raw) if raw.dtype.kind == "O" else raw, return_inverse=True)
         return cls(codes.astype(np.int64), labels)
+
+
+def kinds_of(groups: object) -> tuple[object, ...]:
+    """The labels of each kind of groups: two lists or columns, or the labels themselves where there is one.
+
+    >>> len(kinds_of([["a", "b", "c"], [1, 2, 3]])), len(kinds_of(["a", "b"]))
+    (2, 1)
+    """
+    if isinstance(groups, (list, tuple)) and len(groups) == 2 and all(map(_is_column, groups)):
+        return tuple(groups)
+    names = getattr(getattr(groups, "dtype", None), "names", None)
+    if isinstance(groups, np.ndarray) and names is not None:
+        return tuple(groups[name] for name in names[:2]) if len(names) == 2 else (groups,)
+    if _shape(groups)[1:] == (2,):
+        raw = to_host(to_array(groups, "groups")[0])
+        return raw[:, 0], raw[:, 1]
+    return (groups,)
+
+
+def _shape(groups: object) -> tuple[int, ...]:
+    """The shape of an array or a frame, or of a list as its first row has it."""
+    if isinstance(groups, (list, tuple)):
+        return (len(groups), *(len(row) for row in groups[:1] if isinstance(row, (list, tuple))))
+    return tuple(getattr(groups, "shape", ()))
+
+
+def _is_column(labels: object) -> bool:
+    return not isinstance(labels, (str, bytes)) and hasattr(labels, "__len__")
+
+
+def crossed(first: Groups, second: Groups) -> Groups:
+    """Groups of two kinds, from those of each."""
+    n = len(second.labels)
+    pairs, codes = np.unique(first.codes * n + second.codes, return_inverse=True)
+    return Groups(codes.astype(np.int64), paired(first.labels[pairs // n], second.labels[pairs % n]))
+
+
+def paired(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Labels with two fields."""
+    # Texts of variable width cannot be fields.
+    columns = [column.astype(str) if column.dtype.kind == "T" else column for column in (first, second)]
+    labels = np.empty(len(first), [(name, c.dtype) for name, c in zip(_BOTH, columns, strict=True)])
+    for name, column in zip(_BOTH, columns, strict=True):
+        labels[name] = column
+    return labels
+
+
+def is_two_way(labels: np.ndarray[Any, Any]) -> bool:
+    """Whether labels are those of two kinds of groups."""
+    return labels.dtype.names is not None
+
+
+def distinct(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
+    """The different labels in order, of one kind or of two, and the place of each label among them."""
+    if not is_two_way(labels):
+        return np.unique(labels, return_inverse=True)
+    found = crossed(*(Groups(*distinct(labels[name])[::-1]) for name in _BOTH))
+    return found.labels, found.codes
+
+
+def by_kind(labels: np.ndarray[Any, Any]) -> list[tuple[np.ndarray[Any, Any], Ints]]:
+    """For each of two kinds its labels, and the place among them of each pair; nothing where there is one."""
+    return [distinct(labels[name]) for name in labels.dtype.names or ()]
+
+
+def count_groups(labels: np.ndarray[Any, Any]) -> GroupCount:
+    """How many groups there are, of both kinds where there are two."""
+    counts = [len(kind) for kind, _ in by_kind(labels)]
+    return (counts[0], counts[1]) if counts else len(labels)
+
+
+def in_words(count: GroupCount) -> str:
+    """A number of groups for texts.
+
+    >>> in_words(1200), in_words((12, 30))
+    ('1,200 groups', '12 and 30 groups')
+    """
+    return f"{' and '.join(f'{n:,}' for n in each_count(count))} groups"
+
+
+def each_count(count: GroupCount) -> tuple[int, ...]:
+    """The number of groups of each kind."""
+    return count if isinstance(count, tuple) else (count,)
+
+
+def check_one_way(groups: Groups | None, what: str) -> None:
+    """Refuse two kinds of groups where only one can be allowed for."""
+    if groups is not None and is_two_way(groups.labels):
+        raise two_kinds(what)
+
+
+def two_kinds(what: str) -> InputError:
+    """The error about two kinds of groups where only one can be allowed for."""
+    return InputError(
+        f"must be of one kind for {what}",
+        argument="groups",
+        kind="type",
+        found="there are two",
+        remedies=[Remedy("Pass one of them; the one with fewer groups is the more cautious choice.")],
+    )
 
 
 def _texts(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -51,9 +51,10 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
         "Importance weights of the rows, not negative, not all zero. Only their ratios matter.",
     ),
     "groups": (
-        "array of shape (N,), optional",
+        "array of shape (N,) or two of them, optional",
         None,
-        "Labels of clusters (patients, sites) whose rows belong together and are resampled together.",
+        "Labels of clusters (patients, sites) whose rows belong together and are resampled together. "
+        "`evaluate` and `compare` also take two kinds of them, such as [league, date].",
     ),
     "normalize": ("bool, default False", False, "Divide each row of `p` by its sum first."),
     "logits": ("bool, default False", False, "`p` holds logits; the softmax is applied first."),

@@ -12,7 +12,7 @@ from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, check_one_way
 from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, cost_range, needs_order
@@ -96,6 +96,7 @@ class Problem:
                     raise
                 raise error.replace(source=f"model {show(name)}") from None
         first = next(iter(read.values()))
+        check_one_way(first.groups, "the report")
         for name, forecasts in read.items():
             if forecasts.n_classes != first.n_classes:
                 raise InputError(

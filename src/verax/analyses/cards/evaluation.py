@@ -76,7 +76,7 @@ def evaluate(
     own_costs = None if isinstance(p, TopLists) else costs
     forecasts = pair(y, p, ordered=needs_order(chosen, costs=own_costs, ordered=ordered), **read)
     if forecasts.groups is not None:
-        check_groups(len(forecasts.groups.labels))
+        check_groups(forecasts.groups.count)
     if not isinstance(forecasts, Forecasts):
         return score_lists(forecasts, p, None if rules is None else chosen, costs, plan)
     metrics = fitting_metrics(ordered, costs, forecasts.n_classes)

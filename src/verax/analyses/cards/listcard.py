@@ -14,6 +14,7 @@ from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.errors import InputError, VeraxError
 from verax.inference.intervals import Resampling
+from verax.inputs.groups import in_words
 from verax.inputs.rows import Rows
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
@@ -161,7 +162,7 @@ class ListCard(Scorecard):
 
     def _heading(self) -> str:
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"
-        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        grouped = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
         return f"verax scorecard of top lists: {self.n_rows:,} rows{grouped}, {m} classes{weighed}"
 

@@ -13,7 +13,7 @@ import numpy as np
 from verax._version import __version__
 from verax.common.caching import cached_property
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
-from verax.engines.clusters import effective_groups
+from verax.engines.clusters import Clusters, both_ways, effective_groups
 from verax.engines.stats import Formula
 from verax.engines.tally import CONFUSION_UP_TO, Counts, Tally
 from verax.errors import InputError, VeraxError
@@ -29,6 +29,7 @@ from verax.inference.intervals import (
     wilson,
 )
 from verax.inputs.arrays import Floats
+from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.scores.base import Rule
 from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.metrics import (
@@ -56,12 +57,12 @@ def is_share(measure: Formula) -> bool:
     )
 
 
-def check_groups(n_groups: int) -> None:
-    """Refuse a single group: there would be nothing to resample."""
-    if n_groups < 2:
-        raise InputError(
-            "must name at least two groups to resample", argument="groups", found=f"there is {n_groups}"
-        )
+def check_groups(count: GroupCount) -> None:
+    """Refuse a single group, of either kind: there would be nothing to resample."""
+    if min(each_count(count)) < 2:
+        kinds = " of one kind" if isinstance(count, tuple) else ""
+        found = f"there is {min(each_count(count))}{kinds}"
+        raise InputError("must name at least two groups to resample", argument="groups", found=found)
 
 
 @dataclass(frozen=True)
@@ -151,9 +152,9 @@ class Scorecard:
         return self.tally.weight
 
     @property
-    def n_groups(self) -> int | None:
-        """The number of clusters; None if the rows stand for themselves."""
-        return None if self.tally.clusters is None else len(self.tally.clusters.labels)
+    def n_groups(self) -> GroupCount | None:
+        """The number of clusters, of both kinds where there are two; None if rows stand for themselves."""
+        return None if self.tally.clusters is None else self.tally.clusters.count
 
     @cached_property
     def scores(self) -> dict[str, CardLine]:
@@ -227,21 +228,23 @@ class Scorecard:
         variances, freedom = self._errors_of_groups
         variance, mean = float(variances[1 + i]), float(self.tally.moments.mean[i])
         if is_share(self.tally.rules[i]):
-            return self._bounded_over_groups(mean, variance, bounds)
+            return self._bounded_over_groups(mean, variance, float(freedom[1 + i]), bounds)
         if math.isnan(variance) or (variance == 0 and self.tally.moments.std[i] > 0):
             return self._undefined("the groups do not tell how the mean varies", self._jackknife)
-        half = t_quantile(freedom, self.resampling.confidence) * math.sqrt(variance)
+        half = t_quantile(float(freedom[1 + i]), self.resampling.confidence) * math.sqrt(variance)
         interval = Interval(mean - half, mean + half, confidence=self.resampling.confidence)
         return interval.within(bounds).by(self._jackknife, few_groups(self.n_groups or 0))
 
     @cached_property
-    def _errors_of_groups(self) -> tuple[Floats, float]:
+    def _errors_of_groups(self) -> tuple[Floats, Floats]:
+        """Variances of accuracy and of the means over groups, and their degrees of freedom."""
         assert self.tally.clusters is not None
-        return self.tally.clusters.errors()
+        variances, freedom = self.tally.clusters.errors()
+        return variances, np.broadcast_to(freedom, variances.shape)
 
     @property
     def _jackknife(self) -> str:
-        return f"jackknife over {self.n_groups:,} groups"
+        return f"jackknife over {in_words(self.n_groups or 0)}"
 
     def _undefined(self, caution: str, method: str) -> Interval:
         return Interval.undefined(caution, method=method, confidence=self.resampling.confidence)
@@ -317,7 +320,8 @@ class Scorecard:
     def _interval_of_accuracy(self) -> Interval:
         """By Wilson's formula, which also holds for shares of 0 and 1."""
         if self.n_groups is not None:
-            return self._bounded_over_groups(self.accuracy, float(self._errors_of_groups[0][0]), (0.0, 1.0))
+            variance, freedom = (float(column[0]) for column in self._errors_of_groups)
+            return self._bounded_over_groups(self.accuracy, variance, freedom, (0.0, 1.0))
         if not self.effective_rows > 1 + _ONE:
             return self._undefined(_NO_ROWS, "Wilson")
         share, n = self.accuracy, self.effective_rows
@@ -345,23 +349,34 @@ class Scorecard:
     def _metric_over_groups(self, i: int) -> Interval:
         metric = self.count_metrics[i]
         value = self._value(metric)
-        variance = float(self._variances_over_groups[i])
-        return self._bounded_over_groups(value, variance, metric.bounds(self.n_classes))
+        variance, freedom = (float(column[i]) for column in self._metric_errors)
+        return self._bounded_over_groups(value, variance, freedom, metric.bounds(self.n_classes))
 
-    def _bounded_over_groups(self, value: float, variance: float, bounds: tuple[float, float]) -> Interval:
+    def _bounded_over_groups(
+        self, value: float, variance: float, freedom: float, bounds: tuple[float, float]
+    ) -> Interval:
         """The interval of a quantity within bounds from its variance over groups."""
         if math.isnan(value + variance):
             return self._undefined("the number is undefined without some of the groups", self._jackknife)
         assert self.tally.clusters is not None
-        n, freedom = effective_groups(self.tally.clusters.weight), self._errors_of_groups[1]
+        n = min(effective_groups(kind.weight) for kind in self.tally.clusters.kinds)
         interval = bounded(value, variance, freedom, n, bounds, self.resampling)
         return interval.by(self._jackknife, few_groups(self.n_groups or 0))
 
     @cached_property
-    def _variances_over_groups(self) -> Floats:
+    def _metric_errors(self) -> tuple[Floats, Floats]:
+        """(M,) variances of the metrics over groups, and their degrees of freedom."""
+        assert self.tally.clusters is not None
+        kinds = self.tally.clusters.kinds
+        variances = [self._variances_over(kind) for kind in kinds]
+        freedom = [max(1.0, effective_groups(kind.weight) - 1) for kind in kinds]
+        if len(kinds) > 1:
+            return both_ways(variances, (freedom[0], freedom[1]))
+        return variances[0], np.full(len(variances[0]), freedom[0])
+
+    def _variances_over(self, clusters: Clusters) -> Floats:
         """(M,) variances of the metrics: by the jackknife, or of very many groups by the bootstrap."""
-        clusters, plan = self.tally.clusters, self.resampling
-        assert clusters is not None
+        plan = self.resampling
         n = len(clusters.labels)
         if n > _MANY_GROUPS:
             drawn = clusters.replicates(plan.replicates, plan.seed, self._metrics_of)
@@ -458,7 +473,7 @@ class Scorecard:
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"
-        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        grouped = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         return f"verax scorecard: {self.n_rows:,} rows{grouped}, {self.n_classes:,} {kind}{weighed}"
 
     def _cells(self) -> list[list[str]]:

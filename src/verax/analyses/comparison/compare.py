@@ -33,7 +33,7 @@ from verax.inference.estimates import (
 from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows, pair
 from verax.scores.base import Rule, losses_of
@@ -93,7 +93,7 @@ def compare(
         models at random in rows, groups or blocks; intervals as with "moments".
     reference : str, optional
         What skill is measured against: "frequencies" of the classes in the other nine tenths of the rows
-        (of the groups), "uniform", or the name of a model.
+        (of the groups; of two kinds of groups those of the first), "uniform", or the name of a model.
     confidence, bootstrap, seed
         Confidence of the intervals, number of replicates or permutations, and random seed.
     weights_are : {"importance", "counts"}
@@ -130,6 +130,8 @@ def compare(
         return _compare_unpaired(y, forecasts, rules, options, plan.confidence)
     rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, plan.seed)
     units = Units.of(rows.n_rows, rows.weights, rows.groups, time_ordered, lags)
+    if method != "moments":
+        check_one_way(rows.groups, f"method={method!r}")
     return _compare_paired(rows, rules, units, method, plan, reference)
 
 
@@ -218,7 +220,7 @@ class _Paired:
                 )
             first = first or read
             if read.groups is not None:
-                check_groups(len(read.groups.labels))
+                check_groups(read.groups.count)
             for rule, loss in zip(rules, _losses(str(name), rules, read), strict=True):
                 columns[rule].append(loss)
             if isinstance(read, Forecasts):
@@ -283,7 +285,7 @@ def _reference(
         raise InputError(
             f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
         )
-    units = np.arange(len(y)) if groups is None else groups.codes
+    units = np.arange(len(y)) if groups is None else groups.first_kind
     n_folds = min(10, int(units.max()) + 1)
     fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
     counts = np.bincount(fold * n_classes + y, weights, n_folds * n_classes).reshape(n_folds, n_classes)
@@ -334,7 +336,7 @@ def _compare_paired(
         notes += _infinite(name, models[name], rows.n_rows)
         if units.kind == "blocks":
             notes += _too_short(name, differences[name])
-    n_groups = None if rows.groups is None else len(rows.groups.labels)
+    n_groups = None if rows.groups is None else rows.groups.count
     text = units.describe(method)
     return Comparison(
         models,
@@ -428,12 +430,15 @@ def _skill(
                 skills = 1 - draws[:, i] / draws[:, base]
             result.append((float(1 - ratio), bootstrap_interval(skills, confidence, "bootstrap")))
             continue
-        # Var(A - r B) from the variances of A, B and A - B, which are known.
-        a, b = estimate.error[i] ** 2, estimate.error[base] ** 2
         pair = column[min(i, base), max(i, base)]
-        gap = estimate.error[pair] ** 2
-        variance = max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)
-        single = estimate.like(pair, 1 - ratio, math.sqrt(variance) / estimate.mean[base])
+        freedom = None
+        if tally.labels is not None:
+            error, freedom = tally.contrast(i, base, ratio)
+        else:
+            # Var(A - r B) from the variances of A, B and A - B, which are known.
+            a, b, gap = estimate.error[[i, base, pair]] ** 2
+            error = math.sqrt(max(a + ratio**2 * b - ratio * (a + b - gap), 0.0))
+        single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], freedom)
         result.append((float(1 - ratio), single.intervals(confidence)[0]))
     return result
 

@@ -11,6 +11,7 @@ from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.traits import Traits
 from verax.display.tables import html_table, text_table
+from verax.inputs.groups import GroupCount, in_words
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +25,7 @@ class Comparison:
     differences: dict[str, list[Difference]]
     traits: dict[str, Traits]
     n_rows: int
-    n_groups: int | None
+    n_groups: GroupCount | None
     method: str
     confidence: float
     reference: str | None
@@ -107,7 +108,7 @@ class Comparison:
         return [header, *rows]
 
     def _heading(self) -> str:
-        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
 
     def __repr__(self) -> str:

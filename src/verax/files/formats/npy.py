@@ -225,13 +225,16 @@ def find_arrays(arrays: dict[str, Stored], request: Request, path: Path) -> Role
         known = any(name.lower() in keys for name in arrays)
         return _one(arrays, asked, keys, role, path) if asked is not None or known else None
 
+    groups = request.groups
+    if isinstance(groups, tuple):
+        groups = (_one(arrays, groups[0], (), "groups", path), _one(arrays, groups[1], (), "groups", path))
     for name in request.by:
         _one(arrays, name, (), "by", path)
     return Roles(
         target,
         (probs,),
         weights=other("weights"),
-        groups=other("groups"),
+        groups=groups if isinstance(groups, tuple) else other("groups"),
         by=request.by,
         id=other("id"),
         logits=request.logits,

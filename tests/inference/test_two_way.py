@@ -1,0 +1,274 @@
+"""Rows that belong together in two ways: leagues and dates."""
+
+import numpy as np
+import pytest
+
+import verax as vx
+from verax import files
+from verax.engines.differences import PairedTally
+from verax.engines.tally import Tally
+from verax.errors import InputError, VeraxError
+from verax.inference.estimates import Estimate
+from verax.inputs.groups import Groups
+from verax.report import Report
+
+SHOWN = ["brier", "log_score", "zero_one", "accuracy", "qwk", "ec"]
+
+
+def crossed_groups(rng, n, n_leagues, n_dates):
+    """Leagues and dates of rows, each kind of unequal sizes."""
+    kinds = []
+    for n_groups in (n_leagues, n_dates):
+        size = rng.exponential(size=n_groups) + 0.2
+        kinds.append(rng.choice(n_groups, n, p=size / size.sum()))
+    return kinds
+
+
+def sample(rng, league, date, spread=0.8):
+    """Forecasts of three classes, whose logits should be larger or smaller by league and by date."""
+    n = len(league)
+    factor = np.exp(sum(rng.normal(0, spread, int(kind.max()) + 1)[kind] for kind in (league, date)))
+    z = rng.normal(0, 1, (n, 3))
+    p, q = (np.exp(x) / np.exp(x).sum(axis=1, keepdims=True) for x in (z, z * factor[:, None]))
+    y = (q.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    return np.minimum(y, 2), p
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    league, date = crossed_groups(rng, 400, 12, 25)
+    return *sample(rng, league, date), np.array([f"league {i}" for i in range(12)])[league], date
+
+
+def lines(card):
+    return {**card.scores, **card.metrics}
+
+
+def jackknife(value, groups):
+    """The variance of `value(rows)` by leaving out each group, from its definition."""
+    labels = sorted(set(groups))
+    left_out = np.array([value(np.array([g != label for g in groups])) for label in labels])
+    whole = value(np.ones(len(groups), bool))
+    return ((left_out - whole) ** 2).sum() * (len(labels) - 1) / len(labels)
+
+
+@pytest.mark.parametrize("name", ["brier", "accuracy", "qwk"])
+def test_variances_are_those_of_the_definition(rows, name):
+    y, p, league, date = rows
+    values = {
+        "brier": lambda kept: vx.brier(y[kept], p[kept]),
+        "accuracy": lambda kept: (y[kept] == p[kept].argmax(axis=1)).mean(),
+        "qwk": lambda kept: vx.kappa(y[kept], p[kept].argmax(axis=1), n_classes=3),
+    }
+    first, second, pairs = (
+        jackknife(values[name], groups)
+        for groups in (list(league), list(date), list(zip(league, date, strict=True)))
+    )
+    variance = max(first + second - pairs, first, second)
+    card = vx.evaluate(y, p, groups=[league, date], ordered=True)
+    if name == "qwk":
+        found = card._metric_errors[0][[m.name for m in card.count_metrics].index("qwk")]
+    else:
+        found = card._errors_of_groups[0][0 if name == "accuracy" else 1 + list(card.scores).index(name)]
+    assert found == pytest.approx(variance, rel=1e-9)
+
+
+def test_against_statsmodels():
+    # statsmodels 0.15.0: cov_cluster_2groups(sm.OLS(loss, np.ones(90)).fit(), first, second). Its correction
+    # is the jackknife's where all groups of a kind, and all pairs, have the same size. It gives the sum of
+    # the variances over both kinds less that over the pairs, and the variances over each kind.
+    first, second = (kind.ravel() for kind in np.mgrid[0:5, 0:6, 0:3][:2])
+    loss = np.sin(np.arange(90) ** 2) + first / 2 + (second - 2.5) ** 2 / 5
+    expected = (0.19025874497663428, 0.17753811954226506, 0.049040497124484994)
+    both = Groups.of([first, second], 90)
+    for groups, variance in zip((both.labels[both.codes], first, second), expected, strict=True):
+        tally = PairedTally(1).update(loss[:, None], None, groups)
+        assert tally.standard_errors()[0][0] ** 2 == pytest.approx(variance, rel=1e-12)
+
+
+def test_groups_within_groups_are_the_larger_ones(rows):
+    y, p, league, date = rows
+    pairs = np.char.add(league, date.astype(str))
+    nested = vx.evaluate(y, p, groups=[league, pairs])
+    variance, _ = nested._errors_of_groups
+    coarse, fine = (vx.evaluate(y, p, groups=g)._errors_of_groups[0] for g in (league, pairs))
+    assert variance == pytest.approx(np.maximum(coarse, fine), rel=1e-9)
+
+
+def test_variances_are_no_less_than_those_of_either_kind(rows):
+    y, p, league, date = rows
+    card = vx.evaluate(y, p, groups=[league, date], ordered=True)
+    for groups in (league, date):
+        variances = vx.evaluate(y, p, groups=groups, ordered=True)._errors_of_groups[0]
+        assert (card._errors_of_groups[0] >= variances * (1 - 1e-12)).all()
+    for line in lines(card).values():
+        assert (line.interval.method, line.interval.caution) == ("jackknife over 12 and 25 groups", "")
+
+
+def test_few_groups_of_either_kind_are_a_caution(rows):
+    y, p, league, date = rows
+    card = vx.evaluate(y, p, groups=[league, date % 7])
+    assert card.scores["brier"].interval.caution == "only 12 and 7 groups"
+    assert "jackknife over 12 and 7 groups (caution: only 12 and 7 groups)" in str(card)
+
+
+def test_every_form_of_two_labels_per_row(rows):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    y, p, league, date = rows
+    expected = vx.evaluate(y, p, groups=[league, date])
+    forms = [
+        (league, date),
+        [league.tolist(), date.tolist()],
+        np.column_stack([league, date.astype(str)]),
+        pd.DataFrame({"league": league, "date": date}),
+        pl.DataFrame({"league": league, "date": date}),
+        [pd.Series(league), pd.Series(date)],
+        list(zip(league.tolist(), date.astype(str).tolist(), strict=True)),
+    ]
+    for groups in forms:
+        card = vx.evaluate(y, p, groups=groups)
+        assert card.n_groups == (12, 25)
+        for name, line in expected.scores.items():
+            assert card.scores[name].interval == pytest.approx(line.interval, rel=1e-9)
+
+
+def test_two_labels_for_two_rows_are_labels():
+    assert Groups.of(["a", "b"], 2).count == 2
+    assert Groups.of([["a", "b"], ["c", "c"]], 2).count == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda league, date: [league, date[:-1]], "shape is (399,)"),
+        (lambda league, date: np.column_stack([date, date, date]), "shape is (400, 3)"),
+        (lambda league, date: [league, np.zeros(400)], "there is 1 of one kind"),
+        (lambda league, date: [league, np.where(date == 3, np.nan, date)], "row"),
+    ],
+)
+def test_bad_groups_are_refused(rows, change, found):
+    y, p, league, date = rows
+    with pytest.raises(InputError, match="groups") as error:
+        vx.evaluate(y, p, groups=change(league, date))
+    assert found in str(error.value)
+
+
+def test_what_has_no_two_way_form_says_so(rows):
+    y, p, league, date = rows
+    groups, models = [league, date], {"a": p, "b": p[:, ::-1]}
+    for refused in (
+        lambda: vx.decompose(y, p, rule="brier", groups=groups),
+        lambda: vx.retention(y, p, rule="brier", groups=groups),
+        lambda: vx.subgroups(y, p, by=y, groups=groups),
+        lambda: vx.compare(y, models, rule="brier", groups=groups, method="bootstrap"),
+        lambda: vx.compare(y, models, rule="brier", groups=groups, method="permutation"),
+        lambda: Report.of(y, p, groups=groups),
+    ):
+        with pytest.raises(InputError, match="`groups` must be of one kind for"):
+            refused()
+
+
+def test_tallies_merge_in_any_order(rows):
+    y, p, league, date = rows
+    whole = vx.evaluate(y, p, groups=[league, date], ordered=True)
+    order = np.argsort(league, kind="stable")
+    parts = [
+        vx.evaluate(y[part], p[part], groups=[league[part], date[part]], ordered=True)
+        for part in np.array_split(order, 3)
+    ]
+    for cards in (parts, parts[::-1]):
+        merged = cards[0]
+        for card in cards[1:]:
+            merged = merged.merge(card)
+        assert merged.n_groups == (12, 25)
+        for name, line in lines(whole).items():
+            assert lines(merged)[name].interval == pytest.approx(line.interval, rel=1e-12)
+    with pytest.raises(VeraxError, match="two kinds of groups"):
+        parts[0].merge(vx.evaluate(y, p, groups=league, ordered=True))
+    with pytest.raises(VeraxError, match="two kinds of groups"):
+        Tally([vx.brier], 3).update(vx.Forecasts(y, p, groups=league)).update(
+            vx.Forecasts(y, p, groups=[league, date])
+        )
+
+
+def test_comparison_and_card_have_the_same_interval(rows):
+    y, p, league, date = rows
+    card = vx.evaluate(y, p, groups=[league, date])
+    found = vx.compare(y, {"a": p, "b": p[:, ::-1]}, rule="brier", groups=[league, date], reference="b")
+    model = next(m for m in found.models["brier"] if m.name == "a")
+    assert model.interval == pytest.approx(card.scores["brier"].interval, rel=1e-9)
+    assert found.n_groups == (12, 25)
+    assert "12 and 25 groups; paired t test, independent groups of two kinds" in repr(found)
+    # Skill by the delta method: the mean of a - ratio * b, over the mean of b.
+    a, b = vx.brier.samples(y, p), vx.brier.samples(y, p[:, ::-1])
+    ratio = a.mean() / b.mean()
+    labels = Groups.of([league, date], 400)
+    tally = PairedTally(1).update((a - ratio * b)[:, None], None, labels.labels[labels.codes])
+    error, freedom = tally.standard_errors()
+    low, high = Estimate(np.array([1 - ratio]), error / b.mean(), freedom).intervals(0.95)[0]
+    assert model.skill_interval == pytest.approx((low, high), rel=1e-9)
+
+
+def test_files_in_batches_have_two_columns_of_groups(rows, tmp_path):
+    pd = pytest.importorskip("pandas")
+    y, p, league, date = rows
+    frame = pd.DataFrame(
+        {"y": y, "p_0": p[:, 0], "p_1": p[:, 1], "p_2": p[:, 2], "league": league, "date": date}
+    )
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    np.savez(tmp_path / "a.npz", labels=y, probs=p, league=league, date=date)
+    expected = vx.evaluate(y, p, groups=[league, date])
+    for name in ("a.parquet", "a.csv", "a.npz"):
+        source = files.open(tmp_path / name, groups=["league", "date"])
+        assert "groups: league and date" in source.taken
+        for rows_at_a_time in (None, 70):
+            card = files.evaluate_source(source, rows=rows_at_a_time)
+            assert card.n_groups == (12, 25)
+            assert card.scores["brier"].interval == pytest.approx(expected.scores["brier"].interval, rel=1e-6)
+        assert Groups.of(source.read().groups, 400).count == (12, 25)
+    with pytest.raises(InputError, match="one column or two"):
+        files.open(tmp_path / "a.csv", groups=["league", "date", "y"])
+    with pytest.raises(InputError, match="no column 'dates'"):
+        files.open(tmp_path / "a.csv", groups=["league", "dates"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_leagues", "n_dates", "n"), [(10, 30, 400), (20, 20, 600)])
+def test_two_way_intervals_cover_where_one_way_intervals_do_not(n_leagues, n_dates, n):
+    rng = np.random.default_rng(3)
+    many = rng.integers(0, 3000, 400_000), rng.integers(0, 3000, 400_000)
+    y, p = sample(rng, *many)
+    truth = {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
+    n_runs, covered = 400, {kind: dict.fromkeys(SHOWN, 0) for kind in ("league", "date", "both")}
+    for _ in range(n_runs):
+        league, date = crossed_groups(rng, n, n_leagues, n_dates)
+        y, p = sample(rng, league, date)
+        for kind, groups in (("league", league), ("date", date), ("both", [league, date])):
+            card = vx.evaluate(y, p, groups=groups, rules=["brier", "log", "zero_one"], ordered=True)
+            for name in SHOWN:
+                low, high = lines(card)[name].interval
+                covered[kind][name] += low <= truth[name] <= high
+    # 95 % of 400 runs has a standard error of 1.1 percent.
+    for name in SHOWN:
+        assert 0.93 - 0.022 <= covered["both"][name] / n_runs <= 0.97 + 0.022, (name, covered)
+        assert covered["date"][name] / n_runs < 0.9, (name, covered)
+
+
+@pytest.mark.slow
+def test_comparisons_keep_their_level_with_two_kinds_of_groups():
+    rng = np.random.default_rng(4)
+    rejected, n_runs = {"first": 0, "second": 0, "both": 0}, 2000
+    for _ in range(n_runs):
+        first, second = crossed_groups(rng, 500, 12, 25)
+        effect = rng.normal(size=(12, 2))[first] + rng.normal(size=(25, 2))[second]
+        losses = effect + rng.exponential(size=(500, 2))
+        labels = Groups.of([first, second], 500)
+        for kind, groups in (("first", first), ("second", second), ("both", labels.labels[labels.codes])):
+            tally = PairedTally(2).update(losses, None, groups)
+            rejected[kind] += Estimate(tally.means, *tally.standard_errors()).p_values()[2] < 0.05
+    # Five percent of 2,000 runs has a standard error of half a percent.
+    assert 0.035 - 0.01 <= rejected["both"] / n_runs <= 0.065 + 0.01, rejected
+    assert rejected["first"] / n_runs > 0.08, rejected
+    assert rejected["second"] / n_runs > 0.15, rejected
