@@ -247,7 +247,7 @@ def both_ways(variances: Sequence[Floats], freedom: tuple[float, float]) -> tupl
     than either of them. Degrees of freedom are Satterthwaite's, but no fewer than those of both kinds.
 
     >>> both_ways([np.array([4.0]), np.array([1.0]), np.array([0.5])], (9.0, 30.0))
-    (array([4.5]), array([11.19815668]))
+    (array([4.5]), array([11.1809816]))
     """
     first, second, pairs = variances
     variance = np.maximum(np.maximum(first, second), first + second - pairs)
