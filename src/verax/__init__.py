@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from verax.analyses.comparison.compare import compare
     from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
     from verax.analyses.comparison.result import Comparison
+    from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
+    from verax.analyses.discrimination.result import RankScore, RankScores
     from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.analyses.subgroups import Subgroups, subgroups
     from verax.analyses.worst import worst
@@ -60,8 +62,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "RPS",
-    "RULES",
     "AbsRPS",
     "Brier",
     "Certificate",
@@ -78,6 +78,10 @@ __all__ = [
     "MissingPackageError",
     "ParseError",
     "Properties",
+    "RPS",
+    "RULES",
+    "RankScore",
+    "RankScores",
     "RankedLog",
     "Reliability",
     "ReliabilityCurve",
@@ -94,7 +98,9 @@ __all__ = [
     "ZeroOne",
     "abs_rps",
     "adapters",
+    "average_precision",
     "brier",
+    "c_index",
     "certify",
     "combine",
     "compare",
@@ -119,6 +125,7 @@ __all__ = [
     "reliability",
     "report",
     "retention",
+    "roc_auc",
     "rps",
     "sa_rps",
     "selection",
@@ -150,6 +157,8 @@ _LAZY = {
     "Properties": "verax.scores.properties",
     "RPS": "verax.scores.rules",
     "RULES": "verax.scores.registry",
+    "RankScore": "verax.analyses.discrimination.result",
+    "RankScores": "verax.analyses.discrimination.result",
     "RankedLog": "verax.scores.rules",
     "Reliability": "verax.analyses.calibration.reliability",
     "ReliabilityCurve": "verax.analyses.calibration.reliability",
@@ -165,7 +174,9 @@ _LAZY = {
     "VeraxError": "verax.errors",
     "ZeroOne": "verax.scores.rules",
     "abs_rps": "verax.scores.registry",
+    "average_precision": "verax.analyses.discrimination.ranking",
     "brier": "verax.scores.registry",
+    "c_index": "verax.analyses.discrimination.ranking",
     "certify": "verax.scores.certificates.certify",
     "combine": "verax.inputs.lists.pooling",
     "compare": "verax.analyses.comparison.compare",
@@ -188,6 +199,7 @@ _LAZY = {
     "ranked_log": "verax.scores.registry",
     "reliability": "verax.analyses.calibration.reliability",
     "retention": "verax.analyses.retention.curves",
+    "roc_auc": "verax.analyses.discrimination.ranking",
     "rps": "verax.scores.registry",
     "sa_rps": "verax.scores.registry",
     "selective": "verax.analyses.retention.curves",

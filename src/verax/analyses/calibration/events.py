@@ -16,6 +16,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
 from verax.analyses.table import RowTable
+from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats, Ints
@@ -289,8 +290,3 @@ def recalibrate(cells: Floats) -> Recalibration:
     edges = isotonic_regression(cells[:, 1] / n, weights=n).blocks
     # Values are read off the sums of the blocks: 0 and 1 are exact, and so are their entropies.
     return Recalibration(kept, np.diff(edges), np.add.reduceat(cells, edges[:-1]))
-
-
-def sums_at(places: Ints, values: Floats, n: int) -> Floats:
-    """The sums of the values at each of n places."""
-    return np.bincount(places, values, n).astype(np.float64, copy=False)

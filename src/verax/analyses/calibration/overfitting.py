@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from verax.analyses.calibration.events import Event, Split, recalibrate, sums_at
-from verax.inference.intervals import Interval, few
-from verax.inputs.arrays import Floats, Ints
+from verax.analyses.calibration.events import Event, Split, recalibrate
+from verax.analyses.units import SamplingUnits, dot, sums_at
+from verax.inference.intervals import Interval
+from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 
 # Bandwidths of the smooth recalibration, as shares of the rows, and the most cells that it is fitted to.
@@ -29,65 +30,6 @@ _FEWEST, _MOST = 20, 60
 _ROUNDING = 1e-14
 # Random streams: outcomes drawn from the forecast, and from its smooth recalibration.
 _FORECAST, _SMOOTH = 1, 2
-
-
-# ---- units -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SamplingUnits:
-    """What is independent: rows, or groups of rows.
-
-    Attributes
-    ----------
-    share : (N,) array
-        The weights of the rows. They are positive and sum to one.
-    groups : Groups or None
-        Which rows belong together.
-    """
-
-    share: Floats
-    groups: Groups | None
-
-    def sums(self, values: Floats) -> Floats:
-        """The sums over the rows of each unit."""
-        if self.groups is None:
-            return values
-        return sums_at(self.groups.codes, values, len(self.groups.labels))
-
-    @property
-    def n(self) -> int:
-        """The number of units that have rows."""
-        return int(np.count_nonzero(self.sums(self.share)))
-
-    def squares(self, pools: Ints, n_pools: int) -> Floats:
-        """The sum of squared weights in each pool of rows; rows of a group in a pool count as one row."""
-        if self.groups is None:
-            return sums_at(pools, self.share**2, n_pools)
-        n_groups = len(self.groups.labels)
-        together, place = np.unique(pools * n_groups + self.groups.codes, return_inverse=True)
-        return sums_at(together // n_groups, sums_at(place, self.share, len(together)) ** 2, n_pools)
-
-    def influence(self, columns: list[Floats]) -> Floats:
-        """What each unit adds to the deviations of the weighted means of columns, (n, C)."""
-        with np.errstate(invalid="ignore"):
-            return np.column_stack([self.sums(self.share * (c - _dot(self.share, c))) for c in columns])
-
-    def variances(self, influence: Floats) -> Floats:
-        """The sandwich variances of weighted means, with each unit's square over one minus its weight."""
-        rest = 1 - self.sums(self.share)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((influence**2 / rest[:, None]).sum(axis=0))
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom: one less than the effective number of units, small where they are unequal."""
-        return max(1 / float((self.sums(self.share) ** 2).sum()) - 1, 1.0)
-
-    @property
-    def caution(self) -> str:
-        """Why intervals from so few units cannot be trusted; empty where there are enough."""
-        return few(self.n, "row", "rows") if self.groups is None else few(self.n, "group", "groups")
 
 
 # ---- intervals ---------------------------------------------------------------------------------
@@ -247,14 +189,8 @@ class Sampling:
         cls, n_rows: int, weights: Floats | None, groups: Groups | None, replicates: int, seed: int
     ) -> Sampling:
         """Of rows with these weights and groups."""
-        if weights is None:
-            return cls(SamplingUnits(np.full(n_rows, 1 / n_rows), groups), None, replicates, seed)
-        relative = weights / weights.max()
-        weighty = None if relative.all() else relative > 0
-        if weighty is not None:
-            relative = relative[weighty]
-            groups = None if groups is None else Groups(groups.codes[weighty], groups.labels)
-        return cls(SamplingUnits(relative / relative.sum(), groups), weighty, replicates, seed)
+        units, weighty = SamplingUnits.of(n_rows, weights, groups)
+        return cls(units, weighty, replicates, seed)
 
     def measure(self, event: Event) -> Measured:
         """What the uncertainty of an event's components is made of."""
@@ -274,10 +210,10 @@ class Sampling:
         given = how.expected(event.given, event.rest, smooth[event.pools])
         # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
         certain = bool(np.isinf(given).any())
-        expected = _dot(n, how.expected(limit, 1 - limit, smooth))
-        mean = _dot(n, smooth)
+        expected = dot(n, how.expected(limit, 1 - limit, smooth))
+        mean = dot(n, smooth)
         plug_in = [
-            _dot(share, gained if certain else given) - (0.0 if certain else expected),
+            dot(share, gained if certain else given) - (0.0 if certain else expected),
             how.entropy(np.array([[1 - mean, mean]])) - expected,
         ]
         return Measured(
@@ -291,16 +227,16 @@ class Sampling:
     def _optimism(self, event: Event, smooth: Floats, limit: Floats) -> Floats:
         """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
         n = event.sums(self.units.share)
-        rate = np.array([_dot(n, smooth)])
+        rate = np.array([dot(n, smooth)])
 
         def gains(how: Split, draws: Iterator[Floats]) -> Floats:
             never, ever = _sides(how, limit, 1 - limit)
-            base, more = _dot(n, never), ever - never
+            base, more = dot(n, never), ever - never
             found = []
             for happened in draws:
                 s = event.sums(self.units.share * happened)
                 cells, whole = _cells(n, s), _cells(n.sum(keepdims=True), s.sum(keepdims=True))
-                fit = base + _dot(s, more) - _least(how, cells)
+                fit = base + dot(s, more) - _least(how, cells)
                 constant = how.expected(rate, 1 - rate, whole[:, 1]).sum() - _least(how, whole)
                 found.append([fit, constant])
             return np.array(found)
@@ -334,11 +270,11 @@ class Sampling:
             return np.zeros(0)
         # An infinite loss belongs to an outcome that is never drawn.
         never, ever = (np.where(np.isinf(loss), 0.0, loss) for loss in _sides(how, event.given, event.rest))
-        base, more = _dot(share, never), share * (ever - never)
+        base, more = dot(share, never), share * (ever - never)
         found = []
         for happened in draws:
             cells = _cells(n, event.sums(share * happened))
-            found.append(base + _dot(more, happened) - _least(how, cells))
+            found.append(base + dot(more, happened) - _least(how, cells))
         return np.array(found)
 
     def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Floats]:
@@ -360,11 +296,6 @@ class Sampling:
             yield chance + rng.choice([-1.0, 1.0], n_groups)[codes] * deviation
 
 
-def _dot(a: Floats, b: Floats) -> float:
-    # No matrix product: its sums depend on the number of threads.
-    return float((a * b).sum())
-
-
 def _cells(n: Floats, s: Floats) -> Floats:
     """The weights of pools without and with the event, of n in all and s with it."""
     return np.stack([n - s, s], axis=1)
@@ -375,7 +306,7 @@ def _least(how: Split, cells: Floats) -> float:
     blocks = recalibrate(cells).blocks
     n = blocks.sum(axis=1)
     fit = np.clip(blocks[:, 1] / n, 0.0, 1.0)
-    return _dot(n, how.expected(fit, 1 - fit, blocks[:, 1] / n))
+    return dot(n, how.expected(fit, 1 - fit, blocks[:, 1] / n))
 
 
 def _sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:
@@ -409,7 +340,7 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
         smoother = _local_linear(place, mass, bandwidth)
         fit = np.clip(smoother @ frequency, 0.0, 1.0)
         noise = spread * _binomial(fit, spread)
-        error = _dot(mass, (frequency - fit) ** 2) + 2 * _dot(np.diag(smoother), noise)
+        error = dot(mass, (frequency - fit) ** 2) + 2 * dot(np.diag(smoother), noise)
         if error < least:
             best, least, kept = fit, error, 2 * float(noise.sum())
     if len(n) <= _CELLS and kept < least:

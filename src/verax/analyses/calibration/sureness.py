@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.overfitting import SamplingUnits
+from verax.analyses.units import SamplingUnits
 from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStats
 from verax.inputs.arrays import Floats, to_host

@@ -1,0 +1,145 @@
+"""The binary events that forecasts are used for: a class against the rest, or at least a certain grade.
+
+The events of ordered classes are `>= class`, as decisions are made ("refer from moderate on"); the score
+decompositions have their complements, `<= class`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.table import RowTable
+from verax.analyses.units import SamplingUnits
+from verax.errors import InputError
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.forecasts import Forecasts
+
+# What a single model is called.
+ONLY = "forecast"
+
+
+@dataclass(frozen=True)
+class BinaryEvent:
+    """An event in N rows.
+
+    Attributes
+    ----------
+    name : str
+        The class, or ">= class" for a threshold.
+    given, rest : (N,) arrays
+        The probabilities of the event and of its opposite.
+    happened : (N,) bool array
+        Whether it happened.
+    """
+
+    name: str
+    given: Floats
+    rest: Floats
+    happened: Bools
+
+
+@dataclass(frozen=True)
+class EventRows:
+    """The rows of one model that have weight.
+
+    Attributes
+    ----------
+    y, p : arrays
+        Outcomes, and (N, K) probabilities.
+    units : SamplingUnits
+        The shares of the weight, and what is independent.
+    labels : tuple of str
+        Names of the classes.
+    ordered : bool
+        Whether the events are thresholds.
+    decimals : int
+        To how many decimals sums of probabilities are compared.
+    """
+
+    y: Ints
+    p: Floats
+    units: SamplingUnits
+    labels: tuple[str, ...]
+    ordered: bool
+    decimals: int
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, ordered: bool) -> EventRows:
+        """Read and check all rows; those without weight are left out."""
+        rows = RowTable.of(forecasts, [])
+        names: range | tuple[Hashable, ...] = range(rows.n_classes)
+        if forecasts.classes is not None:
+            names = forecasts.classes
+        units, weighty = SamplingUnits.of(len(rows.y), rows.weights, rows.groups)
+        y, p = rows.y, rows.p.astype(np.float64, copy=False)
+        if weighty is not None:
+            y, p = y[weighty], p[weighty]
+        return cls(y, p, units, tuple(map(str, names)), ordered, forecasts.unity.decimals)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return int(self.p.shape[1])
+
+    @property
+    def n_groups(self) -> int | None:
+        """The number of groups; None where rows stand for themselves."""
+        return None if self.units.groups is None else self.units.n
+
+    def heading(self, what: str) -> str:
+        """The first line of a result."""
+        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        kind = "ordered classes" if self.ordered else "classes"
+        return f"verax {what}: {len(self.y):,} rows{groups}, {self.n_classes:,} {kind}"
+
+    def events(self) -> list[BinaryEvent]:
+        """All events; of two classes the one that class 1 happens."""
+        below = np.cumsum(self.p, axis=1)
+        above = np.cumsum(self.p[:, ::-1], axis=1)[:, ::-1]
+        k = self.n_classes
+        if self.ordered:
+            return [
+                BinaryEvent(
+                    f">= {self.labels[i]}",
+                    np.round(above[:, i], self.decimals),
+                    below[:, i - 1],
+                    self.y >= i,
+                )
+                for i in range(1, k)
+            ]
+        nothing = np.zeros(len(self.y))
+        return [
+            BinaryEvent(
+                self.labels[i],
+                self.p[:, i],
+                (below[:, i - 1] if i else nothing) + (above[:, i + 1] if i < k - 1 else nothing),
+                self.y == i,
+            )
+            for i in range(int(k == 2), k)
+        ]
+
+
+def read_models(y: object, p: object, ordered: bool, read: Mapping[str, Any]) -> dict[str, EventRows]:
+    """The rows of each model by its name; of a single forecast under the name "forecast"."""
+    if not isinstance(p, Mapping):
+        return {ONLY: EventRows.of(Forecasts(y, p, ordered=ordered, **read), ordered)}
+    if not p:
+        raise InputError("must hold the forecasts of at least one model", argument="p", kind="length")
+    models: dict[str, EventRows] = {}
+    for name, forecast in p.items():
+        try:
+            rows = EventRows.of(Forecasts(y, forecast, ordered=ordered, **read), ordered)
+        except InputError as error:
+            source = f"{str(name)!r}: {error.source}" if error.source else repr(str(name))
+            raise (error.replace(source=source) if error.argument == "p" else error) from None
+        models[str(name)] = rows
+    widths = {rows.n_classes for rows in models.values()}
+    if len(widths) > 1 or len(models) < len(p):
+        raise InputError(
+            "must hold forecasts of the same classes under different names", argument="p", kind="length"
+        )
+    return models

@@ -1,0 +1,1 @@
+"""How well forecasts rank the rows: ROC AUC, average precision, c-index."""

@@ -1,0 +1,283 @@
+"""How well forecasts rank the rows: ROC AUC, average precision and the c-index of ordered classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Literal, Unpack, get_args
+
+import numpy as np
+
+from verax.analyses.binary import ONLY, BinaryEvent, EventRows, read_models
+from verax.analyses.discrimination.result import RankPart, RankScore, RankScores
+from verax.analyses.discrimination.statistics import Estimated, auc, concordance, precision
+from verax.analyses.units import SamplingUnits
+from verax.common.checks import check_choice, check_flag
+from verax.errors import InputError, join
+from verax.inference.intervals import Interval, check_confidence, few
+from verax.inputs.arrays import Bools, Floats
+from verax.inputs.options import Reading, reads
+
+Average = Literal["macro", "weighted"]
+Pairs = Literal["pairs", "classes"]
+
+# Pairs of more classes than this are not looked at one by one.
+_MOST_PAIRED = 100
+
+
+# ---- the three questions -----------------------------------------------------------------------
+
+
+@reads
+def roc_auc(
+    y: object,
+    p: object,
+    *,
+    ordered: bool = False,
+    average: Average = "macro",
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> RankScore | RankScores:
+    """Area under the ROC curve: how often an event was given more probability where it happened.
+
+    From 0 to 1, higher is better; 0.5 is chance. The share of pairs of rows, one with the event and one
+    without, in which the one with it has the larger probability; ties count half. It looks at the order of
+    the forecasts only and says nothing about calibration.
+
+    Parameters
+    ----------
+    y : array
+        Outcomes as for `evaluate`.
+    p : array or mapping
+        Forecasts as for `evaluate`, or a mapping from names of models to the forecasts of each, for
+        paired differences.
+    ordered : bool
+        The events are thresholds, Y >= class, instead of classes. Two classes have one event, class 1.
+    average : {"macro", "weighted"}
+        Over the events: each the same, or by how often it happened. An event that always or never
+        happened has no AUC and is left out.
+    confidence : float
+        Confidence of the intervals.
+    **read
+
+    Intervals come from DeLong's variance, with groups from sums over these. Numbers are scikit-learn's
+    `roc_auc_score(multi_class="ovr")`, with `sample_weight`.
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson (1988), doi:10.2307/2531595; Obuchowski (1997), doi:10.2307/2533958,
+    for groups
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> score = vx.roc_auc([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9])
+    >>> round(score.value, 4)
+    0.8333
+    """
+    return _of_events("ROC AUC", auc, y, p, ordered, average, confidence, read)
+
+
+@reads
+def average_precision(
+    y: object,
+    p: object,
+    *,
+    ordered: bool = False,
+    average: Average = "macro",
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> RankScore | RankScores:
+    """Average precision: the area under the precision-recall curve, as a sum of steps. Higher is better.
+
+    The mean, over the rows in which an event happened, of its frequency among all rows that were given at
+    least the same probability. Chance is the frequency of the event; nothing is interpolated.
+
+    Parameters
+    ----------
+    y, p, ordered, average, confidence
+        As for `roc_auc`. An event that never happened is left out.
+    **read
+
+    Intervals come from the influence function. Numbers are scikit-learn's `average_precision_score`, with
+    `sample_weight`; for several classes it counts a class that never happened as 0.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> round(vx.average_precision([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9]).value, 4)
+    0.9167
+    """
+    return _of_events("average precision", precision, y, p, ordered, average, confidence, read)
+
+
+@reads
+def c_index(
+    y: object,
+    p: object,
+    *,
+    average: Pairs = "pairs",
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> RankScore | RankScores:
+    """The c-index of ordered classes: how often the higher outcome had the higher forecast.
+
+    From 0 to 1, higher is better; 0.5 is chance. Forecasts are ranked by their mean class, the sum of k p_k.
+    Of two rows with different outcomes, the one with the higher outcome should rank higher; ties count half.
+    For two classes it is the ROC AUC.
+
+    Parameters
+    ----------
+    y, p, confidence
+        As for `roc_auc`.
+    average : {"pairs", "classes"}
+        "pairs": all pairs of rows count the same (the generalised c-index). "classes": the mean over all
+        pairs of classes, so that rare ones count as much as frequent ones (the ordinal c-index of Van
+        Calster et al.).
+    **read
+
+    References
+    ----------
+    Harrell et al. (1982), doi:10.1001/jama.1982.03320430047030; Van Calster, Van Belle, Vergouwe and
+    Steyerberg (2012), doi:10.1002/bimj.201200026
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> p = [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.1, 0.6, 0.3], [0.5, 0.1, 0.4]]
+    >>> round(vx.c_index([0, 1, 2, 2], p).value, 4)
+    0.8
+    """
+    check_choice("average", average, get_args(Pairs))
+    check_confidence(confidence)
+    models = read_models(y, p, True, read)
+    scores = {name: _of_order(rows, average, confidence) for name, rows in models.items()}
+    return scores[ONLY] if not isinstance(p, Mapping) else RankScores(scores)
+
+
+# ---- averages ----------------------------------------------------------------------------------
+
+
+Statistic = Callable[[Floats, Bools, SamplingUnits], Estimated]
+
+
+def _of_events(
+    metric: str,
+    statistic: Statistic,
+    y: object,
+    p: object,
+    ordered: bool,
+    average: Average,
+    confidence: float,
+    read: Mapping[str, Any],
+) -> RankScore | RankScores:
+    check_choice("average", average, get_args(Average))
+    check_confidence(confidence)
+    models = read_models(y, p, check_flag("ordered", ordered), read)
+    scores = {name: _averaged(metric, statistic, rows, average, confidence) for name, rows in models.items()}
+    return RankScores(scores) if isinstance(p, Mapping) else scores[ONLY]
+
+
+def _averaged(
+    metric: str, statistic: Statistic, rows: EventRows, average: Average, confidence: float
+) -> RankScore:
+    events = rows.events()
+    found = [statistic(event.given, event.happened, rows.units) for event in events]
+    names = [event.name for event in events]
+    known = [i for i, part in enumerate(found) if not math.isnan(part.value)]
+    happened = [events[i].happened for i in known]
+    total = _combined([found[i] for i in known], happened, rows.units, average, len(rows.y))
+    what = "thresholds" if rows.ordered else "classes"
+    how = f"{average} average over {len(known)} {what}" if len(events) > 1 else _single(events[0], rows)
+    missing = [name for i, name in enumerate(names) if i not in known]
+    notes = (
+        [f"Undefined, and left out: {join(missing[:6])}{', ...' if missing[6:] else ''}."] if missing else []
+    )
+    return _scored(metric, rows, total, list(zip(names, found, strict=True)), how, notes, confidence)
+
+
+def _single(event: BinaryEvent, rows: EventRows) -> str:
+    return f"y {event.name}" if rows.ordered else f"class {event.name}"
+
+
+def _combined(
+    found: Sequence[Estimated], happened: Sequence[Bools], units: SamplingUnits, average: str, n_rows: int
+) -> Estimated:
+    """The average of defined values. With "weighted" the frequencies of the events vary as well."""
+    if not found:
+        return Estimated.undefined(n_rows)
+    n = min(part.n for part in found)
+    if average == "macro":
+        value = float(np.mean([part.value for part in found]))
+        return Estimated(value, np.mean([part.influence for part in found], axis=0), n)
+    rates = [float(units.share[h].sum()) for h in happened]
+    value = float(np.average([part.value for part in found], weights=rates))
+    influence = np.zeros(n_rows)
+    for part, h, rate in zip(found, happened, rates, strict=True):
+        influence += rate * part.influence + (h - rate) * (part.value - value)
+    return Estimated(value, influence / sum(rates), n)
+
+
+def _scored(
+    metric: str,
+    rows: EventRows,
+    whole: Estimated,
+    found: Sequence[tuple[str, Estimated]],
+    average: str,
+    notes: Sequence[str],
+    confidence: float,
+) -> RankScore:
+    units = rows.units
+    influence = units.influence([whole.influence])
+    parts = [
+        RankPart(name, part.value, _interval(part, units, units.influence([part.influence]), confidence))
+        for name, part in found
+    ]
+    interval = _interval(whole, units, influence, confidence)
+    return RankScore(
+        metric, whole.value, interval, tuple(parts), average, tuple(notes), rows, influence[:, 0]
+    )
+
+
+def _interval(part: Estimated, units: SamplingUnits, influence: Floats, confidence: float) -> Interval:
+    rare = few(part.n, "row", "rows")
+    caution = f"{rare} of the rarer outcome" if rare else ""
+    variance = float(units.variances(influence)[0])
+    return units.interval(part.value, variance, confidence, bounds=(0.0, 1.0), n=part.n, caution=caution)
+
+
+def _of_order(rows: EventRows, average: Pairs, confidence: float) -> RankScore:
+    """The c-index over pairs of rows, or the mean of those of pairs of classes."""
+    score = np.round(rows.p @ np.arange(rows.n_classes), rows.decimals)
+    present = np.unique(rows.y)
+    if average == "classes" and len(present) > _MOST_PAIRED:
+        raise InputError(
+            f"must be 'pairs' for more than {_MOST_PAIRED} classes",
+            argument="average",
+            found=f"there are {len(present)}",
+            values=[average],
+        )
+    if len(present) < 2:
+        whole = Estimated.undefined(len(score))
+        return _scored(
+            "c-index", rows, whole, [], "all pairs of rows", ["All outcomes are the same."], confidence
+        )
+    if average == "pairs":
+        return _scored(
+            "c-index", rows, concordance(score, rows.y, rows.units), [], "all pairs of rows", [], confidence
+        )
+    found = []
+    for low, high in combinations(present.tolist(), 2):
+        pair = (rows.y == low) | (rows.y == high)
+        name = f"{rows.labels[low]} or {rows.labels[high]}"
+        found.append((name, concordance(score, np.where(pair, rows.y, -1), rows.units)))
+    whole = _combined([part for _, part in found], [], rows.units, "macro", len(score))
+    how = f"mean over {len(found)} pairs of classes"
+    missing = [rows.labels[k] for k in range(rows.n_classes) if k not in present]
+    notes = [f"Never happened, and left out: {_listed(missing)}."] if missing else []
+    return _scored("c-index", rows, whole, found, how, notes, confidence)
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:6])}, ..." if names[6:] else join(names)

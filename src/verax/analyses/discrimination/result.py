@@ -1,0 +1,203 @@
+"""Scores of rankings with their intervals, and the paired differences of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.binary import EventRows
+from verax.analyses.comparison.records import Difference
+from verax.display.tables import Cells, FrameKind, data_frame, html_table, text_table
+from verax.inference.estimates import holm
+from verax.inference.intervals import Interval
+from verax.inputs.arrays import Floats
+
+
+@dataclass(frozen=True)
+class RankPart:
+    """The value of one event, with its interval; NaN where it is undefined."""
+
+    name: str
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RankScore:
+    """How well a forecast ranks the rows.
+
+    Attributes
+    ----------
+    metric : str
+        What was measured.
+    value : float
+        Its average over the events; `float(score)` is the same.
+    interval : Interval
+        Its confidence interval.
+    parts : tuple of RankPart
+        The value of each class, each threshold, or each pair of classes.
+    average : str
+        How the parts make the whole, in words.
+    notes : tuple of str
+        What was left out.
+    """
+
+    metric: str
+    value: float
+    interval: Interval
+    parts: tuple[RankPart, ...]
+    average: str
+    notes: tuple[str, ...]
+    rows: EventRows
+    influence: Floats
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def variance(self) -> float:
+        """The variance of the value."""
+        return float(self.rows.units.variances(self.influence[:, None])[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "metric": self.metric,
+            "value": self.value,
+            "interval": self.interval.to_dict(),
+            "average": self.average,
+            "parts": [{"name": x.name, "value": x.value, "interval": list(x.interval)} for x in self.parts],
+            "n_rows": len(self.rows.y),
+            "n_classes": self.rows.n_classes,
+            "n_groups": self.rows.n_groups,
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per event and one for their average, as a data frame of the kind named."""
+        lines = [RankPart("", self.value, self.interval), *self.parts]
+        return data_frame(
+            {
+                "event": [line.name for line in lines],
+                "value": [line.value for line in lines],
+                "low": [line.interval.low for line in lines],
+                "high": [line.interval.high for line in lines],
+            },
+            kind,
+        )
+
+    def cells(self) -> Cells:
+        """The table, with its header."""
+        prefix = "y " if self.rows.ordered else "class "
+        header = ["", self.metric, f"{100 * self.interval.confidence:g}% interval"]
+        lines = [[self.average, f"{self.value:.4f}", f"{self.interval:.4f}"]]
+        if len(self.parts) > 1:
+            lines += [[prefix + x.name, f"{x.value:.4f}", f"{x.interval:.4f}"] for x in self.parts]
+        return [header, *lines]
+
+    def footnotes(self) -> list[str]:
+        """What a reader of the table should know."""
+        caution = [f"Caution: {self.interval.caution}."] if self.interval.caution else []
+        return [*self.notes, *caution]
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [self.rows.heading(self.metric), *text_table(self.cells(), right=(1, 2)), *self.footnotes()]
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(self.cells(), caption=self.rows.heading(self.metric), notes=self.footnotes())
+
+
+class RankScores(Mapping[str, RankScore]):
+    """The scores of several models on the same rows, by their names, and their paired differences."""
+
+    def __init__(self, scores: Mapping[str, RankScore]) -> None:
+        self._scores = dict(scores)
+
+    def __getitem__(self, name: str) -> RankScore:
+        return self._scores[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    @property
+    def differences(self) -> list[Difference]:
+        """The difference of every pair of models, a minus b: positive if a is better. p-values by Holm."""
+        found = [(a, b, *self._gap(a, b)) for a, b in combinations(self, 2)]
+        adjusted = holm(np.array([p for *_, p in found]))
+        return [
+            Difference(a, b, gap, interval, p, float(q))
+            for (a, b, gap, interval, p), q in zip(found, adjusted, strict=True)
+        ]
+
+    def difference(self, a: str, b: str) -> Difference:
+        """The difference of two models, in the direction asked for; its p-value is adjusted for all pairs."""
+        for found in self.differences:
+            if (found.a, found.b) == (a, b):
+                return found
+            if (found.a, found.b) == (b, a):
+                return Difference(a, b, -found.difference, -found.interval, found.p_value, found.p_adjusted)
+        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self)}")
+
+    def _gap(self, a: str, b: str) -> tuple[float, Interval, float]:
+        first, second = self[a], self[b]
+        units = first.rows.units
+        gap = first.value - second.value
+        variance = float(units.variances((first.influence - second.influence)[:, None])[0])
+        interval = units.interval(gap, variance, first.interval.confidence)
+        return gap, interval, units.p_value(gap, variance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All scores and differences as plain Python values."""
+        return {
+            "scores": {name: score.to_dict() for name, score in self.items()},
+            "differences": [{**vars(d), "interval": list(d.interval)} for d in self.differences],
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per model, as a data frame of the kind named."""
+        return data_frame(
+            {
+                "model": list(self),
+                "value": [score.value for score in self.values()],
+                "low": [score.interval.low for score in self.values()],
+                "high": [score.interval.high for score in self.values()],
+            },
+            kind,
+        )
+
+    def _tables(self) -> list[Cells]:
+        first = next(iter(self.values()))
+        level = f"{100 * first.interval.confidence:g}% interval"
+        ranking = [["model", first.metric, level]]
+        ranking += [[name, f"{s.value:.4f}", f"{s.interval:.4f}"] for name, s in self.items()]
+        pairs = [["a - b", "difference", level, "p", "p (Holm)"]]
+        pairs += [
+            [
+                f"{d.a} - {d.b}",
+                f"{d.difference:+.4f}",
+                f"{d.interval:.4f}",
+                f"{d.p_value:.2g}",
+                f"{d.p_adjusted:.2g}",
+            ]
+            for d in self.differences
+        ]
+        return [ranking, pairs] if len(self) > 1 else [ranking]
+
+    def __repr__(self) -> str:
+        first = next(iter(self.values()))
+        lines = [f"{first.rows.heading(first.metric)}; {first.average}"]
+        for i, table in enumerate(self._tables()):
+            lines += ([""] if i else []) + text_table(table, right=(1, 2, 3, 4))
+        return "\n".join([*lines, *first.footnotes()])
+
+    def _repr_html_(self) -> str:
+        return "".join(html_table(table) for table in self._tables())

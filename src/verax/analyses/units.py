@@ -1,0 +1,162 @@
+"""What is independent in a sample, and how sure one can be of estimates with known influence functions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.inference.intervals import Interval, Resampling, bounded, few, t_quantile
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import Groups
+
+# How many draws give the quantile of a simultaneous band: its own error is then about 0.01.
+_DRAWS = 10_000
+
+
+def sums_at(places: Ints, values: Floats, n: int) -> Floats:
+    """The sums of the values at each of n places."""
+    return np.bincount(places, values, n).astype(np.float64, copy=False)
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """The sum of products. No matrix product: its sums depend on the number of threads."""
+    return float((a * b).sum())
+
+
+@dataclass(frozen=True)
+class SamplingUnits:
+    """What is independent: rows, or groups of rows.
+
+    Attributes
+    ----------
+    share : (N,) array
+        The weights of the rows. They are positive and sum to one.
+    groups : Groups or None
+        Which rows belong together.
+    """
+
+    share: Floats
+    groups: Groups | None
+
+    @classmethod
+    def of(cls, n_rows: int, weights: Floats | None, groups: Groups | None) -> tuple[SamplingUnits, Any]:
+        """The units of the rows that have weight, and which rows these are; None if all are."""
+        if weights is None:
+            return cls(np.full(n_rows, 1 / n_rows), groups), None
+        relative = weights / weights.max()
+        weighty = None if relative.all() else relative > 0
+        if weighty is not None:
+            relative = relative[weighty]
+            groups = None if groups is None else Groups(groups.codes[weighty], groups.labels)
+        return cls(relative / relative.sum(), groups), weighty
+
+    def sums(self, values: Floats) -> Floats:
+        """The sums over the rows of each unit."""
+        if self.groups is None:
+            return values
+        return sums_at(self.groups.codes, values, len(self.groups.labels))
+
+    @property
+    def n(self) -> int:
+        """The number of units that have rows."""
+        return int(np.count_nonzero(self.sums(self.share)))
+
+    def squares(self, pools: Ints, n_pools: int) -> Floats:
+        """The sum of squared weights in each pool of rows; rows of a group in a pool count as one row."""
+        if self.groups is None:
+            return sums_at(pools, self.share**2, n_pools)
+        n_groups = len(self.groups.labels)
+        together, place = np.unique(pools * n_groups + self.groups.codes, return_inverse=True)
+        return sums_at(together // n_groups, sums_at(place, self.share, len(together)) ** 2, n_pools)
+
+    def influence(self, columns: list[Floats]) -> Floats:
+        """What each unit adds to the deviations of the weighted means of columns, (n, C)."""
+        with np.errstate(invalid="ignore"):
+            return np.column_stack([self.sums(self.share * (c - dot(self.share, c))) for c in columns])
+
+    def variances(self, influence: Floats) -> Floats:
+        """The sandwich variances of weighted means, with each unit's square over one minus its weight."""
+        rest = 1 - self.sums(self.share)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((influence**2 / rest[:, None]).sum(axis=0))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom: one less than the effective number of units, small where they are unequal."""
+        return max(1 / float((self.sums(self.share) ** 2).sum()) - 1, 1.0)
+
+    @property
+    def caution(self) -> str:
+        """Why intervals from so few units cannot be trusted; empty where there are enough."""
+        return few(self.n, "row", "rows") if self.groups is None else few(self.n, "group", "groups")
+
+    # ---- intervals of estimates whose influence functions are known --------------------------------
+
+    def covariance(self, influence: Floats) -> Floats:
+        """The sandwich covariance of estimates from what each unit adds to them, (n, C): (C, C)."""
+        scaled = influence / np.sqrt(1 - self.sums(self.share))[:, None]
+        return np.asarray(scaled.T @ scaled)
+
+    @property
+    def method(self) -> str:
+        """How intervals are computed, in words."""
+        return "t" if self.groups is None else f"t, over {self.n:,} groups"
+
+    def interval(
+        self,
+        value: float,
+        variance: float,
+        confidence: float,
+        *,
+        bounds: tuple[float, float] | None = None,
+        n: float | None = None,
+        caution: str = "",
+    ) -> Interval:
+        """The t interval of an estimate; with finite `bounds` on a scale that does not collapse at them.
+
+        `n` is how many rows tell about an estimate at one of its bounds; by default all units in effect.
+        """
+        caution = "; ".join(filter(None, [self.caution, caution]))
+        if self.n < 2 or not np.isfinite([value, variance]).all():
+            why = caution or "the estimate is undefined"
+            return Interval.undefined(why, method=self.method, confidence=confidence)
+        if bounds is None:
+            half = t_quantile(self.freedom, confidence) * math.sqrt(variance)
+            interval = Interval(value - half, value + half, confidence=confidence)
+        else:
+            rows = self.freedom + 1 if n is None else n
+            plan = Resampling(confidence)
+            interval = bounded(value, variance, self.freedom, rows, bounds, plan)
+        return interval.by(self.method, caution)
+
+    def p_value(self, difference: float, variance: float) -> float:
+        """The two-sided p-value of a difference, by Student's t distribution; NaN where it is undefined."""
+        from scipy.special import stdtr
+
+        if self.n < 2 or not np.isfinite([difference, variance]).all():
+            return math.nan
+        if variance == 0:
+            return 1.0 if difference == 0 else 0.0
+        return float(2 * stdtr(self.freedom, -abs(difference) / math.sqrt(variance)))
+
+    def widest(self, influence: Floats, confidence: float, seed: int) -> float:
+        """How many standard errors a band has that covers all estimates at once (a sup-t band).
+
+        The quantile of the largest of |t| values with the correlations of the estimates, by draws from their
+        normal distribution, each over a chi variable with the degrees of freedom of the units.
+        """
+        covariance = self.covariance(influence)
+        error = np.sqrt(np.diag(covariance))
+        known = np.isfinite(error) & (error > 1e-12 * error.max(initial=0.0))
+        if not known.any():
+            return t_quantile(self.freedom, confidence)
+        correlation = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
+        values, vectors = np.linalg.eigh(correlation)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        rng = np.random.default_rng(seed)
+        normal = rng.standard_normal((_DRAWS, len(values))) @ root.T
+        spread = np.sqrt(rng.chisquare(self.freedom, _DRAWS) / self.freedom)
+        return float(np.quantile(np.abs(normal).max(axis=1) / spread, confidence))
