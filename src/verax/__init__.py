@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from verax.analyses.comparison.compare import compare
     from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
     from verax.analyses.comparison.result import Comparison
+    from verax.analyses.decisions.murphy import Murphy, murphy
+    from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves, net_benefit
     from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
     from verax.analyses.discrimination.result import RankScore, RankScores
     from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
@@ -68,6 +70,8 @@ __all__ = [
     "Comparison",
     "Components",
     "ConfidenceSequence",
+    "DecisionCurve",
+    "DecisionCurves",
     "Decomposition",
     "Forecasts",
     "Holds",
@@ -76,6 +80,7 @@ __all__ = [
     "ListCard",
     "Log",
     "MissingPackageError",
+    "Murphy",
     "ParseError",
     "Properties",
     "RPS",
@@ -116,6 +121,8 @@ __all__ = [
     "instance_f1",
     "kappa",
     "log_score",
+    "murphy",
+    "net_benefit",
     "padded",
     "parse",
     "pbs",
@@ -145,6 +152,8 @@ _LAZY = {
     "Comparison": "verax.analyses.comparison.result",
     "Components": "verax.analyses.calibration.decomposition",
     "ConfidenceSequence": "verax.inference.sequences",
+    "DecisionCurve": "verax.analyses.decisions.net_benefit",
+    "DecisionCurves": "verax.analyses.decisions.net_benefit",
     "Decomposition": "verax.analyses.calibration.decomposition",
     "Forecasts": "verax.inputs.forecasts",
     "Holds": "verax.scores.properties",
@@ -153,6 +162,7 @@ _LAZY = {
     "ListCard": "verax.analyses.cards.listcard",
     "Log": "verax.scores.rules",
     "MissingPackageError": "verax.errors",
+    "Murphy": "verax.analyses.decisions.murphy",
     "ParseError": "verax.errors",
     "Properties": "verax.scores.properties",
     "RPS": "verax.scores.rules",
@@ -191,6 +201,8 @@ _LAZY = {
     "instance_f1": "verax.inputs.lists.labelsets",
     "kappa": "verax.scores.decisions",
     "log_score": "verax.scores.registry",
+    "murphy": "verax.analyses.decisions.murphy",
+    "net_benefit": "verax.analyses.decisions.net_benefit",
     "padded": "verax.scores.combinators",
     "parse": "verax.scores.registry",
     "pbs": "verax.scores.registry",

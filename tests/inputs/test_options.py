@@ -9,6 +9,7 @@ import pytest
 import verax as vx
 
 READERS = [vx.evaluate, vx.compare, vx.decompose, vx.retention, vx.selective, vx.subgroups, vx.worst, vx.ece]
+READERS += [vx.roc_auc, vx.average_precision, vx.c_index, vx.net_benefit, vx.murphy]
 READERS += [vx.reliability, vx.compare_lengths, vx.Rule.__call__, vx.Rule.samples]
 
 

@@ -14,6 +14,8 @@ from verax.inputs.groups import Groups
 
 # How many draws give the quantile of a simultaneous band: its own error is then about 0.01.
 _DRAWS = 10_000
+# Smaller standard errors, relative to the largest, are rounding.
+_NOTHING = 1e-9
 
 
 def sums_at(places: Ints, values: Floats, n: int) -> Floats:
@@ -95,11 +97,6 @@ class SamplingUnits:
 
     # ---- intervals of estimates whose influence functions are known --------------------------------
 
-    def covariance(self, influence: Floats) -> Floats:
-        """The sandwich covariance of estimates from what each unit adds to them, (n, C): (C, C)."""
-        scaled = influence / np.sqrt(1 - self.sums(self.share))[:, None]
-        return np.asarray(scaled.T @ scaled)
-
     @property
     def method(self) -> str:
         """How intervals are computed, in words."""
@@ -142,21 +139,24 @@ class SamplingUnits:
             return 1.0 if difference == 0 else 0.0
         return float(2 * stdtr(self.freedom, -abs(difference) / math.sqrt(variance)))
 
-    def widest(self, influence: Floats, confidence: float, seed: int) -> float:
+    def widest(self, covariance: Floats, confidence: float, seed: int) -> float:
         """How many standard errors a band has that covers all estimates at once (a sup-t band).
 
         The quantile of the largest of |t| values with the correlations of the estimates, by draws from their
         normal distribution, each over a chi variable with the degrees of freedom of the units.
         """
-        covariance = self.covariance(influence)
         error = np.sqrt(np.diag(covariance))
-        known = np.isfinite(error) & (error > 1e-12 * error.max(initial=0.0))
+        known = error > _NOTHING * error.max(initial=0.0)
         if not known.any():
             return t_quantile(self.freedom, confidence)
         correlation = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
         values, vectors = np.linalg.eigh(correlation)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        kept = values > _NOTHING * values[-1]
+        root = vectors[:, kept] * np.sqrt(values[kept])
         rng = np.random.default_rng(seed)
-        normal = rng.standard_normal((_DRAWS, len(values))) @ root.T
         spread = np.sqrt(rng.chisquare(self.freedom, _DRAWS) / self.freedom)
-        return float(np.quantile(np.abs(normal).max(axis=1) / spread, confidence))
+        largest = np.empty(_DRAWS)
+        for first in range(0, _DRAWS, 1000):
+            normal = rng.standard_normal((1000, root.shape[1])) @ root.T
+            largest[first : first + 1000] = np.abs(normal).max(axis=1)
+        return float(np.quantile(largest / spread, confidence))

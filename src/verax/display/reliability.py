@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from verax.display.palette import COLOURS
+from verax.display.panels import grid_shape, panels
 
 MOST_PANELS = 20
 # The height of the tallest bar of the histogram, and up to how many forecasts each is marked.
@@ -57,33 +57,17 @@ class EventDiagram(Protocol):
 
 def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any:
     """All curves in one figure: diagonal, band, curve, histogram, components."""
-    import matplotlib.pyplot as plt
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     shown = list(curves)
     if len(shown) > MOST_PANELS:
         worst = sorted(shown, key=lambda curve: -curve.components.miscalibration)[:MOST_PANELS]
         shown = [curve for curve in shown if curve in worst]
-    n_rows, n_columns = _grid(len(shown))
+    n_columns = grid_shape(len(shown))[1]
     side = {1: 3.8, 2: 3.2, 3: 2.7}.get(n_columns, 2.2)
-    figure, axes = plt.subplots(
-        n_rows,
-        n_columns,
-        figsize=(side * n_columns + 0.5, side * n_rows + 0.7),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout=ConstrainedLayoutEngine(h_pad=0.1),
-    )
+    figure, axes = panels(len(shown), width=side, height=side, share_y=True)
     tallest = max(float(curve.histogram.max()) for curve in shown)
-    for ax, curve in zip(axes.flat, shown, strict=False):
+    for ax, curve in zip(axes, shown, strict=True):
         _panel(ax, curve, tallest, small=n_columns > 3)
         ax.set_title(f"y {curve.name}" if diagram.ordered else f"class {curve.name}", fontsize=9)
-    for ax in axes.flat[len(shown) :]:
-        ax.set_visible(False)
-    for i in range(len(shown)):
-        # The lowest panel of each column has the numbers, also above an empty place.
-        axes.flat[i].tick_params(labelbottom=i + n_columns >= len(shown))
     note = "bars: how often each was forecast"
     if diagram.resamples:
         note = f"band: {100 * diagram.confidence:g}% of calibrated forecasts; {note}"
@@ -92,16 +76,6 @@ def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any
     if len(shown) < len(curves):
         figure.suptitle(f"the {len(shown)} of {len(curves)} with the largest miscalibration", fontsize=10)
     return figure
-
-
-def _grid(n: int) -> tuple[int, int]:
-    """Rows and columns: few empty places, at most five columns."""
-    if n <= 3:
-        return 1, n
-    if n <= 6:
-        return 2, math.ceil(n / 2)
-    columns = min((5, 4, 3), key=lambda c: -n % c)
-    return math.ceil(n / columns), columns
 
 
 def _panel(ax: Any, curve: EventCurve, tallest: float, *, small: bool) -> None:
@@ -127,7 +101,6 @@ def _panel(ax: Any, curve: EventCurve, tallest: float, *, small: bool) -> None:
     ax.set(xlim=(-0.02, 1.02), ylim=(0, 1.02), aspect="equal")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"], fontsize=8)
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _corners(curve: EventCurve) -> tuple[Any, Any]:

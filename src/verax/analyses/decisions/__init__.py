@@ -1,0 +1,1 @@
+"""What forecasts are worth to those who decide by them."""

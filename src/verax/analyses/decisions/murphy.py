@@ -1,0 +1,353 @@
+"""Murphy diagrams: whether one model is better than another by every proper score, or by some.
+
+Every proper score of a binary event is a mixture of elementary scores, one for each threshold. A model that
+is better at every threshold is better by every proper score; where the curves cross, the ranking depends on
+the score that is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from verax.analyses.binary import BinaryEvent, EventRows, read_models
+from verax.analyses.decisions.grid import Cells, GridMeans, check_grid, in_words, plain_fields, runs
+from verax.common.checks import check_flag
+from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.inference.intervals import check_confidence, check_seed, t_quantile
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.options import Reading, reads
+
+# Differences of mean scores that are smaller are rounding.
+_ROUNDING = 1e-12
+
+Order = Literal["a", "b", "same", "neither"]
+
+
+@reads
+def murphy(
+    y: object,
+    p: object,
+    *,
+    thresholds: Sequence[float] | None = None,
+    ordered: bool = False,
+    confidence: float = 0.95,
+    seed: int = 0,
+    **read: Unpack[Reading],
+) -> Murphy:
+    """Murphy diagrams: mean elementary scores by threshold, for every event and several models.
+
+    The elementary score at threshold t is the regret of who acts where the forecast exceeds t: t for acting
+    where the event does not happen, 1 - t for not acting where it does, else 0. Lower is better. Every
+    proper score of an event is a mixture of these. Their integral over t is half the squared error, so that
+    the curves of all thresholds of ordered classes make the RPS, those of all classes the Brier score.
+
+    Parameters
+    ----------
+    y : array
+        Outcomes as for `evaluate`.
+    p : array or mapping
+        Forecasts as for `evaluate`, or a mapping from names of models to the forecasts of each.
+    thresholds : list of floats or None
+        Increasing probabilities above 0 and below 1 for curves and bands; by default 0.01, ..., 0.99.
+        Whether a ranking is the same everywhere is decided at all thresholds, not at these only.
+    ordered : bool
+        The events are thresholds of ordered classes, Y >= class, instead of classes. Two classes have one
+        event, class 1.
+    confidence, seed
+        Confidence of intervals and bands; random seed of the simultaneous bands.
+    **read
+
+    References
+    ----------
+    Ehm, Gneiting, Jordan and Krueger (2016), doi:10.1111/rssb.12154
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> y = [0, 0, 1, 1]
+    >>> found = vx.murphy(y, {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
+    >>> found.pair("sharp", "dull").order
+    'a'
+    >>> found.sentences
+    ['class 1: no difference is beyond chance; in these rows every proper score prefers sharp.']
+    """
+    check_confidence(confidence)
+    check_seed(seed)
+    grid = check_grid(thresholds)
+    models = read_models(y, p, check_flag("ordered", ordered), read)
+    first = next(iter(models.values()))
+    events = {name: rows.events() for name, rows in models.items()}
+    quantile = t_quantile(first.units.freedom, confidence)
+    curves = [_curve(name, event, first, grid, quantile) for name in models for event in events[name]]
+    pairs = [
+        _pair((a, events[a][i]), (b, events[b][i]), first, grid, confidence, seed)
+        for i in range(len(events[next(iter(models))]))
+        for a, b in combinations(models, 2)
+    ]
+    return Murphy(tuple(curves), tuple(pairs), first, confidence)
+
+
+# ---- results -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MurphyCurve:
+    """The mean elementary scores of one model for one event.
+
+    Attributes
+    ----------
+    model, event : str
+        The name of the model, and the class or ">= class".
+    thresholds, values : (T,) arrays
+        The thresholds and the mean elementary scores. Lower is better.
+    interval : (2, T) array
+        Confidence intervals, each for its threshold.
+    """
+
+    model: str
+    event: str
+    thresholds: Floats
+    values: Floats
+    interval: Floats
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MurphyPair:
+    """Mean elementary scores of model `a` minus those of model `b`: negative where `a` is better.
+
+    Attributes
+    ----------
+    values : (T,) array
+        The differences at the thresholds.
+    interval, band : (2, T) arrays
+        Confidence intervals, each for its threshold, and a band that holds for all at once. Only rows
+        with a threshold between their two forecasts tell about it; to be on the safe side, two more rows
+        that contradict each other are added to them.
+    order : {"a", "b", "same", "neither"}
+        Which of the two is at least as good at every threshold between 0 and 1, so by every proper
+        score, in these rows.
+    a_better, b_better : list of pairs of floats
+        Ranges of thresholds at which one is better beyond chance, for all thresholds at once.
+    """
+
+    a: str
+    b: str
+    event: str
+    thresholds: Floats
+    values: Floats
+    interval: Floats
+    band: Floats
+    order: Order
+    a_better: list[tuple[float, float]]
+    b_better: list[tuple[float, float]]
+
+    @property
+    def sentence(self) -> str:
+        """What is beyond chance, and whether every proper score ranks the two alike in these rows."""
+        if self.order == "same":
+            return f"{self.a} and {self.b} have the same elementary scores."
+        if self.a_better and self.b_better:
+            return (
+                f"the ranking depends on the score: beyond chance, {self.a} is better at thresholds "
+                f"{in_words(self.a_better)} and {self.b} at {in_words(self.b_better)}."
+            )
+        chance = "no difference is beyond chance"
+        if self.a_better or self.b_better:
+            better, worse = (self.a, self.b) if self.a_better else (self.b, self.a)
+            where = in_words(self.a_better or self.b_better)
+            chance = f"{better} is better beyond chance at thresholds {where}, {worse} nowhere"
+        return f"{chance}; in these rows {self._in_sample()}."
+
+    def _in_sample(self) -> str:
+        if self.order == "neither":
+            return "the ranking depends on the score"
+        return f"every proper score prefers {self.a if self.order == 'a' else self.b}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Murphy:
+    """The Murphy diagrams of all events."""
+
+    curves: tuple[MurphyCurve, ...]
+    pairs: tuple[MurphyPair, ...]
+    rows: EventRows
+    confidence: float
+
+    def __iter__(self) -> Iterator[MurphyCurve]:
+        return iter(self.curves)
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+    def pair(self, a: str, b: str, event: object | None = None) -> MurphyPair:
+        """The difference of two models for an event, in the direction asked for."""
+        for found in self.pairs:
+            if event is None or str(event) == found.event:
+                if (found.a, found.b) == (a, b):
+                    return found
+                if (found.a, found.b) == (b, a):
+                    return _turned(found)
+        raise KeyError(f"there is no difference of {a!r} and {b!r} for {event!r}")
+
+    @property
+    def sentences(self) -> list[str]:
+        """Which rankings hold for every proper score, in words."""
+        prefix = "y " if self.rows.ordered else "class "
+        return [f"{prefix}{pair.event}: {pair.sentence}" for pair in self.pairs]
+
+    def dominates(self, a: str, b: str) -> bool:
+        """Whether `a` is at least as good as `b` by every proper score of every event, in these rows."""
+        names = {curve.event for curve in self.curves}
+        return all(self.pair(a, b, event).order in ("a", "same") for event in names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "n_rows": len(self.rows.y),
+            "n_groups": self.rows.n_groups,
+            "ordered": self.rows.ordered,
+            "confidence": self.confidence,
+            "curves": [plain_fields(curve) for curve in self.curves],
+            "differences": [plain_fields(pair) for pair in self.pairs],
+            "sentences": self.sentences,
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per model, event and threshold, as a data frame of the kind named."""
+        rows = [
+            (curve.model, curve.event, *line)
+            for curve in self.curves
+            for line in zip(
+                curve.thresholds.tolist(), curve.values.tolist(), *curve.interval.tolist(), strict=True
+            )
+        ]
+        names = ("model", "event", "threshold", "elementary_score", "low", "high")
+        return data_frame({name: [row[i] for row in rows] for i, name in enumerate(names)}, kind)
+
+    def plot(self) -> Any:
+        """Draw all curves, and below them the differences with their bands; returns the matplotlib figure."""
+        from verax.display.murphy import draw_murphy
+
+        return draw_murphy(self, self.curves, self.pairs)
+
+    def _cells(self) -> list[list[str]]:
+        header = ["event", "a", "b", "better by every proper score", "largest difference, a - b"]
+        named = {"neither": "neither", "same": "the same"}
+        lines = []
+        for pair in self.pairs:
+            at = int(np.argmax(np.abs(pair.values)))
+            largest = f"{pair.values[at]:+.4f} at {pair.thresholds[at]:g}"
+            best = named.get(pair.order) or (pair.a if pair.order == "a" else pair.b)
+            lines.append([pair.event, pair.a, pair.b, best, largest])
+        return [header, *lines]
+
+    def __repr__(self) -> str:
+        table = text_table(self._cells()) if self.pairs else []
+        return "\n".join([self.rows.heading("Murphy diagrams"), *table, *self.sentences])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self.rows.heading("Murphy diagrams"), notes=self.sentences)
+
+
+def _turned(pair: MurphyPair) -> MurphyPair:
+    """The same with the two models exchanged."""
+    other: dict[Order, Order] = {"a": "b", "b": "a", "same": "same", "neither": "neither"}
+    return MurphyPair(
+        pair.b,
+        pair.a,
+        pair.event,
+        pair.thresholds,
+        -pair.values,
+        -pair.interval[::-1],
+        -pair.band[::-1],
+        other[pair.order],
+        pair.b_better,
+        pair.a_better,
+    )
+
+
+# ---- scores ------------------------------------------------------------------------------------
+
+
+def _places(event: BinaryEvent, grid: Floats, rows: EventRows) -> Ints:
+    """How many thresholds each forecast exceeds."""
+    return np.asarray(np.searchsorted(grid, np.round(event.given, rows.decimals), side="left"))
+
+
+def _values(places: Ints, happened: Floats, grid: Floats) -> Floats:
+    """The elementary scores of each cell, (C, T)."""
+    acted = np.arange(len(grid)) < places[:, None]
+    missed = happened[:, None] * ~acted * (1 - grid)
+    return np.asarray(missed + (1 - happened[:, None]) * acted * grid)
+
+
+def _curve(name: str, event: BinaryEvent, rows: EventRows, grid: Floats, quantile: float) -> MurphyCurve:
+    cells = Cells.of([_places(event, grid, rows)], event.happened, len(grid) + 1)
+    found = GridMeans.of(cells.codes, _values(cells.places[:, 0], cells.happened, grid), rows.units)
+    return MurphyCurve(name, event.name, grid, found.mean, found.band(quantile))
+
+
+def _pair(
+    first: tuple[str, BinaryEvent],
+    second: tuple[str, BinaryEvent],
+    rows: EventRows,
+    grid: Floats,
+    confidence: float,
+    seed: int,
+) -> MurphyPair:
+    (a, event), (b, other) = first, second
+    places = [_places(event, grid, rows), _places(other, grid, rows)]
+    cells = Cells.of(places, event.happened, len(grid) + 1)
+    values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
+    rate = float(rows.units.share[event.happened].sum())
+    squares = (1 - rate) * grid**2 + rate * (1 - grid) ** 2
+    found = GridMeans.of(cells.codes, values[0] - values[1], rows.units).doubted(squares)
+    band = found.band(found.widest(confidence, seed))
+    return MurphyPair(
+        a,
+        b,
+        event.name,
+        grid,
+        found.mean,
+        found.band(t_quantile(rows.units.freedom, confidence)),
+        band,
+        order_of(event.given, other.given, event.happened, rows.units.share),
+        runs(band[1] < 0, grid),
+        runs(band[0] > 0, grid),
+    )
+
+
+def order_of(a: Floats, b: Floats, happened: Bools, share: Floats) -> Order:
+    """Which of two forecasts has the smaller mean elementary score at every threshold.
+
+    Between two neighbouring forecast values the mean scores are linear in the threshold, so it is enough to
+    look at both ends of each such stretch.
+    """
+    gaps = np.concatenate([x.ravel() for x in ends_of_differences(a, b, happened, share)])
+    better, worse = bool((gaps < -_ROUNDING).any()), bool((gaps > _ROUNDING).any())
+    if better and worse:
+        return "neither"
+    return "a" if better else "b" if worse else "same"
+
+
+def ends_of_differences(a: Floats, b: Floats, happened: Bools, share: Floats) -> tuple[Floats, Floats]:
+    """Differences of mean elementary scores, a - b, at both ends of every stretch between forecast values."""
+    edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(a, 0, 1), np.clip(b, 0, 1)]))
+    false_alarms, misses = (
+        _counted(a, edges, share, happened, k) - _counted(b, edges, share, happened, k) for k in (0, 1)
+    )
+    low, high = edges[:-1], edges[1:]
+    return low * false_alarms + (1 - low) * misses, high * false_alarms + (1 - high) * misses
+
+
+def _counted(given: Floats, edges: Floats, share: Floats, happened: Bools, kind: int) -> Floats:
+    """The weight that each stretch charges: false alarms above it (0), or misses up to its lower end (1)."""
+    rows = happened if kind else ~happened
+    place = np.searchsorted(edges, np.clip(given[rows], 0, 1))
+    weight = np.cumsum(np.bincount(place, share[rows], len(edges)))
+    return np.asarray(weight[:-1] if kind else weight[-1] - weight[:-1])

@@ -1,0 +1,315 @@
+"""Decision curves and Murphy diagrams: against dcurves, model-diagnostics, Brier score and brute force."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model_diagnostics.scoring import ElementaryScore
+
+import verax as vx
+from cases import forecasts
+from realdata import load
+from verax.analyses.decisions.grid import Cells, GridMeans
+from verax.analyses.decisions.murphy import ends_of_differences
+from verax.analyses.units import SamplingUnits
+from verax.common.strictjson import plain
+from verax.inputs.groups import Groups
+
+GRID = [0.05, 0.2, 0.35, 0.5, 0.8]
+
+
+# ---- net benefit ---------------------------------------------------------------------------------
+
+
+def benefit_of_rows(given, happened, t):
+    """What acting from t on adds in each row."""
+    return (given >= t) * (happened - (1 - happened) * t / (1 - t))
+
+
+def test_net_benefit_is_that_of_dcurves():
+    # dca of dcurves 1.1.7 with thresholds=GRID.
+    y, p = forecasts(120, 2, 5)
+    (curve,) = vx.net_benefit(y, p, thresholds=GRID)
+    assert curve.values.round(6).tolist() == [0.492982, 0.375, 0.192308, 0.058333, -0.35]
+    assert curve.treat_all.round(6).tolist() == [0.508772, 0.416667, 0.282051, 0.066667, -1.333333]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_net_benefit_is_its_definition(seed, k, ordered):
+    y, p = forecasts(50, k, seed)
+    w = np.random.default_rng(seed).exponential(size=50)
+    curves = vx.net_benefit(y, p, thresholds=GRID, ordered=ordered, weights=w)
+    if ordered:
+        events = [(np.round(p[:, i:].sum(axis=1), 12), y >= i) for i in range(1, k)]
+    else:
+        events = [(p[:, i], y == i) for i in range(int(k == 2), k)]
+    assert len(curves) == len(events)
+    for curve, (forecast, happened) in zip(curves, events, strict=True):
+        slow = [np.average(benefit_of_rows(forecast, happened, t), weights=w) for t in GRID]
+        assert curve.values == pytest.approx(slow, abs=1e-12)
+        everywhere = [np.average(benefit_of_rows(np.ones(50), happened, t), weights=w) for t in GRID]
+        assert curve.treat_all == pytest.approx(everywhere, abs=1e-12)
+        assert curve.prevalence == pytest.approx(np.average(happened, weights=w))
+
+
+def test_a_forecast_that_equals_the_threshold_is_acted_on():
+    p = np.array([[0.2, 0.1, 0.7], [0.3, 0.6, 0.1]])
+    # 0.1 + 0.7 is below 0.8 in floating point.
+    curve = vx.net_benefit([2, 0], p, ordered=True, thresholds=[0.8]).curve(">= 1")
+    assert curve.values.tolist() == [0.5]
+    single = vx.net_benefit([1, 0], np.array([0.7, 0.1], np.float32), thresholds=[0.7])
+    assert single.curves[0].values.tolist() == [0.5]
+
+
+def test_intervals_of_rows_and_groups_are_those_of_means():
+    y, p = forecasts(200, 2)
+    (curve,) = vx.net_benefit(y, p, thresholds=GRID)
+    values = np.array([benefit_of_rows(p[:, 1], y, t) for t in GRID])
+    # 1.971957 is the 97.5 % quantile of Student's t distribution with 199 degrees of freedom.
+    half = 1.9719565 * values.std(axis=1, ddof=1) / np.sqrt(200)
+    assert (curve.interval[1] - curve.values) == pytest.approx(half, rel=1e-6)
+    groups = np.arange(200) // 5
+    (curve,) = vx.net_benefit(y, p, thresholds=GRID, groups=groups)
+    sums = values.reshape(5, 40, 5).sum(axis=2)
+    half = 2.0226909 * sums.std(axis=1, ddof=1) * np.sqrt(40) / 200
+    assert (curve.interval[1] - curve.values) == pytest.approx(half, rel=1e-6)
+    assert (curve.band[0] <= curve.interval[0]).all()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_standardized_benefits_agree_with_the_jackknife(grouped):
+    y, p = forecasts(300, 2, 4)
+    q = forecasts(300, 2, 6)[1]
+    w = 1 + np.random.default_rng(0).exponential(size=300)
+    units = np.arange(300) // 4 if grouped else np.arange(300)
+    options = {"thresholds": GRID, "standardized": True, "confidence": 0.6827}
+    found = vx.net_benefit(y, {"p": p, "q": q}, weights=w, groups=units if grouped else None, **options)
+    curve = found.curve(model="p")
+    plainly = vx.net_benefit(y, p, weights=w, thresholds=GRID).curves[0]
+    assert curve.values == pytest.approx(plainly.values / plainly.prevalence)
+    assert curve.treat_all == pytest.approx(plainly.treat_all / plainly.prevalence)
+    left_out = []
+    for unit in np.unique(units):
+        keep = units != unit
+        rest = vx.net_benefit(y[keep], {"p": p[keep], "q": q[keep]}, weights=w[keep], **options)
+        left_out.append([rest.curve(model="p").values, rest.gap("p", "q").values])
+    n = len(left_out)
+    error = np.sqrt((n - 1) / n * ((np.array(left_out) - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
+    assert curve.interval[1] - curve.values == pytest.approx(error[0], rel=0.03)
+    gap = found.gap("p", "q")
+    # Wider by two rows that contradict each other.
+    assert gap.interval[1] - gap.values == pytest.approx(error[1], rel=0.1)
+    back = found.gap("q", "p")
+    assert back.interval.tolist() == (-gap.interval[::-1]).tolist()
+
+
+def test_where_a_forecast_is_useful():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    chance = 1 / (1 + np.exp(-2 * x))
+    y = (rng.random(3000) < chance).astype(int)
+    found = vx.net_benefit(y, {"model": chance, "noise": rng.random(3000)})
+    low, high = found.curve(model="model").useful[0][0], found.curve(model="model").useful[-1][1]
+    assert low < 0.2
+    assert high > 0.8
+    assert found.curve(model="noise").useful == []
+    assert "noise: nowhere better, beyond chance," in repr(found)
+    assert (found.gap("model", "noise").band[0] > 0).any()
+
+
+# ---- Murphy diagrams -----------------------------------------------------------------------------
+
+
+def elementary(given, happened, t):
+    return np.where(happened, (given <= t) * (1 - t), (given > t) * t)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_elementary_scores_are_their_definition(seed, k, ordered):
+    y, p = forecasts(50, k, seed)
+    w = np.random.default_rng(seed).exponential(size=50)
+    found = vx.murphy(y, p, thresholds=GRID, ordered=ordered, weights=w)
+    if ordered:
+        events = [(np.round(p[:, i:].sum(axis=1), 12), y >= i) for i in range(1, k)]
+    else:
+        events = [(p[:, i], y == i) for i in range(int(k == 2), k)]
+    for curve, (forecast, happened) in zip(found, events, strict=True):
+        slow = [np.average(elementary(forecast, happened, t), weights=w) for t in GRID]
+        assert curve.values == pytest.approx(slow, abs=1e-12)
+
+
+def test_elementary_scores_are_model_diagnostics():
+    y, p = forecasts(100, 2, ties=False)
+    (curve,) = vx.murphy(y, p, thresholds=GRID)
+    theirs = [ElementaryScore(eta=t, functional="mean")(y, p[:, 1]) for t in GRID]
+    assert curve.values == pytest.approx(theirs, rel=1e-12)
+
+
+def test_their_integral_is_half_the_brier_score_and_the_rps():
+    y, p = forecasts(60, 4)
+    fine = (np.arange(1000) + 0.5) / 1000
+    thresholds = vx.murphy(y, p, thresholds=fine, ordered=True)
+    total = sum(curve.values.mean() for curve in thresholds)
+    assert 2 * total == pytest.approx(vx.RPS(normalized=False)(y, p), rel=2e-3)
+    classes = vx.murphy(y, p, thresholds=fine)
+    assert 2 * sum(curve.values.mean() for curve in classes) == pytest.approx(vx.brier(y, p), rel=2e-3)
+
+
+def test_the_exact_integral_of_a_difference():
+    y, p = forecasts(80, 2, 1)
+    q = forecasts(80, 2, 2)[1]
+    share = np.full(80, 1 / 80)
+    low, high = ends_of_differences(p[:, 1], q[:, 1], y == 1, share)
+    edges = np.unique(np.concatenate([[0, 1], p[:, 1], q[:, 1]]))
+    integral = ((low + high) / 2 * np.diff(edges)).sum()
+    halves = (vx.brier(y, p) - vx.brier(y, q)) / 4
+    assert integral == pytest.approx(halves, abs=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=60)
+def test_the_order_is_that_at_every_threshold(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 6)
+    a, b = rng.integers(0, 6, (2, 6)) / 5
+    fine = np.arange(1, 1000) / 1000
+    at = [(elementary(a, y == 1, t) - elementary(b, y == 1, t)).mean() for t in fine]
+    better, worse = min(at) < -1e-9, max(at) > 1e-9
+    wanted = "neither" if better and worse else "a" if better else "b" if worse else "same"
+    found = vx.murphy(y, {"a": a, "b": b})
+    assert found.pair("a", "b").order == wanted
+    assert found.dominates("a", "b") == (wanted in ("a", "same"))
+    turned = {"a": "b", "b": "a"}.get(wanted, wanted)
+    assert found.pair("b", "a").order == turned
+
+
+def test_rankings_in_words():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=4000)
+    chance = 1 / (1 + np.exp(-3 * x))
+    y = (rng.random(4000) < chance).astype(int)
+    flat = np.full(4000, y.mean())
+    found = vx.murphy(y, {"good": chance, "flat": flat, "again": chance})
+    assert "good is better beyond chance at thresholds 0.02 to 0.98, flat nowhere" in found.sentences[0]
+    assert found.pair("good", "again").order == "same"
+    assert "good and again have the same elementary scores" in repr(found)
+    # One is right about low chances, the other about high ones.
+    low, high = np.where(chance < 0.5, chance, 0.75), np.where(chance < 0.5, 0.25, chance)
+    (crossing,) = vx.murphy(y, {"low": low, "high": high}).sentences
+    assert crossing.startswith("class 1: the ranking depends on the score: beyond chance, low is better at")
+    few = vx.murphy(y[:6], {"p": chance[:6], "q": np.clip(chance[:6] + 0.01, 0, 1)})
+    assert "no difference is beyond chance; in these rows" in few.sentences[0]
+
+
+@pytest.mark.slow
+def test_simultaneous_bands_cover_everywhere_at_once():
+    rng = np.random.default_rng(0)
+    covered = inside = 0
+    x = rng.normal(size=400_000)
+    pa, pb = 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-1.5 * x + 0.3))
+    grid = np.arange(10, 91, 5) / 100
+    truth = []
+    for t in grid:
+        alarms, misses = (pa > t) * 1.0 - (pb > t), (pa <= t) * 1.0 - (pb <= t)
+        truth.append(np.mean(pa * (1 - t) * misses + (1 - pa) * t * alarms))
+    wanted = np.array(truth)
+    for i in range(300):
+        rows = rng.integers(0, len(x), 1000)
+        y = (rng.random(1000) < pa[rows]).astype(int)
+        pair = vx.murphy(y, {"a": pa[rows], "b": pb[rows]}, thresholds=grid, seed=i).pair("a", "b")
+        covered += bool(((pair.band[0] <= wanted) & (wanted <= pair.band[1])).all())
+        inside += bool(((pair.interval[0] <= wanted) & (wanted <= pair.interval[1])).all())
+    assert 0.90 < covered / 300 < 0.99
+    assert inside < 0.8 * covered
+
+
+# ---- the grid --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_cells_give_what_rows_give(grouped):
+    rng = np.random.default_rng(0)
+    happened = rng.random(90) < 0.4
+    places = [rng.integers(0, 5, 90), rng.integers(0, 5, 90)]
+    cells = Cells.of(places, happened, 5)
+    assert (cells.places[cells.codes] == np.stack(places, axis=1)).all()
+    assert (cells.happened[cells.codes] == happened).all()
+    values = rng.normal(size=(len(cells.happened), 3))
+    groups = Groups.of(np.arange(90) // 4, 90) if grouped else None
+    units, _ = SamplingUnits.of(90, rng.exponential(size=90), groups)
+    found = GridMeans.of(cells.codes, values, units)
+    rows = values[cells.codes]
+    assert found.mean == pytest.approx(units.share @ rows)
+    slow = units.variances(units.influence(list(rows.T)))
+    assert np.diag(found.covariance) == pytest.approx(slow, rel=1e-10)
+
+
+@pytest.mark.parametrize("function", [vx.net_benefit, vx.murphy])
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"thresholds": [0.0, 0.5]}, "thresholds"),
+        ({"thresholds": [0.5, 1.0]}, "thresholds"),
+        ({"thresholds": [0.5, 0.4]}, "thresholds"),
+        ({"thresholds": []}, "thresholds"),
+        ({"thresholds": ["half"]}, "thresholds"),
+        ({"thresholds": np.linspace(0.01, 0.99, 1001)}, "thresholds"),
+        ({"confidence": 95}, "confidence"),
+        ({"seed": -1}, "seed"),
+        ({"ordered": 1}, "ordered"),
+    ],
+)
+def test_refusals(function, options, argument):
+    with pytest.raises(vx.InputError) as refused:
+        function(*forecasts(30, 3), **options)
+    assert refused.value.argument == argument
+
+
+@pytest.mark.parametrize("function", [vx.net_benefit, vx.murphy])
+def test_results_as_data_and_as_figures(function):
+    import matplotlib.pyplot as plt
+
+    y, p = forecasts(60, 3)
+    q = forecasts(60, 3, 9)[1]
+    found = function(y, {"p": p, "q": q}, ordered=True, classes=["low", "mid", "high"])
+    json.dumps(plain(found.to_dict()))
+    assert found.to_frame().shape[0] == 2 * 2 * 99
+    assert found.to_frame("polars").columns[:3] == ["model", "event", "threshold"]
+    assert "y >= mid" in repr(found)
+    assert ">= mid" in found._repr_html_().replace("&gt;", ">")
+    figure = found.plot()
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    assert titles == ["y >= mid", "y >= high"]
+    plt.close(figure)
+    with pytest.raises(KeyError):
+        (found.pair if function is vx.murphy else found.gap)("p", "r")
+    alone = function(y, p)
+    plt.close(alone.plot())
+    assert len(alone) == 3
+
+
+def test_one_row_has_no_intervals():
+    (curve,) = vx.net_benefit([1], [0.7], thresholds=[0.5])
+    assert curve.values.tolist() == [1.0]
+    assert np.isnan(curve.interval).all()
+    assert curve.useful == []
+    found = vx.murphy([1], {"a": [0.7], "b": [0.2]}, thresholds=[0.5])
+    assert found.pair("a", "b").order == "a"
+    assert np.isnan(found.pair("a", "b").band).all()
+
+
+def test_retinopathy():
+    data = load("dr-aptos", "dr_aptos5.npz")
+    y, p = data["labels"], data["probs"]
+    found = vx.net_benefit(y, p, ordered=True)
+    referable = found.curve(">= 2")
+    given = p[:, 2:].astype(float).sum(axis=1)
+    slow = benefit_of_rows(given, y >= 2, 0.2).mean()
+    assert referable.values[19] == pytest.approx(slow, abs=1e-12)
+    assert referable.useful[0][0] < 0.1
