@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "RPS",
+    "RULES",
     "AbsRPS",
     "Brier",
     "Certificate",
@@ -83,8 +85,6 @@ __all__ = [
     "Murphy",
     "ParseError",
     "Properties",
-    "RPS",
-    "RULES",
     "RankScore",
     "RankScores",
     "RankedLog",
