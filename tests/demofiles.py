@@ -75,6 +75,24 @@ def log_as_json_lines(path):
 
 
 # Name: how it is written.
+def trainer_state(path):
+    """What a Hugging Face Trainer leaves in its checkpoints: training and evaluation at different steps."""
+    log = []
+    for step in range(50, 501, 50):
+        log.append({"epoch": step / 400, "step": step, "loss": 2 / (1 + step / 100), "learning_rate": 1e-5})
+        if step % 100 == 0:
+            log.append(
+                {
+                    "epoch": step / 400,
+                    "step": step,
+                    "eval_loss": 1 / (1 + step / 100) + step / 2000,
+                    "eval_accuracy": 0.5 + step / 2000,
+                    "eval_runtime": 2.0,
+                }
+            )
+    path.write_text(json.dumps({"epoch": 1.25, "global_step": 500, "log_history": log}))
+
+
 FILES = {
     "preds.parquet": predictions,
     "a.parquet": lambda path: predictions(path, 1),
@@ -85,6 +103,7 @@ FILES = {
     "completions.jsonl": completions,
     "metrics.csv": log_as_csv,
     "log.jsonl": log_as_json_lines,
+    "trainer_state.json": trainer_state,
 }
 
 

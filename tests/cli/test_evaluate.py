@@ -103,6 +103,8 @@ GOLDEN = """
     "summary": "share of right decisions"}},
   "class_counts": [2.0, 0.0], "confusion": [[1.0, 1.0], [0.0, 0.0]],
   "zero_probability": {"count": 1, "rows": [1]}},
+ "calibration": {"rule": "brier", "quantity": "brier", "reference": "REFERENCE", "skill": -9.0,
+  "miscalibration": 1.25, "discrimination": 0.0, "ece": 0.75, "uncertainty": 0.0, "intervals": {}},
  "subgroups": {},
  "require": [{"require": "brier.high<2.5", "score": "brier", "of": "high", "value": 2.0, "sign": "<",
               "bound": 2.5, "met": true}],
@@ -120,6 +122,8 @@ def test_golden_json(tmp_path, monkeypatch):
     assert code == 0
     assert found == expected
     assert list(found) == list(expected)
+    # Class a always happens, so frequencies of the other row and half a case more are (3/4, 1/4): a loss of
+    # 1/8 against 5/4. In confidence bins, 1/2 was right and 1 was wrong.
     # Wilson's interval of 1 out of 2, by its formula.
     z = 1.959963984540054
     half = z / (1 + z * z / 2) * math.sqrt(1 / 8 + z * z / 16)

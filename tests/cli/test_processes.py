@@ -11,6 +11,7 @@ from verax.cli.commands import app
 RUNS = {
     "evaluate": ["preds.parquet", "--groups", "site", "--require", "brier<0.1"],
     "compare": ["preds.parquet", "missing.parquet"],
+    "decompose": ["preds.parquet", "--bootstrap", 20],
     "worst": ["preds.parquet", "-n", 3],
     "retain": ["preds.parquet", "--metric", "accuracy", "--json"],
     "select": ["metrics.csv"],

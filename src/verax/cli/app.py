@@ -32,8 +32,9 @@ BROKEN_PIPE = 128 + 13
 # here because importing a command imports what it works with: `--help` does not wait for that.
 COMMANDS = {
     "demo": "Train four models on two problems, judge their probabilities, and write the reports.",
-    "evaluate": "Score a file of predictions by every rule that fits, with intervals.",
+    "evaluate": "Score a file of predictions by every rule that fits, with intervals, and their calibration.",
     "compare": "Compare models by their files: which differences are real, pair by pair.",
+    "decompose": "Split a mean score into miscalibration, discrimination and uncertainty, class by class.",
     "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",
     "retain": "Remove the worst rows step by step and see what becomes of a metric, and of the area "
     "under it.",

@@ -1,12 +1,13 @@
 """All commands at once, for those who look at each; the command line imports one when it is called."""
 
-from verax.cli import certify, compare, demo, evaluate, reproduce, retain, select, toplist, worst
+from verax.cli import certify, compare, decompose, demo, evaluate, reproduce, retain, select, toplist, worst
 from verax.cli.app import app, run
 
 __all__ = [
     "app",
     "certify",
     "compare",
+    "decompose",
     "demo",
     "evaluate",
     "reproduce",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from verax.analyses.calibration.summary import CalibrationSummary, decomposable, summarize
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.cli import options
 from verax.cli.app import FAILED, app, words
@@ -14,12 +15,17 @@ from verax.cli.output import Json, progress, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
+from verax.scores.registry import as_rules
+
+if TYPE_CHECKING:
+    from verax.files import KeptRows
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
 `verax evaluate preds.parquet --by site --id id --html report.html`,
 `verax evaluate logits.npz --logits --rule brier --rule 'penalized(log)'`,
-`verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`
+`verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`,
+`verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`
 """
 
 
@@ -38,10 +44,10 @@ def evaluate(
     as_json: Json = False,
     html: options.Html = None,
 ) -> None:
-    """Score a file of predictions by every rule that fits, with intervals.
+    """Score a file of predictions by every rule that fits, with intervals, and their calibration.
 
-    Rows are read in batches and none is kept, so the file may be larger than memory; --by and --html keep
-    all rows.
+    Rows are read in batches and only those of small files are kept, so the file may be larger than memory;
+    --by, --html and bounds on calibration keep all rows.
     """
     from verax import files
 
@@ -51,8 +57,10 @@ def evaluate(
     source = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered))
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
+    kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
-        card = files.evaluate_source(source, rules=rules, progress=advance, **settings)
+        card = files.evaluate_source(source, rules=rules, progress=advance, keep=kept, **settings)
+    calibration = _calibration(kept, as_rules(rule) if rule else [], bounds, bootstrap, **settings)
     rows = source.read() if source.roles.by or html is not None else None
     asked = rule[0] if rule else None
     parts = (
@@ -64,13 +72,20 @@ def evaluate(
         said = f"{file.name}: {'; '.join(source.taken)}"
         save_report(html, rows, {file.stem: rows.p}, source=said, rules=rule, **settings)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
-    verdicts = [bound.hold(card) for bound in bounds]
+    if calibration is None:
+        notes.append(
+            "Skill and calibration were not computed: they need all rows in memory, and "
+            f"{kept.n_rows:,} rows of {kept.n_classes:,} classes are many. `verax decompose` or a bound such "
+            "as --require 'skill>0' computes them."
+        )
+    verdicts = [bound.hold(card, calibration) for bound in bounds]
     result: dict[str, Any] = {
         "command": "evaluate",
         "file": str(file),
         "taken": source.roles.to_dict(),
         **reading.scale,
         "card": card.to_dict(),
+        "calibration": None if calibration is None else calibration.to_dict(),
         "subgroups": {name: part.to_dict() for name, part in parts.items()},
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
@@ -81,6 +96,7 @@ def evaluate(
     texts = [
         taken,
         str(card),
+        *([] if calibration is None else [f"\n{calibration}"]),
         *(f"Note: {note}" for note in notes),
         *(f"\n{part}" for part in parts.values()),
         *map(str, verdicts),
@@ -89,6 +105,23 @@ def evaluate(
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)
+
+
+def _calibration(
+    kept: KeptRows, asked: list[Rule], bounds: list[Bound], bootstrap: int, **settings: Any
+) -> CalibrationSummary | None:
+    """Skill and calibration of the rows, if they were kept; with intervals where a bound is about one."""
+    if not kept.complete:
+        return None
+    with_interval = any(bound.on_calibration and bound.end != "mean" for bound in bounds)
+    return summarize(
+        **kept.arguments(),
+        ordered=settings["ordered"],
+        rule=next(filter(decomposable, asked), None),
+        bootstrap=(bootstrap or 100) if with_interval else 0,
+        seed=settings["seed"],
+        confidence=settings["confidence"],
+    )
 
 
 def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool) -> list[Rule]:

@@ -12,11 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
+from verax.analyses.calibration.summary import MEASURES, WITH_INTERVAL, CalibrationSummary, Measure
 from verax.analyses.cards.scorecard import CardLine, Scorecard
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule
-from verax.scores.metrics import METRICS
+from verax.scores.metrics import LOWER, METRICS
 from verax.scores.registry import name_of, parse
 
 Require = Annotated[
@@ -24,8 +25,8 @@ Require = Annotated[
     typer.Option(
         "--require",
         metavar="BOUND",
-        help="A bound such as 'rps<0.06' or 'accuracy>=0.8'; 'rps.high<0.06' is about the end of its "
-        "interval. May be repeated. Exit code 1 if one fails.",
+        help="A bound such as 'rps<0.06', 'accuracy>=0.8', 'skill>0.1' or 'ece<0.05'; 'rps.high<0.06' is "
+        "about the end of its interval. May be repeated. Exit code 1 if one fails.",
     ),
 ]
 Strictly = Annotated[
@@ -46,14 +47,14 @@ class Bound:
     text : str
         The bound as it was typed.
     name : str
-        The name of a decision metric or of a rule, as on the card.
+        The name of a decision metric or of a rule, as on the card, or of a measure of calibration.
     end : str
         What is compared with the bound: "mean", or the "low" or "high" end of the interval.
     sign : str
         "<", "<=", ">" or ">=".
     bound : float
     rule : Rule | None
-        None for decision metrics.
+        None for decision metrics and measures of calibration.
     """
 
     text: str
@@ -63,9 +64,19 @@ class Bound:
     bound: float
     rule: Rule | None = None
 
-    def hold(self, card: Scorecard) -> Verdict:
+    @property
+    def on_calibration(self) -> bool:
+        """Whether it is about a measure that needs all rows."""
+        return self.rule is None and self.name in MEASURES
+
+    def hold(self, card: Scorecard, calibration: CalibrationSummary | None = None) -> Verdict:
         """Whether a card meets it. A bound on an undefined value fails."""
-        score = card.metric(self.name) if self.rule is None else card.scores[self.name]
+        score: CardLine | Measure
+        if self.on_calibration:
+            assert calibration is not None
+            score = calibration.measures[self.name]
+        else:
+            score = card.metric(self.name) if self.rule is None else card.scores[self.name]
         value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
         return Verdict(
             self, score, value, not math.isnan(value) and bool(_TESTS[self.sign](value, self.bound))
@@ -77,7 +88,7 @@ class Verdict:
     """A requirement with the value that was found."""
 
     bound: Bound
-    score: CardLine
+    score: CardLine | Measure
     value: float
     met: bool
 
@@ -115,9 +126,15 @@ def _read(text: str, strictly: bool, ordered: bool) -> Bound:
     if math.isnan(bound):
         raise _refusal(text, f"{quote(found['bound'])} is not a number")
     name, rule = _named(found["name"], text)
-    if not ordered and (METRICS[name] if rule is None else rule).ordinal:
+    measure = MEASURES.get(name) if rule is None else None
+    if measure is None and not ordered and (METRICS[name] if rule is None else rule).ordinal:
         raise _refusal(text, f"{name} is for ordered classes", passing(ordered=True))
-    lower = rule is not None or not METRICS[name].higher_is_better
+    if measure is not None:
+        lower = measure[0] == LOWER
+    else:
+        lower = rule is not None or not METRICS[name].higher_is_better
+    if measure is not None and name not in WITH_INTERVAL and (strictly or found["end"]):
+        raise _refusal(text, f"no interval is known for {name}")
     sign = found["sign"]
     if lower != sign.startswith("<"):
         better = "lower" if lower else "higher"
@@ -131,12 +148,12 @@ def _read(text: str, strictly: bool, ordered: bool) -> Bound:
 
 
 def _named(text: str, whole: str) -> tuple[str, Rule | None]:
-    if text in METRICS:
+    if text in METRICS or text in MEASURES:
         return text, None
     try:
         rule = parse(text)
     except VeraxError as error:
-        near = difflib.get_close_matches(text, METRICS, n=1)
+        near = difflib.get_close_matches(text, [*METRICS, *MEASURES], n=1)
         if not near:
             raise _refusal(whole, str(error)) from None
         hint = f"there is no score called {quote(text)}"

@@ -12,6 +12,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, passing
 from verax.files.families import NEARLY, PERCENT
+from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions, short
 from verax.files.sources import Source
 from verax.inference.intervals import Resampling, WeightsAre
@@ -39,6 +40,7 @@ def evaluate_source(
     weights_are: WeightsAre = "importance",
     rows: int | None = None,
     progress: Callable[[int], None] | None = None,
+    keep: KeptRows | None = None,
 ) -> Scorecard:
     """The card of all rows of a file, as `evaluate` would make it, in memory that does not grow with them.
 
@@ -50,6 +52,8 @@ def evaluate_source(
         How many rows are read at a time.
     progress : Callable[[int], None] | None
         Called with the number of rows of every batch that has been scored.
+    keep : KeptRows | None
+        Given the rows of every batch that has been scored.
 
     Notes
     -----
@@ -59,15 +63,17 @@ def evaluate_source(
     plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
     order_matters = needs_order(chosen, costs=costs, ordered=ordered)
 
-    def score(batch: Predictions) -> Scorecard:
+    def score(batch: Predictions) -> tuple[Scorecard, Forecasts]:
         forecasts = forecasts_of(batch, normalize=normalize, logits=logits, ordered=order_matters)
         tally = Tally(chosen, forecasts.n_classes).update(forecasts)
         metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
-        return Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+        return Scorecard(tally, forecasts.classes, ordered, metrics, plan), forecasts
 
     card: Scorecard | None = None
-    for part in in_order(score, source.batches(rows, coded=True), n_cores()):
+    for part, forecasts in in_order(score, source.batches(rows, coded=True), n_cores()):
         card = part if card is None else card.merge(part)
+        if keep is not None:
+            keep.add(forecasts)
         if progress is not None:
             progress(part.n_rows)
     assert card is not None

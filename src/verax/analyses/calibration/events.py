@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.special import xlogy
 
+from verax.analyses.calibration.isotonic import isotonic_edges
 from verax.analyses.table import RowTable
 from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
@@ -67,6 +66,8 @@ class Split:
         """The mean loss of each row whose event happens with this chance; linear in the chance."""
         if self.binary == "squared":
             return np.asarray(chance * rest**2 + (1 - chance) * given**2)
+        from scipy.special import xlogy
+
         return np.asarray(-self.unit * (xlogy(chance, given) + xlogy(1 - chance, rest)))
 
     def entropy(self, cells: Floats) -> float:
@@ -75,6 +76,8 @@ class Split:
         n = without + happened
         if self.binary == "squared":
             return float((without * happened / n).sum())
+        from scipy.special import xlogy
+
         # 0 * log(0) = 0: a pool where the event always or never happens loses nothing.
         return -self.unit * float((xlogy(without, without / n) + xlogy(happened, happened / n)).sum())
 
@@ -287,6 +290,6 @@ def recalibrate(cells: Floats) -> Recalibration:
         cells, n = cells[kept], n[kept]
     if not len(n):
         return Recalibration(kept, np.zeros(0, np.int64), np.zeros((0, 2)))
-    edges = isotonic_regression(cells[:, 1] / n, weights=n).blocks
+    edges = isotonic_edges(cells[:, 1] / n, n)
     # Values are read off the sums of the blocks: 0 and 1 are exact, and so are their entropies.
     return Recalibration(kept, np.diff(edges), np.add.reduceat(cells, edges[:-1]))

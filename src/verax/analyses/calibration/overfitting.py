@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from verax.analyses.calibration.events import Event, Split, recalibrate
 from verax.analyses.units import SamplingUnits, dot, sums_at
@@ -74,6 +73,8 @@ class Uncertainty:
 
         The variance grows linearly with the value, so the ends solve a quadratic equation.
         """
+        from scipy.special import stdtrit
+
         method = "t" if i == 0 else "t, corrected for overfitting of the isotonic fit"
         if self.n_units < 2:
             only = f"there is only one {'group' if self.grouped else 'row'}"

@@ -13,6 +13,7 @@ from verax.analyses.cards.scorecard import check_groups
 from verax.analyses.comparison.claims import Claims, trait_rows
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, frequencies, uniform
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice, check_flag
@@ -39,9 +40,6 @@ from verax.inputs.rows import Rows, pair
 from verax.scores.base import Rule, losses_of
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, name_of
-
-FREQUENCIES, UNIFORM = "frequencies", "uniform"
-
 
 # ---- compare -----------------------------------------------------------------------------------
 
@@ -279,19 +277,13 @@ def _reference(
 ) -> Floats:
     """Forecasts that know nothing of the single case."""
     if reference == UNIFORM:
-        return np.full((len(y), n_classes), 1 / n_classes)
+        return uniform(len(y), n_classes)
     if reference != FREQUENCIES:
         known = ", ".join([FREQUENCIES, UNIFORM, *names])
         raise InputError(
             f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
         )
-    units = np.arange(len(y)) if groups is None else groups.first_kind
-    n_folds = min(10, int(units.max()) + 1)
-    fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
-    counts = np.bincount(fold * n_classes + y, weights, n_folds * n_classes).reshape(n_folds, n_classes)
-    # Half a case more of every class, so that no class has probability zero.
-    others = counts.sum(axis=0) - counts + 0.5
-    return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])
+    return frequencies(y, n_classes, weights, groups, seed)
 
 
 def _compare_paired(

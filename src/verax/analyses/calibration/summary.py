@@ -1,0 +1,236 @@
+"""How good probabilities are beyond their mean score: skill, miscalibration, discrimination and ECE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.analyses.calibration.decomposition import Decomposition, decompose
+from verax.analyses.calibration.ece import ece
+from verax.analyses.comparison.references import FREQUENCIES, frequencies
+from verax.common.checks import check_flag
+from verax.display.tables import FrameKind, data_frame, text_table
+from verax.errors import VeraxError
+from verax.inference.intervals import Interval, Resampling
+from verax.inputs.arrays import to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Reading, reads
+from verax.scores.base import Rule, losses_of
+from verax.scores.metrics import HIGHER, LOWER, needs_order
+from verax.scores.registry import brier, name_of, parse, rps
+
+# What each measure is, and which direction is better, in the order in which they are shown.
+MEASURES = {
+    "skill": (HIGHER, "share of the loss of class frequencies that is saved; 1 is perfect"),
+    "miscalibration": (LOWER, "what isotonic recalibration gains, with the noise that it follows"),
+    "discrimination": (HIGHER, "what the recalibrated forecast gains on class frequencies"),
+    "ece": (LOWER, "mean gap of confidence and accuracy in 15 bins; not a proper score"),
+}
+# Measures that an interval is known for.
+WITH_INTERVAL = ("skill", "miscalibration", "discrimination")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number about calibration.
+
+    Attributes
+    ----------
+    mean : float
+        The value.
+    interval : Interval
+        Its confidence interval; NaN where it was not asked for or is not known.
+    orientation : str
+        Which direction is better.
+    """
+
+    name: str
+    mean: float
+    interval: Interval
+    orientation: str
+    summary: str
+
+
+@dataclass(frozen=True, repr=False)
+class CalibrationSummary:
+    """Skill, miscalibration, discrimination and ECE of one model; `summary["skill"]` is a number.
+
+    Attributes
+    ----------
+    rule : str
+        The rule that skill is measured by.
+    quantity : str
+        The score that miscalibration and discrimination are parts of: the rule, or for the log score of three
+        and more classes the sum of the binary log scores.
+    measures : dict
+        The measures by name.
+    uncertainty : float
+        The score of the constant forecast of the frequencies.
+    """
+
+    rule: str
+    quantity: str
+    measures: Mapping[str, Measure]
+    uncertainty: float
+
+    def __getitem__(self, name: str) -> float:
+        return self.measures[name].mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "rule": self.rule,
+            "quantity": self.quantity,
+            "reference": FREQUENCIES,
+            **{name: found.mean for name, found in self.measures.items()},
+            "uncertainty": self.uncertainty,
+            "intervals": {
+                name: list(found.interval) for name, found in self.measures.items() if found.interval.defined
+            },
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """A row per measure, with the ends of its interval."""
+        found = list(self.measures.values())
+        return data_frame(
+            {
+                "measure": [m.name for m in found],
+                "value": [m.mean for m in found],
+                "low": [m.interval[0] for m in found],
+                "high": [m.interval[1] for m in found],
+                "orientation": [m.orientation for m in found],
+            },
+            kind,
+        )
+
+    def __repr__(self) -> str:
+        of = self.rule if self.rule == self.quantity else f"{self.rule} and {self.quantity}"
+        header = [f"calibration by {of}", "value", "interval", "what it is"]
+        lines = [
+            [
+                found.name,
+                f"{found.mean:z.4f}",
+                f"{found.interval:z.4f}" if found.interval.defined else "",
+                found.summary,
+            ]
+            for found in self.measures.values()
+        ]
+        if not any(line[2] for line in lines):
+            header, *lines = ([*line[:2], line[3]] for line in (header, *lines))
+        note = "Higher skill and discrimination are better, and lower miscalibration and ece."
+        return "\n".join([*text_table([header, *lines], right=range(1, len(header) - 1)), note])
+
+
+def decomposable(rule: Rule, n_classes: int = 3) -> bool:
+    """Whether a rule has miscalibration and discrimination as parts."""
+    from verax.analyses.calibration.events import split
+
+    try:
+        split(rule, n_classes)
+    except VeraxError:
+        return False
+    return True
+
+
+@reads
+def summarize(
+    y: object,
+    p: object,
+    *,
+    ordered: bool = False,
+    rule: Rule | str | None = None,
+    bootstrap: int = 0,
+    seed: int = 0,
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> CalibrationSummary:
+    """Skill against class frequencies, miscalibration, discrimination and ECE, with intervals if asked for.
+
+    Parameters
+    ----------
+    y, p
+        Outcomes and forecasts as for `evaluate`.
+    ordered : bool
+        The classes have an order: the rule is then `rps` unless another is named.
+    rule : rule or str, optional
+        A rule that can be decomposed; `brier` unless named.
+    bootstrap : int
+        Number of random draws for the intervals, as for `decompose`; 0 for no intervals.
+    seed, confidence
+        Random seed, and confidence of the intervals.
+    **read
+
+    Examples
+    --------
+    >>> from verax.analyses.calibration.summary import summarize
+    >>> y, p = [1, 0, 1, 1, 0, 0], [0.9, 0.6, 0.6, 0.3, 0.3, 0.1]
+    >>> found = summarize(y, p)
+    >>> round(found["miscalibration"], 4), round(found["discrimination"], 4), round(found["ece"], 4)
+    (0.04, 0.1667, 0.1333)
+    """
+    chosen = parse(rule) if rule is not None else rps if check_flag("ordered", ordered) else brier
+    # Groups matter to intervals alone, and there may be two kinds of them, which have none.
+    parted: dict[str, Any] = {**read} if bootstrap else _ungrouped(read)
+    parts = decompose(y, p, rule=chosen, bootstrap=bootstrap, seed=seed, confidence=confidence, **parted)
+    return add_skill(parts, y, p, **read)
+
+
+@reads
+def add_skill(parts: Decomposition, y: object, p: object, **read: Unpack[Reading]) -> CalibrationSummary:
+    """The summary with these parts of the score, for the forecasts that were decomposed.
+
+    Parameters
+    ----------
+    parts : Decomposition
+        Their decomposition; where it has intervals, so has the summary.
+    y, p
+        Outcomes and forecasts.
+    **read
+    """
+    rule, plan = parse(parts.rule), parts.resampling
+    forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
+    values = {
+        "skill": _skill(forecasts, rule, plan.seed),
+        "miscalibration": parts.miscalibration,
+        "discrimination": parts.discrimination,
+        "ece": ece(y, p, **_ungrouped(read)),
+    }
+    intervals = {}
+    if parts.intervals is not None:
+        intervals = {name: parts.intervals[name] for name in ("miscalibration", "discrimination")}
+        intervals["skill"] = _skill_interval(y, p, rule, plan, read)
+    none = Interval.undefined("no interval was asked for, or none is known", confidence=plan.confidence)
+    measures = {
+        name: Measure(name, values[name], intervals.get(name, none), *about)
+        for name, about in MEASURES.items()
+    }
+    quantity = name_of(rule) if parts.quantity == parts.rule else parts.quantity
+    return CalibrationSummary(name_of(rule), quantity, measures, parts.uncertainty)
+
+
+def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in read.items() if name != "groups"}
+
+
+def _skill(forecasts: Forecasts, rule: Rule, seed: int) -> float:
+    """What `compare` says of the model with reference="frequencies", without its interval."""
+    batch = forecasts.batch(0, forecasts.n_rows)
+    y = to_host(batch.y)
+    w = None if batch.weights is None else to_host(batch.weights)
+    base = Forecasts(y, frequencies(y, forecasts.n_classes, w, forecasts.groups, seed))
+    counts = np.ones(len(y)) if w is None else w
+    losses = [np.asarray(to_host(losses_of([rule], rows)[0]), float) for rows in (forecasts, base)]
+    own, reference = (float(np.average(loss[counts > 0], weights=counts[counts > 0])) for loss in losses)
+    return 1 - own / reference if reference > 0 else math.nan
+
+
+def _skill_interval(y: object, p: object, rule: Rule, plan: Resampling, read: Mapping[str, Any]) -> Interval:
+    from verax.analyses.comparison.compare import compare
+
+    settings: dict[str, Any] = {"seed": plan.seed, "confidence": plan.confidence, **read}
+    found = compare(y, {"model": p}, rule=rule, reference=FREQUENCIES, **settings)
+    return next(m for m in found.models[name_of(rule)] if m.name == "model").skill_interval

@@ -1,0 +1,28 @@
+"""Forecasts that know nothing of the single case, which skill is measured against."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups
+
+FREQUENCIES, UNIFORM = "frequencies", "uniform"
+
+
+def uniform(n_rows: int, n_classes: int) -> Floats:
+    """The same probability for every class."""
+    return np.full((n_rows, n_classes), 1 / n_classes)
+
+
+def frequencies(y: Any, n_classes: int, weights: Floats | None, groups: Groups | None, seed: int) -> Floats:
+    """For each row the frequencies of the classes in the other nine tenths of the rows, or groups."""
+    units = np.arange(len(y)) if groups is None else groups.first_kind
+    n_folds = min(10, int(units.max()) + 1)
+    fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
+    counts = np.bincount(fold * n_classes + y, weights, n_folds * n_classes).reshape(n_folds, n_classes)
+    # Half a case more of every class, so that no class has probability zero.
+    others = counts.sum(axis=0) - counts + 0.5
+    return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])

@@ -1,0 +1,34 @@
+"""Isotonic fits without SciPy draw the same blocks as SciPy's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
+
+from verax.analyses.calibration.isotonic import _pool, isotonic_edges
+
+VALUES = st.floats(0, 1, width=32) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+@given(st.lists(st.tuples(VALUES, st.sampled_from([1.0, 2.0, 0.1, 3e-7, 1e6])), min_size=1, max_size=60))
+def test_blocks_are_those_of_scipy(cells):
+    values, weights = (np.array(column, float) for column in zip(*cells, strict=True))
+    expected = isotonic_regression(values, weights=weights)
+    np.testing.assert_array_equal(_pool(values.tolist(), weights.tolist()), expected.blocks)
+    np.testing.assert_array_equal(isotonic_edges(values, weights), expected.blocks)
+
+
+def test_small_fits_do_not_wait_for_scipy():
+    code = """
+import sys
+import verax as vx
+from verax.analyses.calibration.summary import summarize
+summarize([1, 0, 1, 1, 0, 0], [0.9, 0.6, 0.6, 0.3, 0.3, 0.1])
+assert not any(name.partition(".")[0] in ("scipy", "sklearn", "matplotlib") for name in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
