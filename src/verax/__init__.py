@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from verax.analyses.calibration.decomposition import Components, Decomposition, decompose
     from verax.analyses.calibration.ece import ece
     from verax.analyses.calibration.reliability import Reliability, ReliabilityCurve, reliability
+    from verax.analyses.calibration.slope import CalibrationLine, CalibrationSlopes, calibration_slope
     from verax.analyses.cards.evaluation import evaluate
     from verax.analyses.cards.listcard import ListCard
     from verax.analyses.cards.scorecard import Scorecard
@@ -68,6 +69,8 @@ __all__ = [
     "RULES",
     "AbsRPS",
     "Brier",
+    "CalibrationLine",
+    "CalibrationSlopes",
     "Certificate",
     "Comparison",
     "Components",
@@ -106,6 +109,7 @@ __all__ = [
     "average_precision",
     "brier",
     "c_index",
+    "calibration_slope",
     "certify",
     "combine",
     "compare",
@@ -148,6 +152,8 @@ __all__ = [
 _LAZY = {
     "AbsRPS": "verax.scores.rules",
     "Brier": "verax.scores.rules",
+    "CalibrationLine": "verax.analyses.calibration.slope",
+    "CalibrationSlopes": "verax.analyses.calibration.slope",
     "Certificate": "verax.scores.certificates.certify",
     "Comparison": "verax.analyses.comparison.result",
     "Components": "verax.analyses.calibration.decomposition",
@@ -187,6 +193,7 @@ _LAZY = {
     "average_precision": "verax.analyses.discrimination.ranking",
     "brier": "verax.scores.registry",
     "c_index": "verax.analyses.discrimination.ranking",
+    "calibration_slope": "verax.analyses.calibration.slope",
     "certify": "verax.scores.certificates.certify",
     "combine": "verax.inputs.lists.pooling",
     "compare": "verax.analyses.comparison.compare",

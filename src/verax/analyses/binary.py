@@ -32,6 +32,9 @@ class BinaryEvent:
         The class, or ">= class" for a threshold.
     given, rest : (N,) arrays
         The probabilities of the event and of its opposite.
+    ranked : (N,) array
+        The probabilities of the event as they are compared with each other: sums are rounded, so that
+        equal sums are equal.
     happened : (N,) bool array
         Whether it happened.
     """
@@ -39,6 +42,7 @@ class BinaryEvent:
     name: str
     given: Floats
     rest: Floats
+    ranked: Floats
     happened: Bools
 
 
@@ -105,22 +109,21 @@ class EventRows:
             return [
                 BinaryEvent(
                     f">= {self.labels[i]}",
-                    np.round(above[:, i], self.decimals),
+                    above[:, i],
                     below[:, i - 1],
+                    np.round(above[:, i], self.decimals),
                     self.y >= i,
                 )
                 for i in range(1, k)
             ]
         nothing = np.zeros(len(self.y))
-        return [
-            BinaryEvent(
-                self.labels[i],
-                self.p[:, i],
-                (below[:, i - 1] if i else nothing) + (above[:, i + 1] if i < k - 1 else nothing),
-                self.y == i,
-            )
-            for i in range(int(k == 2), k)
-        ]
+        events = []
+        for i in range(int(k == 2), k):
+            given = self.p[:, i]
+            # Not one minus: what is left beside a nearly certain class would be rounding.
+            rest = (below[:, i - 1] if i else nothing) + (above[:, i + 1] if i < k - 1 else nothing)
+            events.append(BinaryEvent(self.labels[i], given, rest, given, self.y == i))
+        return events
 
 
 def read_models(y: object, p: object, ordered: bool, read: Mapping[str, Any]) -> dict[str, EventRows]:

@@ -316,7 +316,7 @@ def _pair(
         found.mean,
         found.band(t_quantile(rows.units.freedom, confidence)),
         band,
-        order_of(event.given, other.given, event.happened, rows.units.share),
+        order_of(event.ranked, other.ranked, event.happened, rows.units.share),
         runs(band[1] < 0, grid),
         runs(band[0] > 0, grid),
     )

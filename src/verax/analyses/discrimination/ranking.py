@@ -183,7 +183,7 @@ def _averaged(
     metric: str, statistic: Statistic, rows: EventRows, average: Average, confidence: float
 ) -> RankScore:
     events = rows.events()
-    found = [statistic(event.given, event.happened, rows.units) for event in events]
+    found = [statistic(event.ranked, event.happened, rows.units) for event in events]
     names = [event.name for event in events]
     known = [i for i, part in enumerate(found) if not math.isnan(part.value)]
     happened = [events[i].happened for i in known]
