@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
     from verax.analyses.discrimination.result import RankScore, RankScores
     from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
+    from verax.analyses.retention.risk import RiskCoverage, risk_coverage
     from verax.analyses.subgroups import Subgroups, subgroups
     from verax.analyses.worst import worst
     from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
@@ -95,6 +96,7 @@ __all__ = [
     "ReliabilityCurve",
     "RetentionCurve",
     "RetentionCurves",
+    "RiskCoverage",
     "Rule",
     "RuleError",
     "SaRPS",
@@ -136,6 +138,7 @@ __all__ = [
     "reliability",
     "report",
     "retention",
+    "risk_coverage",
     "roc_auc",
     "rps",
     "sa_rps",
@@ -180,6 +183,7 @@ _LAZY = {
     "ReliabilityCurve": "verax.analyses.calibration.reliability",
     "RetentionCurve": "verax.analyses.retention.curves",
     "RetentionCurves": "verax.analyses.retention.curves",
+    "RiskCoverage": "verax.analyses.retention.risk",
     "Rule": "verax.scores.base",
     "RuleError": "verax.errors",
     "SaRPS": "verax.scores.rules",
@@ -218,6 +222,7 @@ _LAZY = {
     "ranked_log": "verax.scores.registry",
     "reliability": "verax.analyses.calibration.reliability",
     "retention": "verax.analyses.retention.curves",
+    "risk_coverage": "verax.analyses.retention.risk",
     "roc_auc": "verax.analyses.discrimination.ranking",
     "rps": "verax.scores.registry",
     "sa_rps": "verax.scores.registry",

@@ -26,7 +26,7 @@ def errors(line, freedom, confidence=0.95):
 def test_statsmodels():
     y, p = forecasts(200, 2, 5, ties=False)
     w = np.random.default_rng(0).exponential(size=200)
-    # Logit and GLM (Binomial) of statsmodels 0.15.0 with tol=1e-14; standard errors HC0, and by cluster without
+    # Logit and GLM (Binomial) of statsmodels 0.15.0, tol=1e-14; standard errors HC0, and by cluster without
     # a correction. verax divides the square of each row, or group, by one minus its share of the weight.
     line = vx.calibration_slope(y, p)["1"]
     assert [line.intercept, line.slope] == pytest.approx([-0.05160397, -0.09605647], abs=1e-7)

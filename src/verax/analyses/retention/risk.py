@@ -1,0 +1,285 @@
+"""Risk and coverage: the mean loss of the most certain rows, for every share of rows that is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.analyses.retention.curves import doubt
+from verax.analyses.table import RowTable
+from verax.common.caching import cached_property
+from verax.common.checks import check_number
+from verax.display.tables import FrameKind, data_frame
+from verax.errors import InputError
+from verax.inference.bootstrap import bootstrap_interval, percentile_interval
+from verax.inference.intervals import Interval, Resampling
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Reading, reads
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
+from verax.scores.registry import name_of, parse
+
+_BOOTSTRAP = "bootstrap"
+# Coverages that differ by less are equal.
+_ROUNDING = 1e-12
+
+
+@reads
+def risk_coverage(
+    y: object,
+    p: object,
+    *,
+    by: Rule | str = "max_probability",
+    rule: Rule | str | None = None,
+    costs: CostsLike | None = None,
+    bootstrap: int = 0,
+    seed: int = 0,
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> RiskCoverage:
+    """Risk against coverage: the mean loss of the rows that look most certain, with `aurc` and `augrc`.
+
+    Rows are kept from the most certain on, by the forecasts alone. `selective` shows the same for any metric
+    and a few shares; here every row is a point of the curve.
+
+    Parameters
+    ----------
+    y, p
+        Outcomes and forecasts as for `evaluate`.
+    by : {"max_probability", "entropy"}, rule or str
+        What ranks the rows, as for `selective`.
+    rule : rule, str or None
+        The loss of each row. By default it is 1 for a wrong decision, 0 for a right one.
+    costs : {"quadratic", "linear", "zero_one"}, (K, K) array or None
+        The loss of each row is what the cheapest decision costs.
+    bootstrap : int
+        Number of bootstrap replicates for intervals; 0 for none.
+    seed, confidence
+        Random seed and confidence of the intervals.
+    **read
+
+    The areas are torch-uncertainty's: trapezoids between the coverages of the rows, from that of the first
+    row on, divided by the width of this range. Of rows that tie, each counts with the mean loss of its tie:
+    that is the mean over all their orders, so nothing depends on the order of the rows.
+
+    References
+    ----------
+    Geifman and El-Yaniv (2017), arXiv:1705.08500; Traub et al. (2024), arXiv:2407.01032, for AUGRC
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.45, 0.55]]
+    >>> curve = vx.risk_coverage(y, p)
+    >>> round(curve.aurc, 4), round(curve.augrc, 4)
+    (0.0417, 0.0417)
+    >>> curve.risk_at(0.75), curve.risk_at(1), curve.coverage_at(0.1)
+    (0.0, 0.25, 0.75)
+    """
+    if rule is not None and costs is not None:
+        raise InputError("cannot be combined with `rule`: a row has one loss", argument="costs")
+    plan = Resampling.checked(confidence, bootstrap, seed, or_none=True)
+    key, scored = doubt(by), None if rule is None else parse(rule)
+    rules = [] if scored is None else [scored]
+    forecasts = Forecasts(y, p, ordered=needs_order([key, *rules], costs=costs), **read)
+    if costs is not None:
+        cost_matrix(costs, forecasts.n_classes)
+    rows = RowTable.of(forecasts, rules, costs)
+    if scored is not None:
+        losses, name = rows.losses[scored], name_of(scored)
+    else:
+        losses = row_costs(rows.y, rows.decisions, "zero_one" if costs is None else costs)
+        name = "share of wrong decisions" if costs is None else "mean cost"
+    return RiskCoverage(key.name, name, np.asarray(key.of(rows.p)), losses, rows.without_forecasts(), plan)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Coverage, and the sum of the losses of the rows kept per row of all, at every row kept."""
+
+    coverage: Floats
+    generalized: Floats
+
+    @property
+    def risk(self) -> Floats:
+        return np.asarray(self.generalized / self.coverage)
+
+    def area(self, heights: Floats) -> float:
+        if len(heights) < 2:
+            return math.nan
+        steps = np.diff(self.coverage)
+        return float(((heights[1:] + heights[:-1]) / 2 * steps).sum() / (1 - self.coverage[0]))
+
+    def risk_at(self, coverage: float) -> float:
+        at = int(np.searchsorted(self.coverage, coverage - _ROUNDING))
+        return float(self.risk[min(at, len(self.coverage) - 1)])
+
+    def coverage_at(self, risk: float) -> float:
+        fits = np.flatnonzero(self.risk <= risk + _ROUNDING)
+        return float(self.coverage[fits[-1]]) if len(fits) else math.nan
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RiskCoverage:
+    """The risk of the rows kept, by their share.
+
+    Attributes
+    ----------
+    order : str
+        What the rows were ranked by.
+    loss : str
+        What the risk is the mean of.
+    doubts, losses : (N,) arrays
+        What ranks the rows, and their losses.
+    """
+
+    order: str
+    loss: str
+    doubts: Floats
+    losses: Floats
+    rows: RowTable
+    resampling: Resampling
+
+    @property
+    def coverage(self) -> Floats:
+        """The share of the weight that is kept, at every row."""
+        return self._observed.coverage
+
+    @property
+    def risk(self) -> Floats:
+        """The mean loss of the rows kept."""
+        return self._observed.risk
+
+    @property
+    def aurc(self) -> float:
+        """Area under the risk-coverage curve: the mean risk over all coverages. Lower is better."""
+        return self._observed.area(self._observed.risk)
+
+    @property
+    def augrc(self) -> float:
+        """Area under the generalized curve, of risk times coverage. Lower is better.
+
+        For wrong decisions: how probable it is that a row is wrong and kept, at a coverage drawn at random.
+        """
+        return self._observed.area(self._observed.generalized)
+
+    def risk_at(self, coverage: float) -> float:
+        """The risk of the most certain rows that make at least this share of all."""
+        return self._observed.risk_at(_share("coverage", coverage))
+
+    def coverage_at(self, risk: float) -> float:
+        """The largest coverage at which the risk is at most this; NaN where there is none."""
+        return self._observed.coverage_at(check_number("risk", risk, "must be a number", math.isfinite))
+
+    @property
+    def aurc_interval(self) -> Interval:
+        """The interval of `aurc`, from the bootstrap."""
+        return self._interval(lambda curve: curve.area(curve.risk))
+
+    @property
+    def augrc_interval(self) -> Interval:
+        """The interval of `augrc`, from the bootstrap."""
+        return self._interval(lambda curve: curve.area(curve.generalized))
+
+    def risk_interval(self, coverage: float) -> Interval:
+        """The interval of `risk_at`, from the bootstrap."""
+        share = _share("coverage", coverage)
+        return self._interval(lambda curve: curve.risk_at(share))
+
+    def coverage_interval(self, risk: float) -> Interval:
+        """The interval of `coverage_at`, from the bootstrap."""
+        return self._interval(lambda curve: curve.coverage_at(risk))
+
+    def band(self, coverages: Floats) -> Floats | None:
+        """Intervals of the risk at some coverages, (2, C); None without a bootstrap."""
+        if not self.resampling.replicates:
+            return None
+        drawn = [[curve.risk_at(c) for c in coverages] for curve in self._replicates]
+        return percentile_interval(np.array(drawn), self.resampling.confidence)
+
+    def _interval(self, of: Callable[[_Curve], float]) -> Interval:
+        plan = self.resampling
+        if not plan.replicates:
+            return Interval.undefined("there was no bootstrap", method=_BOOTSTRAP, confidence=plan.confidence)
+        values = np.array([of(curve) for curve in self._replicates])
+        return bootstrap_interval(values, plan.confidence, _BOOTSTRAP)
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """The rows from the most certain on, and the number of the tie that each belongs to."""
+        # Doubts that differ by rounding alone are ties.
+        key = np.round(self.doubts, 12)
+        order = np.argsort(key, kind="stable")
+        return order, np.cumsum(np.concatenate([[0], key[order][1:] != key[order][:-1]])).astype(np.int64)
+
+    @cached_property
+    def _observed(self) -> _Curve:
+        weights = self.rows.weights
+        return self._curve(np.ones(len(self.losses)) if weights is None else weights / weights.max())
+
+    @cached_property
+    def _replicates(self) -> list[_Curve]:
+        plan = self.resampling
+        return [self._curve(w) for w in self.rows.multiplicities(plan.replicates, plan.seed)]
+
+    def _curve(self, weights: Floats) -> _Curve:
+        order, ties = self._order
+        w, loss = weights[order], self.losses[order]
+        kept = w > 0
+        w, loss, ties = w[kept], loss[kept], ties[kept]
+        _, ties, sizes = np.unique(ties, return_inverse=True, return_counts=True)
+        # Every row of a tie counts as their mean.
+        weight = np.repeat(np.bincount(ties, w) / sizes, sizes)
+        total = np.repeat(np.bincount(ties, w * loss) / sizes, sizes)
+        coverage = np.cumsum(weight)
+        return _Curve(coverage / coverage[-1], np.cumsum(total) / coverage[-1])
+
+    # ---- out -------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve and its areas as plain Python values."""
+        known = self.resampling.replicates > 0
+        return {
+            "order": self.order,
+            "loss": self.loss,
+            "coverage": self.coverage.tolist(),
+            "risk": self.risk.tolist(),
+            "aurc": self.aurc,
+            "aurc_interval": list(self.aurc_interval) if known else None,
+            "augrc": self.augrc,
+            "augrc_interval": list(self.augrc_interval) if known else None,
+            "replicates": self.resampling.replicates,
+            "confidence": self.resampling.confidence,
+            "seed": self.resampling.seed,
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per row kept, as a data frame of the kind named."""
+        return data_frame({"coverage": self.coverage.tolist(), "risk": self.risk.tolist()}, kind)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the curve, with its band if there was a bootstrap; returns the matplotlib axes."""
+        from verax.display.risk import draw_risk
+
+        return draw_risk(self, ax)
+
+    def __repr__(self) -> str:
+        areas = [
+            f"{name} {value:.4f}{f' ({interval:.4f})' if interval.defined else ''}"
+            for name, value, interval in (
+                ("AURC", self.aurc, self.aurc_interval),
+                ("AUGRC", self.augrc, self.augrc_interval),
+            )
+        ]
+        risks = ", ".join(f"{self.risk_at(c):.4f} at {100 * c:g}%" for c in (1.0, 0.9, 0.8, 0.5))
+        first = f"verax risk and coverage: {self.loss} by {self.order}, {len(self.losses):,} rows"
+        return "\n".join([first, ", ".join(areas), f"risk {risks} coverage"])
+
+
+def _share(argument: str, value: object) -> float:
+    return check_number(argument, value, "must be a share above 0, up to 1", lambda c: 0 < c <= 1)
