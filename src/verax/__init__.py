@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves, net_benefit
     from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
     from verax.analyses.discrimination.result import RankScore, RankScores
+    from verax.analyses.recalibration.recalibration import recalibrate
+    from verax.analyses.recalibration.result import Recalibration
     from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
     from verax.analyses.retention.risk import RiskCoverage, risk_coverage
     from verax.analyses.subgroups import Subgroups, subgroups
@@ -92,6 +94,7 @@ __all__ = [
     "RankScore",
     "RankScores",
     "RankedLog",
+    "Recalibration",
     "Reliability",
     "ReliabilityCurve",
     "RetentionCurve",
@@ -135,6 +138,7 @@ __all__ = [
     "penalized",
     "pll",
     "ranked_log",
+    "recalibrate",
     "reliability",
     "report",
     "retention",
@@ -179,6 +183,7 @@ _LAZY = {
     "RankScore": "verax.analyses.discrimination.result",
     "RankScores": "verax.analyses.discrimination.result",
     "RankedLog": "verax.scores.rules",
+    "Recalibration": "verax.analyses.recalibration.result",
     "Reliability": "verax.analyses.calibration.reliability",
     "ReliabilityCurve": "verax.analyses.calibration.reliability",
     "RetentionCurve": "verax.analyses.retention.curves",
@@ -220,6 +225,7 @@ _LAZY = {
     "penalized": "verax.scores.combinators",
     "pll": "verax.scores.registry",
     "ranked_log": "verax.scores.registry",
+    "recalibrate": "verax.analyses.recalibration.recalibration",
     "reliability": "verax.analyses.calibration.reliability",
     "retention": "verax.analyses.retention.curves",
     "risk_coverage": "verax.analyses.retention.risk",

@@ -133,6 +133,22 @@ def compare(
     return _compare_paired(rows, rules, units, method, plan, reference)
 
 
+def compare_losses(
+    losses: Mapping[str, Floats],
+    rule: Rule,
+    *,
+    weights: Floats | None,
+    groups: Groups | None,
+    reference: str,
+    confidence: float,
+) -> Comparison:
+    """The same for losses of the same rows that are known already, by one rule."""
+    columns = np.column_stack(list(losses.values()))
+    rows = _Paired(list(losses), {rule: columns}, {}, {}, weights, groups)
+    units = Units.of(rows.n_rows, weights, groups, False, None)
+    return _compare_paired(rows, [rule], units, "moments", Resampling(confidence), reference)
+
+
 def _check(forecasts: Mapping[str, object], method: str, reference: str | None) -> None:
     if not isinstance(forecasts, Mapping):
         raise InputError(

@@ -113,6 +113,28 @@ def derivatives(
     return _run(rule, rows, floor)
 
 
+def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Floats]:
+    """The loss of each row and its derivative in each logit, for optimisers; nothing is checked.
+
+    Parameters
+    ----------
+    z : (K, N) array
+        Finite logits, a row for each class.
+    y : (N,) array
+        Positions of the outcomes.
+    """
+    n = z.shape[1]
+    losses, g = np.empty(n), np.empty(z.shape)
+    step = max(_ROWS, _BLOCK // len(z))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        block = Block(z[:, part], y[part])
+        with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+            loss = _loss(rule, block, Block.at_outcome)
+            losses[part], g[:, part] = loss.value, _chain(block, loss.parts)
+    return losses, g
+
+
 def check_trainable(rule: Rule, n_classes: int) -> None:
     """Refuse a rule that a model should not, or cannot, be trained on, and say why."""
     if not rule.properties.proper.at(n_classes):
@@ -204,7 +226,11 @@ def _run(rule: Rule, rows: _Logits, floor: float | None) -> tuple[Floats, Floats
 
 
 def _gradient(rule: Rule, block: Block) -> Array:
-    partials = _partials(rule, block, Block.at_outcome)
+    return _chain(block, _partials(rule, block, Block.at_outcome))
+
+
+def _chain(block: Block, partials: dict[str, Any]) -> Array:
+    """The derivative in the logits, from those in the directions of the statistics."""
     return _total(block, ((d, DIRECTIONS[name].slopes(block)) for name, d in partials.items()))
 
 
@@ -225,6 +251,12 @@ def _total(block: Block, terms: Iterable[tuple[Any, Array]]) -> Array:
 
 def _partials(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -> dict[str, Any]:
     """The derivative of the loss in each direction in which the statistics can move."""
+    loss = _loss(rule, block, pick)
+    return loss.parts if isinstance(loss, Dual) else {}
+
+
+def _loss(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -> Any:
+    """The losses with their partial derivatives; plain numbers where the rule has none."""
     stats: dict[str, Any] = {}
     for name in {"p_true", *rule.needs}:
         if not hasattr(Values, name):
@@ -233,8 +265,7 @@ def _partials(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -
             )
         field = "log_p" if name == "log_true" else name
         stats[field] = _seed(name, pick(block, getattr(block.values, name)))
-    loss = RowStats(DualNamespace(), block.n_classes, **stats).loss(rule)
-    return loss.parts if isinstance(loss, Dual) else {}
+    return RowStats(DualNamespace(), block.n_classes, **stats).loss(rule)
 
 
 def _seed(name: str, value: Array) -> Any:

@@ -1,0 +1,187 @@
+"""The choice among methods by cross-validation, and cross-validation of the choice itself.
+
+Rows are dealt out to folds. A configuration is fitted without each fold, which gives the loss on rows that
+the fit has not seen, and without each pair of folds: for the rows outside of one fold, that is a
+cross-validation of their own. So the choice that would have been made without a fold is known, and what it
+loses there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from verax.analyses.recalibration.fitting import Configuration, Rows, fit
+from verax.analyses.recalibration.forms import Form
+from verax.engines.differences import PairedTally
+from verax.inference.intervals import t_quantile
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+from verax.scores.base import Rule, losses_of
+
+# A method is taken if a one-sided t test says, at this level, that it gains on rows that no fit has seen.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Valid rows with their folds.
+
+    Attributes
+    ----------
+    y, p, weights, groups
+        Positions of outcomes, (N, K) probabilities; weights and groups or None.
+    rule : Rule
+        What is minimised and measured.
+    ordered : bool
+        Whether the classes have an order.
+    folds : (N,) int array
+        The fold of each row, 0 to n_folds - 1.
+    """
+
+    y: Ints
+    p: Floats
+    weights: Floats | None
+    groups: Groups | None
+    rule: Rule
+    ordered: bool
+    folds: Ints
+    seed: int
+
+    @property
+    def n_folds(self) -> int:
+        return int(self.folds.max()) + 1
+
+    def fitted(self, how: Configuration, without: Sequence[int], near: Form | None = None) -> Form:
+        """A configuration fitted to all rows but those of some folds; the search begins at `near`."""
+        kept = ~np.isin(self.folds, without)
+        w = None if self.weights is None else self.weights[kept]
+        rows = Rows.of(self.y[kept], self.p[kept], w)
+        return fit(how, rows, self.rule, ordered=self.ordered, seed=self.seed, near=near)
+
+    def losses(self, form: Form, rows: Ints) -> Floats:
+        """What a form loses on each of some rows."""
+        (found,) = losses_of([self.rule], Forecasts(self.y[rows], form.apply(self.p[rows])))
+        return np.asarray(found, dtype=float)
+
+
+@dataclass
+class Trials:
+    """The losses of every configuration on rows that its fit has not seen.
+
+    Attributes
+    ----------
+    outer : dict
+        (N,) losses of each configuration, fitted without the row's fold.
+    inner : dict
+        (V, N) losses of each configuration, fitted without fold v and the row's own; NaN for rows of fold v.
+        Empty where nothing is chosen.
+    forms : dict
+        The fits without each fold.
+    whole : dict
+        The fits to all rows. The others begin their search there, which saves time; they end where the rows
+        they may see say.
+    """
+
+    sample: Sample
+    outer: dict[Configuration, Floats] = field(default_factory=dict)
+    inner: dict[Configuration, Floats] = field(default_factory=dict)
+    forms: dict[Configuration, list[Form]] = field(default_factory=dict)
+    whole: dict[Configuration, Form] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sample: Sample, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
+        """Fit and measure everything; without `nested` only what no choice depends on."""
+        trials = cls(sample)
+        members = [np.flatnonzero(sample.folds == v) for v in range(sample.n_folds)]
+        for how in configurations:
+            near = [form for other, form in trials.whole.items() if other.method == how.method]
+            whole = sample.fitted(how, [], near[-1] if near else None)
+            forms = [sample.fitted(how, [v], whole) for v in range(sample.n_folds)]
+            outer = np.empty(len(sample.y))
+            for form, rows in zip(forms, members, strict=True):
+                outer[rows] = sample.losses(form, rows)
+            trials.outer[how], trials.forms[how], trials.whole[how] = outer, forms, whole
+            if nested:
+                trials.inner[how] = _inner(sample, how, members, whole)
+        return trials
+
+    def selected(self, among: Sequence[Configuration], *, gated: bool) -> list[Configuration]:
+        """The configuration chosen without each fold, and last the one chosen by all rows."""
+        chosen = []
+        for v in range(self.sample.n_folds):
+            rows = np.flatnonzero(self.sample.folds != v)
+            chosen.append(self._best({how: self.inner[how][v][rows] for how in among}, rows, gated))
+        rows = np.arange(len(self.sample.y))
+        return [*chosen, self._best({how: self.outer[how] for how in among}, rows, gated)]
+
+    def _best(self, losses: dict[Configuration, Floats], rows: Ints, gated: bool) -> Configuration:
+        if len(losses) == 1:
+            return next(iter(losses))
+        sample = self.sample
+        w = None if sample.weights is None else sample.weights[rows]
+        means = {how: _mean(loss, w) for how, loss in losses.items()}
+        best = min(means, key=lambda how: means[how])
+        none = Configuration("none")
+        if not gated or best == none:
+            return best
+        labels = None if sample.groups is None else sample.groups.codes[rows]
+        return best if beyond_noise(losses[none], losses[best], w, labels) else none
+
+    def held_out(self, chosen: Sequence[Configuration]) -> tuple[Floats, Floats]:
+        """The losses and the rows of the configuration chosen without each fold, on that fold."""
+        losses, p = np.empty(len(self.sample.y)), np.empty(self.sample.p.shape)
+        for v in range(self.sample.n_folds):
+            rows = self.sample.folds == v
+            losses[rows] = self.outer[chosen[v]][rows]
+            p[rows] = self.forms[chosen[v]][v].apply(self.sample.p[rows])
+        return losses, p
+
+
+def _inner(sample: Sample, how: Configuration, members: list[Ints], near: Form) -> Floats:
+    """The losses of cross-validations without each fold. A fit without two folds serves both of them."""
+    losses = np.full((len(members), len(sample.y)), np.nan)
+    for a, b in combinations(range(len(members)), 2):
+        form = sample.fitted(how, [a, b], near)
+        losses[a, members[b]] = sample.losses(form, members[b])
+        losses[b, members[a]] = sample.losses(form, members[a])
+    return losses
+
+
+def beyond_noise(before: Floats, after: Floats, weights: Floats | None, labels: Ints | None) -> bool:
+    """Whether losses on rows that no fit has seen fall by more than chance would have it."""
+    if not np.isfinite(_mean(before, weights)):
+        return bool(np.isfinite(_mean(after, weights)))
+    tally = PairedTally(2).update(np.column_stack([before, after]), weights, labels)
+    errors, freedom = tally.standard_errors()
+    quantile = t_quantile(freedom, 1 - 2 * LEVEL) if freedom > 0 else np.inf
+    return bool(tally.means[2] > quantile * errors[2])
+
+
+def _mean(losses: Floats, weights: Floats | None) -> float:
+    if weights is None:
+        return float(losses.mean())
+    kept = weights > 0
+    return float(np.average(losses[kept], weights=weights[kept])) if kept.any() else float("nan")
+
+
+def dealt(y: Ints, groups: Groups | None, n_folds: int, seed: int) -> Ints:
+    """The fold of each row: every class evenly, or whole groups to folds of nearly equal size."""
+    rng = np.random.default_rng(seed)
+    if groups is None:
+        order = rng.permutation(len(y))
+        order = order[np.argsort(y[order], kind="stable")]
+        folds = np.empty(len(y), np.int64)
+        folds[order] = np.arange(len(y)) % n_folds
+        return folds
+    sizes = np.bincount(groups.codes)
+    order = rng.permutation(len(sizes))
+    fold_of, filled = np.empty(len(sizes), np.int64), np.zeros(n_folds)
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        fold_of[group] = np.argmin(filled)
+        filled[fold_of[group]] += sizes[group]
+    return fold_of[groups.codes]

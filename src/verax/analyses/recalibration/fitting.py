@@ -1,0 +1,231 @@
+"""Fits of the methods to rows whose outcomes are known, by any proper rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.analyses.calibration.events import recalibrate, sums_at
+from verax.analyses.recalibration.forms import Form, Isotonic, LogLinear, Unchanged, cumulative
+from verax.inputs.arrays import Floats, Ints
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import losses_with_gradient
+
+# Every number fitted is held to its value for "unchanged" by this, against the sum of all losses: as much as
+# a fraction of one row. It makes fits unique and keeps those of a class that never happens finite.
+_RIDGE = 0.01
+# The strengths of the penalty on a matrix, among which cross-validation chooses.
+STRENGTHS = (0.001, 0.01, 0.1, 1.0)
+# Forms with slopes and offsets are fitted to at most so many rows, drawn at random: their error is then far
+# below anything that could be measured.
+MOST_ROWS = 100_000
+# The first temperatures tried, as logarithms of their inverse; some rules have a flat part far from the best.
+_FIRST = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
+_WIDEST = 6.0
+# The search ends where the mean loss is known to nine digits, far below its standard error.
+_PRECISION = {"maxiter": 500, "ftol": 1e-9, "gtol": 1e-7}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A method, and the strength of its penalty where it has one."""
+
+    method: str
+    strength: float | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to learn from: positions of outcomes, probabilities, weights of mean one."""
+
+    y: Ints
+    p: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, y: Ints, p: Floats, weights: Floats | None) -> Rows:
+        if weights is None:
+            return cls(y, p, np.ones(len(y)))
+        kept = weights > 0
+        if not kept.any():
+            return cls(y[kept], p[kept], np.zeros(0))
+        w = weights[kept] / weights.max()
+        return cls(y[kept], p[kept], w / w.mean())
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.p.shape[1])
+
+    def some(self, most: int, seed: int) -> Rows:
+        """At most so many of the rows, drawn at random."""
+        if len(self.y) <= most:
+            return self
+        drawn = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))
+        return Rows.of(self.y[drawn], self.p[drawn], self.weights[drawn])
+
+
+def fit(
+    how: Configuration, rows: Rows, rule: Rule, *, ordered: bool, seed: int = 0, near: Form | None = None
+) -> Form:
+    """The form of a method that loses least on the rows; the search begins at `near`, if that is given."""
+    if how.method == "none" or not len(rows.y):
+        return Unchanged()
+    if how.method == "isotonic":
+        return fit_isotonic(rows, thresholds=ordered or rows.n_classes == 2)
+    begin = near if isinstance(near, LogLinear) else None
+    return _fit_log_linear(how, rows.some(MOST_ROWS, seed), rule, begin)
+
+
+# ---- isotonic ----------------------------------------------------------------------------------
+
+
+def fit_isotonic(rows: Rows, *, thresholds: bool) -> Isotonic:
+    """The non-decreasing functions of classes or thresholds that fit best, by every proper score."""
+    given = cumulative(rows.p) if thresholds else rows.p
+    knots = []
+    for i in range(given.shape[1]):
+        happened = rows.y <= i if thresholds else rows.y == i
+        knots.append(_knots(given[:, i], happened, rows.weights))
+    # As if one more row had been seen, spread over all classes: no class is ruled out for good.
+    spread = 1 / (len(rows.y) + 1)
+    return Isotonic(thresholds, tuple(x for x, _ in knots), tuple(y for _, y in knots), spread)
+
+
+def _knots(given: Floats, happened: Any, weights: Floats) -> tuple[Floats, Floats]:
+    """The ends of the steps of an isotonic fit, and their heights."""
+    values, pools = np.unique(given, return_inverse=True)
+    cells = np.stack([sums_at(pools, weights * part, len(values)) for part in (~happened, happened)], axis=1)
+    fitted = recalibrate(cells)
+    heights = fitted.blocks[:, 1] / fitted.blocks.sum(axis=1)
+    last = np.cumsum(fitted.sizes) - 1
+    ends = np.stack([last - fitted.sizes + 1, last], axis=1).ravel()
+    single = np.append(np.diff(ends) == 0, False)
+    return values[fitted.kept][ends][~single], np.repeat(heights, 2)[~single]
+
+
+# ---- slopes and offsets ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """How the numbers that are fitted make slopes and offsets.
+
+    Attributes
+    ----------
+    slopes : str
+        "fixed" at one, "one" for all classes (as its logarithm), one for "each" class, or a "matrix".
+    offsets : bool
+        Whether there is an offset for each class.
+    least : float, optional
+        The smallest value of slopes of each class.
+    """
+
+    n_classes: int
+    slopes: Literal["fixed", "one", "each", "matrix"]
+    offsets: bool
+    least: float | None = None
+
+    def pack(self, slopes: Floats, offsets: Floats) -> Floats:
+        """The numbers for slopes, of this kind or one for all classes, and offsets."""
+        k = self.n_classes
+        if self.slopes == "fixed":
+            return offsets
+        if self.slopes == "one":
+            slopes = np.log(slopes)
+        elif self.slopes == "each":
+            slopes = np.broadcast_to(slopes, k)
+        elif slopes.ndim < 2:
+            slopes = slopes * np.eye(k)
+        return np.append(slopes, offsets if self.offsets else [])
+
+    def unpack(self, t: Floats) -> tuple[Floats, Floats]:
+        """Slopes, () or (K,) or (K, K), and offsets (K,)."""
+        first, offsets = self._split(t)
+        k = self.n_classes
+        if self.slopes == "fixed":
+            return np.ones(()), offsets
+        if self.slopes == "one":
+            return np.exp(first[0]), offsets
+        return (first.reshape(k, k) if self.slopes == "matrix" else first), offsets
+
+    def pull(self, t: Floats, by_slope: Floats, by_offset: Floats) -> Floats:
+        """The gradient in the numbers, from those in slopes of each class, or a matrix, and in offsets."""
+        if self.slopes == "fixed":
+            return by_offset
+        if self.slopes == "one":
+            by_slope = np.exp(t[0]) * by_slope.sum()
+        return np.append(by_slope, by_offset if self.offsets else [])
+
+    @property
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """The range of each number."""
+        own = {"one": (-_WIDEST, _WIDEST), "each": (self.least, None)}.get(self.slopes, (None, None))
+        n = {"fixed": 0, "one": 1, "each": self.n_classes, "matrix": self.n_classes**2}[self.slopes]
+        return [own] * n + [(None, None)] * (self.n_classes if self.offsets else 0)
+
+    def _split(self, t: Floats) -> tuple[Floats, Floats]:
+        k = self.n_classes
+        return (t[:-k], t[-k:]) if self.offsets else (t, np.zeros(k))
+
+
+def _numbers_of(method: str, k: int) -> _Numbers:
+    kinds: dict[str, _Numbers] = {
+        "prior": _Numbers(k, "fixed", True),
+        "temperature": _Numbers(k, "one", False),
+        "bcts": _Numbers(k, "one", True),
+        "vector": _Numbers(k, "each", True),
+        "beta": _Numbers(k, "each", True, 0.0),
+        "dirichlet": _Numbers(k, "matrix", True),
+    }
+    return kinds[method]
+
+
+def _fit_log_linear(how: Configuration, rows: Rows, rule: Rule, near: LogLinear | None) -> LogLinear:
+    from scipy.optimize import minimize
+
+    k, floor = rows.n_classes, _floor(rows.p)
+    z = np.ascontiguousarray(np.log(np.maximum(rows.p, floor)).T)
+    numbers = _numbers_of(how.method, k)
+    matrix = how.method == "dirichlet"
+    unchanged = numbers.pack(np.ones(()), np.zeros(k))
+
+    def objective(t: Floats) -> tuple[float, Floats]:
+        slopes, offsets = numbers.unpack(t)
+        moved = (slopes @ z if matrix else np.atleast_1d(slopes)[:, None] * z) + offsets[:, None]
+        losses, g = losses_with_gradient(rule, moved, rows.y)
+        g *= rows.weights
+        by_slope = g @ z.T if matrix else (g * z).sum(axis=1)
+        gap = t - unchanged
+        value = float((rows.weights * losses).sum()) + _RIDGE * float(gap @ gap)
+        slope = numbers.pull(t, by_slope, g.sum(axis=1)) + 2 * _RIDGE * gap
+        if how.strength is not None:
+            penalty, along = _off_diagonal(t, k, how.strength * len(rows.y))
+            value, slope = value + penalty, slope + along
+        return value / len(rows.y), slope / len(rows.y)
+
+    if near is not None:
+        start = numbers.pack(near.slopes, near.offsets)
+    elif how.method == "temperature":
+        start = min((np.array([t]) for t in _FIRST), key=lambda t: objective(t)[0])
+    else:
+        first = _fit_log_linear(Configuration("temperature"), rows, rule, None)
+        start = numbers.pack(first.slopes, first.offsets)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=numbers.bounds, options=_PRECISION)
+    slopes, offsets = numbers.unpack(found.x)
+    return LogLinear(np.asarray(slopes), np.asarray(offsets - offsets.mean()), floor)
+
+
+def _off_diagonal(t: Floats, k: int, strength: float) -> tuple[float, Floats]:
+    """The penalty on what mixes classes, and on offsets (ODIR), with its gradient; diagonals are free."""
+    along = t.copy()
+    along[: k * k].reshape(k, k)[np.diag_indices(k)] = 0.0
+    share = np.append(np.full(k * k, strength / (k * (k - 1))), np.full(k, strength / k))
+    return float((share * along**2).sum()), 2 * share * along
+
+
+def _floor(p: Floats) -> float:
+    """Half the smallest positive probability: what a zero counts as."""
+    positive = p[p > 0]
+    return float(min(max(positive.min() / 2, 1e-300), 0.1 / p.shape[1]))

@@ -1,0 +1,218 @@
+"""What a fitted recalibration is: numbers, and how they turn a row of probabilities into a better one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from verax.errors import InputError
+from verax.inputs.arrays import Floats
+from verax.inputs.forecasts import softmax
+
+# To how many decimals cumulative sums are rounded: .1 + .7 and .2 + .6 are the same forecast.
+_DECIMALS = 12
+
+
+class Form(ABC):
+    """A function from rows of probabilities to rows of probabilities, which JSON can hold."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def apply(self, p: Floats) -> Floats:
+        """The recalibrated rows."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as plain Python values."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What was fitted, in a few words; empty where there is nothing short to say."""
+
+
+class Unchanged(Form):
+    """The rows as they are."""
+
+    kind = "unchanged"
+    words = ""
+
+    def apply(self, p: Floats) -> Floats:
+        return p
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinear(Form):
+    """The softmax of `slopes` times the logarithms of the probabilities plus `offsets`.
+
+    Attributes
+    ----------
+    slopes : () array, (K,) array or (K, K) array
+        One for all classes, one for each, or a matrix.
+    offsets : (K,) array
+        One for each class.
+    floor : float
+        Smaller probabilities count as this one: the logarithm of zero is no number.
+    """
+
+    kind = "log-linear"
+    slopes: Floats
+    offsets: Floats
+    floor: float
+
+    def apply(self, p: Floats) -> Floats:
+        z = np.log(np.maximum(p, self.floor))
+        z = z @ self.slopes.T if self.slopes.ndim == 2 else z * self.slopes
+        return np.asarray(softmax(z + self.offsets, np))
+
+    def to_dict(self) -> dict[str, Any]:
+        numbers = {"slopes": self.slopes.tolist(), "offsets": self.offsets.tolist()}
+        return {"kind": self.kind, **numbers, "floor": self.floor}
+
+    @property
+    def words(self) -> str:
+        if self.slopes.ndim:
+            return ""
+        temperature = "" if float(self.slopes) == 1 else f"temperature {1 / float(self.slopes):.3g}"
+        if not self.offsets.any():
+            return temperature
+        low, high = np.exp(self.offsets - self.offsets.mean())[[self.offsets.argmin(), self.offsets.argmax()]]
+        factors = f"odds times {low:.3g} to {high:.3g}"
+        return f"{temperature}, {factors}" if temperature else factors
+
+
+@dataclass(frozen=True, eq=False)
+class Isotonic(Form):
+    """A non-decreasing function for each class, or for each threshold of ordered classes.
+
+    Attributes
+    ----------
+    thresholds : bool
+        Whether the functions are of P(Y <= k); the results are then made monotone in k, else they are divided
+        by their sum.
+    forecasts, frequencies : tuples of arrays
+        The knots of each function, between which it is linear.
+    spread : float
+        The share of the probability that is spread evenly over all classes.
+    """
+
+    kind = "isotonic"
+    thresholds: bool
+    forecasts: tuple[Floats, ...]
+    frequencies: tuple[Floats, ...]
+    spread: float
+
+    def apply(self, p: Floats) -> Floats:
+        columns = cumulative(p) if self.thresholds else p
+        fitted = np.empty(columns.shape)
+        for i, (x, y) in enumerate(zip(self.forecasts, self.frequencies, strict=True)):
+            fitted[:, i] = np.interp(columns[:, i], x, y)
+        if self.thresholds:
+            fitted = np.diff(np.clip(nearest_monotone(fitted), 0.0, 1.0), axis=1, prepend=0.0, append=1.0)
+        # A row all of whose classes are ruled out is spread evenly.
+        total = fitted.sum(axis=1, keepdims=True)
+        share = np.divide(fitted, total, out=np.full(fitted.shape, 1 / p.shape[1]), where=total > 0)
+        return np.asarray((1 - self.spread) * share + self.spread / p.shape[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "thresholds": self.thresholds,
+            "forecasts": [x.tolist() for x in self.forecasts],
+            "frequencies": [y.tolist() for y in self.frequencies],
+            "spread": self.spread,
+        }
+
+    @property
+    def words(self) -> str:
+        steps = sum(len(np.unique(y)) for y in self.frequencies)
+        return f"{steps:,} levels at {len(self.forecasts):,} {'thresholds' if self.thresholds else 'classes'}"
+
+
+def cumulative(p: Floats) -> Floats:
+    """The probabilities of the classes up to each threshold, (N, K - 1)."""
+    return np.clip(np.round(np.cumsum(p, axis=1)[:, :-1], _DECIMALS), 0.0, 1.0)
+
+
+def nearest_monotone(rows: Floats) -> Floats:
+    """The nearest rows, by squared distance, whose values do not decrease from left to right.
+
+    What happened is such a row, too (0 below the outcome, 1 from it on), and such rows are a convex set: so
+    the nearest one is never further from what happened, and no row has a larger RPS than before.
+
+    >>> nearest_monotone(np.array([[0.2, 0.6, 0.4, 0.9]])).round(9).tolist()
+    [[0.2, 0.5, 0.5, 0.9]]
+    """
+    falls = np.flatnonzero((np.diff(rows, axis=1) < 0).any(axis=1))
+    if not len(falls):
+        return rows
+    x = rows[falls]
+    n = x.shape[1]
+    sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(x, axis=1)], axis=1)
+    fitted = np.full_like(x, -np.inf)
+    for first in range(n):
+        # The smallest mean of values from `first` on that ends at or after each place.
+        means = (sums[:, first + 1 :] - sums[:, [first]]) / np.arange(1, n - first + 1)
+        least = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+        np.maximum(fitted[:, first:], least, out=fitted[:, first:])
+    result = rows.copy()
+    result[falls] = fitted
+    return result
+
+
+def form_of(stored: Any, n_classes: int) -> Form:
+    """The form that JSON holds, with every number checked."""
+    if not isinstance(stored, dict):
+        raise _unfit("must be an object")
+    kind = stored.get("kind")
+    if kind == Unchanged.kind:
+        return Unchanged()
+    if kind == LogLinear.kind:
+        slopes, offsets = _numbers(stored.get("slopes")), _numbers(stored.get("offsets"))
+        if slopes.shape not in ((), (n_classes,), (n_classes, n_classes)) or offsets.shape != (n_classes,):
+            raise _unfit(f"must have slopes and offsets for {n_classes} classes")
+        floor = float(_numbers(stored.get("floor")))
+        if not 0 < floor < 1:
+            raise _unfit("must have a floor between 0 and 1")
+        return LogLinear(slopes, offsets, floor)
+    if kind == Isotonic.kind:
+        return _isotonic_of(stored, n_classes)
+    raise _unfit("must be of a known kind")
+
+
+def _isotonic_of(stored: dict[str, Any], n_classes: int) -> Isotonic:
+    thresholds, x, y = stored.get("thresholds"), stored.get("forecasts"), stored.get("frequencies")
+    if not isinstance(thresholds, bool) or not isinstance(x, list) or not isinstance(y, list):
+        raise _unfit("must have lists of forecasts and frequencies")
+    if not len(x) == len(y) == n_classes - thresholds:
+        raise _unfit(f"must have functions for {n_classes} classes")
+    pairs = [(_numbers(a), _numbers(b)) for a, b in zip(x, y, strict=True)]
+    for a, b in pairs:
+        fits = a.ndim == 1 and a.shape == b.shape and len(a) > 0
+        if not fits or (np.diff(a) <= 0).any() or (np.diff(b) < 0).any() or not 0 <= b[0] <= b[-1] <= 1:
+            raise _unfit("must have increasing forecasts and non-decreasing frequencies between 0 and 1")
+    spread = float(_numbers(stored.get("spread")))
+    if not 0 <= spread <= 1:
+        raise _unfit("must have a spread between 0 and 1")
+    return Isotonic(thresholds, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), spread)
+
+
+def _numbers(value: Any) -> Floats:
+    try:
+        array = np.array(value)
+    except ValueError:
+        raise _unfit("must hold lists of equal length") from None
+    if array.dtype.kind not in "if" or not np.isfinite(array).all():
+        raise _unfit("must hold finite numbers")
+    return array.astype(float)
+
+
+def _unfit(requirement: str) -> InputError:
+    return InputError(f"The stored recalibration {requirement}", argument="path", kind="file")

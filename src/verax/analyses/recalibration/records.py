@@ -1,0 +1,112 @@
+"""What was tried: methods, and what each gains on rows that its fit has not seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from verax.inference.intervals import Interval
+
+# What the methods are called in sentences.
+TITLES = {
+    "none": "doing nothing",
+    "prior": "new class frequencies",
+    "temperature": "temperature scaling",
+    "bcts": "temperature scaling with class offsets",
+    "vector": "vector scaling",
+    "dirichlet": "Dirichlet calibration",
+    "beta": "beta calibration",
+    "isotonic": "isotonic regression",
+}
+BEST = "best"
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a method takes off the mean loss of rows that its fit has not seen.
+
+    Attributes
+    ----------
+    value : float
+        Mean loss before minus mean loss after.
+    interval : Interval
+        Its interval.
+    share : float
+        The gain as a share of the mean loss before.
+    share_interval : Interval
+        Its interval.
+    p_value : float
+        Two-sided p-value of the difference, for this one comparison.
+    """
+
+    value: float
+    interval: Interval
+    share: float
+    share_interval: Interval
+    p_value: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval lies above zero."""
+        return self.interval.low > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain Python values."""
+        return {
+            "value": self.value,
+            "interval": self.interval.to_dict(),
+            "share": self.share,
+            "share_interval": self.share_interval.to_dict(),
+            "p_value": self.p_value,
+        }
+
+    def __str__(self) -> str:
+        if math.isnan(self.share):
+            return f"{self.value:z.6f}"
+        spread = f" ({_percent(self.share_interval)})" if self.share_interval.defined else ""
+        return f"{100 * self.share:z.1f} %{spread}"
+
+
+def _percent(interval: Interval) -> str:
+    return f"{100 * interval.low:z.1f} to {100 * interval.high:z.1f} %"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method: its mean loss on rows that its fit has not seen.
+
+    Attributes
+    ----------
+    method : str
+        The name of the method; "best" for the choice among the others.
+    loss : float
+        The mean loss.
+    gain : Gain
+        What it gains on doing nothing.
+    detail : str
+        What was fitted to all rows, in a few words.
+    """
+
+    method: str
+    loss: float
+    gain: Gain
+    detail: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain Python values."""
+        return {
+            "method": self.method,
+            "loss": self.loss,
+            "gain": self.gain.to_dict(),
+            "detail": self.detail,
+        }
+
+
+def of_nothing(confidence: float) -> Gain:
+    """The gain of doing nothing."""
+    zero = Interval(0.0, 0.0, method="exact", confidence=confidence)
+    return Gain(0.0, zero, 0.0, zero, 1.0)

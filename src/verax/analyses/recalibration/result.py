@@ -1,0 +1,319 @@
+"""A recalibration: the method, what it gains on rows it has not seen, and its use on new rows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from verax._version import __version__
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.recalibration.forms import Form
+from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
+from verax.analyses.recalibration.shift import estimated, shifted
+from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in, text_of
+from verax.display.tables import Cells, FrameKind, data_frame, html_table, text_table
+from verax.display.writing import written
+from verax.errors import InputError, show
+from verax.inputs.arrays import Floats, to_array, to_host, widen
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Form as Reading
+from verax.inputs.options import reads
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Recalibration:
+    """A way to better probabilities, and what it gains.
+
+    Made by `recalibrate`, or by `Recalibration.load` from a file.
+
+    Attributes
+    ----------
+    method : str
+        The method that `apply` uses; "none" where nothing is known to be better than doing nothing.
+    asked : str
+        The method or methods asked for; "best" for a choice.
+    form : Form
+        What was fitted to all rows.
+    rule : str
+        The rule that was minimised and measured.
+    trials : tuple of Trial
+        All methods tried, "none" first, and "best" last where there was a choice.
+    classes : tuple or None
+        The names of the columns.
+    ordered : bool
+        Whether the classes have an order.
+    frequencies : (K,) array
+        The frequencies of the classes in the rows that it was fitted to.
+    picks : tuple of str
+        The method that was chosen without each fold. Where these differ, the choice is uncertain.
+    notes : tuple of str
+        What else to know.
+    comparison : Comparison or None
+        The losses on held-out rows, compared by pairs; None after `load`.
+    held_out : (N, K) array or None
+        The rows, each recalibrated by a fit that has not seen it; None after `load`.
+    """
+
+    method: str
+    asked: str
+    form: Form
+    rule: str
+    trials: tuple[Trial, ...]
+    classes: tuple[Hashable, ...] | None
+    ordered: bool
+    frequencies: Floats
+    n_rows: int
+    n_groups: int | None
+    folds: int
+    seed: int
+    confidence: float
+    picks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    comparison: Comparison | None = None
+    held_out: Floats | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.frequencies)
+
+    @property
+    def gain(self) -> Gain:
+        """What it takes off the loss of rows that it has not seen; of a choice, that of choosing, too."""
+        return self.trials[-1].gain
+
+    def trial(self, method: str) -> Trial:
+        """One of the methods tried, by name."""
+        for trial in self.trials:
+            if trial.method == method:
+                return trial
+        tried = ", ".join(trial.method for trial in self.trials)
+        raise KeyError(f"{method!r} was not tried; these were: {tried}")
+
+    # ---- use ---------------------------------------------------------------------------------
+
+    @reads
+    def apply(
+        self,
+        p: object,
+        *,
+        frequencies: Sequence[float] | Mapping[Hashable, float] | Literal["estimate"] | None = None,
+        **read: Unpack[Reading],
+    ) -> Floats:
+        """Recalibrated probabilities, in the shape of `p`.
+
+        Parameters
+        ----------
+        p : array_like
+            (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+        frequencies : sequence of K numbers, mapping, "estimate", optional
+            The class frequencies where the forecasts will be used, if they differ from those in the rows that
+            this was fitted to (a prior shift): known ones, or estimated from `p` alone by the EM algorithm of
+            Saerens, Latinne and Decaestecker (2002), doi:10.1162/089976602753284446.
+        **read
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> y, p = [0, 1, 0, 1] * 30, [0.05, 0.9, 0.3, 0.3] * 30
+        >>> found = vx.recalibrate(y, p, method="prior")
+        >>> found.apply([0.5], frequencies=[0.9, 0.1]).round(3).tolist()
+        [0.19]
+        """
+        rows, single = self._read(p, read)
+        better = self.form.apply(rows)
+        if frequencies is not None:
+            better = shifted(better, self.frequencies, self._new(frequencies, better))
+        return better[:, 1] if single else better
+
+    @reads
+    def estimate_frequencies(self, p: object, **read: Unpack[Reading]) -> Floats:
+        """The class frequencies among new rows whose outcomes are not known, by EM (see `apply`).
+
+        Parameters
+        ----------
+        p : array_like
+            Probabilities as for `apply`, not recalibrated yet.
+        **read
+        """
+        return estimated(self.form.apply(self._read(p, read)[0]), self.frequencies)
+
+    def _read(self, p: object, read: Any) -> tuple[Floats, bool]:
+        """Valid rows of probabilities, and whether they were given as one column."""
+        raw, _ = to_array(p, "p")
+        options = {"classes": self.classes, **{k: v for k, v in read.items() if v is not None}}
+        forecasts = Forecasts(np.zeros(int(raw.shape[0]) if raw.ndim else 0, np.int64), p, **options)
+        if forecasts.n_classes != self.n_classes:
+            raise InputError(
+                f"must have {self.n_classes} classes, as the rows that this was fitted to",
+                argument="p",
+                kind="length",
+                found=f"there are {forecasts.n_classes}",
+                values=[forecasts.n_classes],
+            )
+        forecasts.check()
+        rows = to_host(widen(forecasts.batch(0, forecasts.n_rows).p)).astype(float)
+        return rows, raw.ndim == 1
+
+    def _new(self, given: object, p: Floats) -> Floats:
+        if isinstance(given, str):
+            if given != "estimate":
+                raise InputError(
+                    f"must be numbers or 'estimate', not {show(given)}",
+                    argument="frequencies",
+                    values=[given],
+                )
+            return estimated(p, self.frequencies)
+        if isinstance(given, Mapping):
+            names = range(self.n_classes) if self.classes is None else self.classes
+            if set(given) != set(names):
+                raise InputError("must name every class once", argument="frequencies", kind="label")
+            given = [given[name] for name in names]
+        new = to_host(to_array(given, "frequencies")[0])
+        fits = new.shape == (self.n_classes,) and new.dtype.kind in "fiu"
+        if not fits or not np.isfinite(new).all() or (new < 0).any() or not abs(new.sum() - 1) <= 1e-3:
+            raise InputError(
+                f"must be {self.n_classes} numbers that are not negative and sum to 1",
+                argument="frequencies",
+                values=new.tolist() if new.ndim == 1 else [],
+            )
+        unseen = (new > 0) & (self.frequencies == 0)
+        if unseen.any():
+            k = int(np.argmax(unseen))
+            raise InputError(
+                "must be zero for classes that never happened in the rows that this was fitted to",
+                argument="frequencies",
+                found=f"{k if self.classes is None else self.classes[k]} has {new[k]:g}",
+                values=[float(new[k])],
+            )
+        return np.asarray(new / new.sum(), dtype=float)
+
+    # ---- out ---------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the held-out rows as plain Python values; `save` writes this."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "verax": __version__,
+            "method": self.method,
+            "asked": self.asked,
+            "rule": self.rule,
+            "classes": None if self.classes is None else list(self.classes),
+            "ordered": self.ordered,
+            "frequencies": self.frequencies.tolist(),
+            "n_rows": self.n_rows,
+            "n_groups": self.n_groups,
+            "folds": self.folds,
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "picks": list(self.picks),
+            "notes": list(self.notes),
+            "trials": [trial.to_dict() for trial in self.trials],
+            "form": self.form.to_dict(),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file that `load` reads; an older file is replaced when the new one is complete."""
+        text = text_of(self.to_dict())
+        with written(Path(path)) as new:
+            new.write_text(text, encoding="utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Recalibration:
+        """Read what `save` wrote, with every part checked."""
+        return cls(**facts_in(Path(path)))
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """A data frame with one row for each method tried."""
+        lines = self.trials
+        columns: dict[str, list[Any]] = {
+            "method": [line.method for line in lines],
+            "loss": [line.loss for line in lines],
+            "gain": [line.gain.value for line in lines],
+            "low": [line.gain.interval.low for line in lines],
+            "high": [line.gain.interval.high for line in lines],
+            "share": [line.gain.share for line in lines],
+            "p_value": [line.gain.p_value for line in lines],
+            "detail": [line.detail for line in lines],
+        }
+        return data_frame(columns, kind)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what each method gains, with intervals; returns the axes."""
+        from verax.display.recalibration import draw_gains
+
+        return draw_gains(self, ax)
+
+    @property
+    def verdict(self) -> str:
+        """What to do, in a sentence or two."""
+        level = f"{100 * self.confidence:g}% interval"
+        gain, chosen = self.gain, TITLES[self.method]
+        if self.method == "none" and self.asked != "none":
+            best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
+            return (
+                "Do nothing: no method is known to gain anything. The nearest is "
+                f"{TITLES[best.method]}, with {best.gain} ({level} in brackets)."
+            )
+        amount = f"{gain} of {self.rule} in cross-validation ({level} in brackets)"
+        if len(self.picks) > 0:
+            amount += ", the choice of the method included"
+        if math.isnan(gain.share):
+            before, after = self.trials[0].loss, self.trials[-1].loss
+            return f"{_capital(chosen)}: the loss falls from {before:.4g} to {after:.4g}."
+        if gain.share < 0:
+            return f"{_capital(chosen)} makes it worse: it gains {amount}."
+        sure = "" if gain.certain else "; that may be chance"
+        return f"{_capital(chosen)} gains {amount}{sure}."
+
+    def _heading(self) -> str:
+        kind = "ordered classes" if self.ordered else "classes"
+        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        rows = f"{self.n_rows:,} rows{groups}, {self.n_classes:,} {kind}"
+        return f"verax recalibration: {rows}; {self.rule} on held-out rows, {self.folds} folds"
+
+    def _cells(self) -> Cells:
+        level = f"{100 * self.confidence:g}% interval"
+        header = ["", "method", self.rule, "gain", "gain in %", level, "p", "fitted to all rows"]
+        return [header, *(self._line(trial) for trial in self.trials)]
+
+    def _line(self, trial: Trial) -> list[str]:
+        mark = "->" if trial.method == self.method else ""
+        loss, gain = f"{trial.loss:.5f}", trial.gain
+        if trial.method == "none":
+            return [mark, trial.method, loss, "", "", "", "", ""]
+        name = f"{trial.method} (nested)" if trial.method == BEST else trial.method
+        share = "" if math.isnan(gain.share) else f"{100 * gain.share:z.1f}"
+        spread = f"{100 * gain.share_interval.low:z.1f} to {100 * gain.share_interval.high:z.1f}"
+        spread = spread if gain.share_interval.defined else ""
+        p = "" if math.isnan(gain.p_value) else "<0.0001" if gain.p_value < 1e-4 else f"{gain.p_value:.4f}"
+        value = "" if math.isnan(gain.value) else f"{gain.value:z.5f}"
+        return [mark, name, loss, value, share, spread, p, trial.detail]
+
+    def _remarks(self) -> list[str]:
+        remarks = [self.verdict]
+        caution = self.gain.interval.caution
+        if caution and self.method != "none":
+            remarks.append(f"Caution: {caution}.")
+        differ = len(set(self.picks)) > 1
+        if differ:
+            picked = ", ".join(f"{m} {self.picks.count(m)} times" for m in dict.fromkeys(self.picks))
+            remarks.append(f"Chosen without each fold: {picked}.")
+        return [*remarks, *self.notes]
+
+    def __repr__(self) -> str:
+        return "\n".join([self._heading(), *text_table(self._cells(), right=(2, 3, 4, 6)), *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self._heading(), notes=self._remarks())
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,146 @@
+"""Recalibrations as JSON files: written strictly, and read with every part checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from verax.analyses.recalibration.forms import form_of
+from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
+from verax.common.paths import check_regular
+from verax.common.strictjson import to_json
+from verax.errors import InputError, show
+from verax.inference.intervals import Interval
+
+FORMAT, VERSION = "verax recalibration", 1
+# A larger file is not one of ours.
+_LARGEST = 2**28
+
+
+def text_of(facts: Mapping[str, Any]) -> str:
+    """The file's text. Class names must be what JSON gives back as it was."""
+    for name in facts["classes"] or ():
+        if not isinstance(name, (str, bool, int, float)) or name != name:
+            raise InputError(
+                "must be texts or numbers, to be stored as JSON",
+                argument="classes",
+                kind="type",
+                found=f"one is a {type(name).__name__}",
+                values=[name],
+            )
+    return to_json(facts) + "\n"
+
+
+def facts_in(path: Path) -> dict[str, Any]:
+    """The fields of a recalibration from a file that holds `text_of` it."""
+    check_regular(path)
+    if path.stat().st_size > _LARGEST:
+        raise _unfit(path, "it is too large")
+    try:
+        stored = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise _unfit(path, "it is no JSON") from None
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise _unfit(path, "it is another kind of JSON file")
+    if stored.get("version") != VERSION:
+        raise _unfit(path, f"its version is {show(stored.get('version'))}, and this verax knows {VERSION}")
+    try:
+        return _fields(stored)
+    except InputError as error:
+        raise error.replace(source=str(path)) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _unfit(path, f"some part is missing or of another type ({error})") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _unfit(path: Path, found: str) -> InputError:
+    return InputError(
+        f"{path} must be a recalibration that verax saved", argument="path", kind="file", found=found
+    )
+
+
+def _fields(stored: dict[str, Any]) -> dict[str, Any]:
+    frequencies = np.array(stored["frequencies"], dtype=float)
+    k = len(frequencies)
+    valid = frequencies.ndim == 1 and k >= 2 and bool((frequencies >= 0).all())
+    if not valid or not abs(frequencies.sum() - 1) < 1e-6:
+        raise ValueError("frequencies")
+    classes = stored["classes"]
+    if classes is not None and (len(classes) != k or len(set(classes)) != k):
+        raise ValueError("classes")
+    if stored["method"] not in TITLES:
+        raise ValueError("method")
+    trials = tuple(_trial(each) for each in stored["trials"])
+    if not trials or trials[0].method != "none":
+        raise ValueError("trials")
+    return {
+        "method": stored["method"],
+        "form": form_of(stored["form"], k),
+        "trials": trials,
+        "classes": None if classes is None else tuple(classes),
+        "frequencies": frequencies,
+        "n_groups": None if stored["n_groups"] is None else _of(int, stored["n_groups"]),
+        "confidence": _number(stored["confidence"]),
+        **{name: _text(stored[name]) for name in ("asked", "rule")},
+        **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
+        **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes")},
+        "ordered": _of(bool, stored["ordered"]),
+    }
+
+
+def _of(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{show(value)} is no {kind.__name__}")
+    return value
+
+
+def _text(value: Any) -> str:
+    return str(_of(str, value))
+
+
+def _trial(stored: dict[str, Any]) -> Trial:
+    method = stored["method"]
+    if method not in (*TITLES, BEST):
+        raise ValueError(f"there is no method {show(method)}")
+    gain = stored["gain"]
+    return Trial(
+        method,
+        _number(stored["loss"]),
+        Gain(
+            _number(gain["value"]),
+            _interval(gain["interval"]),
+            _number(gain["share"]),
+            _interval(gain["share_interval"]),
+            _number(gain["p_value"]),
+        ),
+        _text(stored["detail"]),
+    )
+
+
+def _number(value: Any) -> float:
+    """A number as `strictjson` writes it: null for NaN, texts for infinities."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(f"{show(value)} is no number")
+    if isinstance(value, str) and value not in ("inf", "-inf"):
+        raise ValueError(f"{show(value)} is no number")
+    return float(value)
+
+
+def _interval(stored: dict[str, Any]) -> Interval:
+    return Interval(
+        _number(stored["low"]),
+        _number(stored["high"]),
+        method=_text(stored["method"]),
+        confidence=float(stored["confidence"]),
+        caution=_text(stored["caution"]),
+    )
