@@ -1,4 +1,4 @@
-"""Rules as scikit-learn scorers, beside scikit-learn's own."""
+"""Rules as scikit-learn scorers, beside scikit-learn's own; classifiers with recalibrated probabilities."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -21,7 +31,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import verax as vx
-from verax.adapters.sklearn import MissingClassWarning, scorer
+from verax.adapters.sklearn import MissingClassWarning, Recalibrated, scorer
 from verax.selection import HBlockSplit
 
 NAMES = np.array(["low", "medium", "high"])  # not in alphabetical order
@@ -287,3 +297,102 @@ def test_adapters_are_reached_when_asked_for():
     assert vx.adapters.sklearn.scorer is scorer
     with pytest.raises(AttributeError, match="no attribute 'scikit'"):
         vx.adapters.scikit  # noqa: B018
+
+
+# ---- a classifier with recalibrated probabilities ----------------------------------------------
+
+
+def too_sure():
+    """Naive Bayes on features that say the same thing several times."""
+    return make_pipeline(StandardScaler(), GaussianNB())
+
+
+@pytest.fixture(scope="module")
+def correlated():
+    x, y = make_classification(800, 20, n_informative=4, n_redundant=12, n_classes=3, random_state=0)
+    return x, y
+
+
+def test_a_recalibrated_classifier_is_better_on_new_rows(correlated):
+    x, y = correlated
+    plain = too_sure().fit(x[:500], y[:500])
+    better = Recalibrated(too_sure(), rule="brier").fit(x[:500], y[:500])
+    before, after = (vx.brier(y[500:], m.predict_proba(x[500:])) for m in (plain, better))
+    assert after < 0.95 * before
+    # What cross-validation promised is about what it is.
+    assert better.recalibration_.gain.share == pytest.approx(1 - after / before, abs=0.08)
+    assert better.recalibration_.method != "none"
+    np.testing.assert_array_equal(better.estimator_.predict_proba(x), plain.predict_proba(x))
+
+
+def test_it_learns_from_predictions_of_rows_that_were_held_out(correlated):
+    x, y = correlated
+    folds = StratifiedKFold(4, shuffle=True, random_state=1)
+    model = Recalibrated(too_sure(), method="temperature", cv=folds).fit(x, y)
+    held_out = cross_val_predict(too_sure(), x, y, cv=folds, method="predict_proba")
+    expected = vx.recalibrate(y, held_out, method="temperature")
+    assert float(model.recalibration_.form.slopes) == pytest.approx(float(expected.form.slopes))
+    np.testing.assert_allclose(
+        model.predict_proba(x), expected.apply(too_sure().fit(x, y).predict_proba(x)), atol=1e-12
+    )
+    assert model.predict(x).tolist() == model.predict_proba(x).argmax(axis=1).tolist()
+
+
+def test_it_is_at_home_in_scikit_learn(correlated):
+    x, y = correlated
+    model = Recalibrated(GaussianNB(), method="temperature", cv=3)
+    again = clone(model)
+    assert again.get_params() == {**model.get_params(), "estimator": again.estimator}
+    assert again.set_params(estimator__var_smoothing=0.1).estimator.var_smoothing == 0.1
+    pipeline = make_pipeline(StandardScaler(), model)
+    scores = cross_val_score(pipeline, x, y, cv=3, scoring=scorer("brier"))
+    assert (scores > cross_val_score(too_sure(), x, y, cv=3, scoring=scorer("brier"))).all()
+    grid = {"recalibrated__method": ["none", "temperature"], "recalibrated__estimator__var_smoothing": [1e-9]}
+    search = GridSearchCV(pipeline, grid, cv=3, scoring=scorer("brier")).fit(x, y)
+    assert search.best_params_["recalibrated__method"] == "temperature"
+    copied = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(copied.predict_proba(x), search.best_estimator_.predict_proba(x))
+
+
+def test_a_model_that_is_fitted_already(correlated):
+    x, y = correlated
+    fitted = too_sure().fit(x[:400], y[:400])
+    model = Recalibrated(FrozenEstimator(fitted), method="bcts").fit(x[400:], y[400:])
+    expected = vx.recalibrate(y[400:], fitted.predict_proba(x[400:]), method="bcts")
+    np.testing.assert_allclose(model.predict_proba(x), expected.apply(fitted.predict_proba(x)), atol=1e-12)
+
+
+def test_ordered_classes_that_are_texts_need_their_order(correlated):
+    x, y = correlated
+    model = Recalibrated(too_sure(), method="isotonic", ordered=True, classes=NAMES).fit(x, NAMES[y])
+    assert model.classes_.tolist() == ["high", "low", "medium"]
+    assert model.recalibration_.classes == ("low", "medium", "high")
+    plain = Recalibrated(too_sure(), method="isotonic", ordered=True).fit(x, y)
+    np.testing.assert_allclose(model.predict_proba(x), plain.predict_proba(x)[:, [2, 0, 1]], atol=1e-12)
+    with pytest.raises(vx.InputError, match="order is never guessed"):
+        Recalibrated(too_sure(), ordered=True).fit(x, NAMES[y])
+    with pytest.raises(vx.InputError, match="must hold the classes of the outcomes"):
+        Recalibrated(too_sure(), classes=["low", "high"]).fit(x, NAMES[y])
+
+
+def test_groups_and_weights_are_handed_on(correlated):
+    x, y = correlated
+    groups = np.arange(len(y)) // 8
+    model = Recalibrated(GaussianNB(), method="temperature", cv=GroupKFold(4)).fit(x, y, groups=groups)
+    assert model.recalibration_.n_groups == 100
+    w = np.where(np.arange(len(y)) < 400, 1.0, 0.0)
+    weighted = Recalibrated(GaussianNB(), method="temperature").fit(x, y, sample_weight=w)
+    assert weighted.estimator_.class_count_.sum() == 400
+    assert weighted.recalibration_.frequencies == pytest.approx(np.bincount(y[:400]) / 400)
+
+
+def test_scikit_learns_own_checks():
+    from sklearn.utils.estimator_checks import check_estimator
+
+    # Weights do not change the folds, so a row of weight two is not two rows; see the class's notes.
+    reason = "folds are made of rows, whatever their weights"
+    expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+    model = Recalibrated(LogisticRegression(C=10), method=["temperature", "isotonic"], cv=3, folds=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(model, expected_failed_checks=expected, on_skip=None)

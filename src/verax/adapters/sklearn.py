@@ -1,4 +1,4 @@
-"""Rules as scikit-learn scorers, for GridSearchCV, cross_val_score and cross_validate."""
+"""Rules as scikit-learn scorers, and a classifier with recalibrated probabilities."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from verax.analyses.recalibration.recalibration import recalibrate
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.outcomes import check_classes
@@ -160,3 +162,158 @@ def _report(missing: list[Any], outcomes: np.ndarray[Any, Any], score: float) ->
     if np.isneginf(score):
         text += " The rule gives probability 0 an infinite loss, so the score is -inf."
     warnings.warn(text, MissingClassWarning, stacklevel=3)
+
+
+class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose probabilities are recalibrated by the method that cross-validation likes best.
+
+    `fit` predicts every training row by a copy of the estimator that has not seen it, learns the
+    recalibration from these predictions (see `verax.recalibrate`), and fits the estimator to all rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with `predict_proba`. One that is fitted already is passed as
+        `sklearn.frozen.FrozenEstimator(model)`, with rows that it was not trained on.
+    method, rule, ordered, folds, seed
+        As for `verax.recalibrate`. `method="best"` may choose to do nothing.
+    cv : int or splitter
+        How the training rows are split for the predictions. `groups` need a splitter that heeds them, such
+        as `GroupKFold`.
+    classes : sequence of hashable, optional
+        For ordered classes that are texts: all of them, lowest first. Numbers are an order of their own.
+
+    Notes
+    -----
+    Weights are importance weights. They do not change which fold a row is in, so a row of weight two is not
+    the same as two rows: one of those may be held out where the other is not.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted, as in all classifiers of scikit-learn.
+    estimator_ : classifier
+        The estimator fitted to all rows.
+    recalibration_ : Recalibration
+        What was learnt, with its cross-validated gain.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from verax.adapters.sklearn import Recalibrated
+    >>> x, y = load_digits(return_X_y=True)
+    >>> model = Recalibrated(GaussianNB(var_smoothing=1e-3), method="temperature", rule="brier").fit(x, y)
+    >>> model.recalibration_.gain.certain, model.predict_proba(x[:2]).shape
+    (True, (2, 10))
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        method: str | Sequence[str] = "best",
+        rule: Rule | str | None = None,
+        cv: Any = 5,
+        ordered: bool = False,
+        classes: Sequence[Hashable] | None = None,
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.rule = rule
+        self.cv = cv
+        self.ordered = ordered
+        self.classes = classes
+        self.folds = folds
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Recalibrated:
+        """Fit the estimator and its recalibration.
+
+        Parameters
+        ----------
+        X, y
+            Features and outcomes.
+        sample_weight : array, optional
+            Weights of the rows, for the estimator and for the recalibration.
+        groups : array, optional
+            Rows that belong together: for a splitter that heeds them, and for the folds of the recalibration.
+        """
+        from sklearn.model_selection import cross_val_predict
+        from sklearn.utils import column_or_1d
+        from sklearn.utils.multiclass import check_classification_targets
+
+        check_classification_targets(y)
+        outcomes = column_or_1d(y, warn=True)
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator_ = clone(self.estimator).fit(X, outcomes, **weighted)
+        self.classes_ = np.unique(outcomes)
+        if len(self.classes_) < 2:
+            raise InputError("must hold at least two classes", argument="y", found="there is only one class")
+        order = self._order()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        held_out = cross_val_predict(
+            self.estimator, X, outcomes, groups=groups, cv=self.cv, method="predict_proba", params=weighted
+        )
+        self.recalibration_ = recalibrate(
+            outcomes,
+            held_out[:, order],
+            method=self.method,
+            rule=self.rule,
+            ordered=self.ordered,
+            folds=self.folds,
+            seed=self.seed,
+            classes=self.classes_[order].tolist(),
+            weights=sample_weight,
+            groups=groups,
+        )
+        return self
+
+    def _order(self) -> np.ndarray[Any, Any]:
+        """The positions of the sorted classes in the order asked for."""
+        if self.classes is None:
+            if self.ordered and self.classes_.dtype.kind not in "biuf":
+                raise InputError(
+                    "must list the classes in order, lowest first: an order is never guessed",
+                    argument="classes",
+                    kind="order",
+                    remedies=[passing(classes=...)],
+                )
+            return np.arange(len(self.classes_))
+        names, own = list(_names(self.classes) or ()), self.classes_.tolist()
+        if sorted(map(str, names)) != sorted(map(str, own)) or set(names) != set(own):
+            raise InputError(
+                "must hold the classes of the outcomes, each once",
+                argument="classes",
+                kind="label",
+                found=f"the outcomes have {join(map(show, own))}",
+                values=names,
+            )
+        return np.array([own.index(name) for name in names])
+
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
+        """Recalibrated probabilities, a column for each of `classes_`."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        order = self._order()
+        p = np.asarray(self.estimator_.predict_proba(X))[:, order]
+        better = np.empty(p.shape)
+        better[:, order] = self.recalibration_.apply(p)
+        return better
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """The most likely class by the recalibrated probabilities."""
+        p = self.predict_proba(X)
+        return np.asarray(self.classes_[p.argmax(axis=1)])
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags

@@ -38,6 +38,8 @@ COMMANDS = {
     "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",
     "retain": "Remove the worst rows step by step and see what becomes of a metric, and of the area "
     "under it.",
+    "recalibrate": "Make probabilities better: which method, what it gains on rows it has not seen, and new "
+    "files.",
     "select": "Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy.",
     "toplist": "Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`).",
     "certify": "Search for counterexamples to what a rule promises: that it is proper, local, superior "

@@ -1,6 +1,18 @@
 """All commands at once, for those who look at each; the command line imports one when it is called."""
 
-from verax.cli import certify, compare, decompose, demo, evaluate, reproduce, retain, select, toplist, worst
+from verax.cli import (
+    certify,
+    compare,
+    decompose,
+    demo,
+    evaluate,
+    recalibrate,
+    reproduce,
+    retain,
+    select,
+    toplist,
+    worst,
+)
 from verax.cli.app import app, run
 
 __all__ = [
@@ -10,6 +22,7 @@ __all__ = [
     "decompose",
     "demo",
     "evaluate",
+    "recalibrate",
     "reproduce",
     "retain",
     "run",

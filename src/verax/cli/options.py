@@ -126,6 +126,12 @@ class Reading:
         """What the numbers are, as keywords of the functions that score them."""
         return {"normalize": self.normalize, "logits": self.logits}
 
+    @property
+    def of_texts(self) -> dict[str, Any]:
+        """How numbers stand in a file of text."""
+        mark = None if self.delimiter is None else self.delimiter.replace("\\t", "\t")
+        return {"delimiter": mark, "decimal": self.decimal}
+
     def _request(self, ordered: bool) -> dict[str, Any]:
         return {
             "target": self.target,
@@ -139,8 +145,7 @@ class Reading:
             "ordered": ordered,
             "logits": self.logits,
             "normalize": self.normalize,
-            "delimiter": None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
-            "decimal": self.decimal,
+            **self.of_texts,
         }
 
 

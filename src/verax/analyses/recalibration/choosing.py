@@ -25,6 +25,9 @@ from verax.scores.base import Rule, losses_of
 
 # A method is taken if a one-sided t test says, at this level, that it gains on rows that no fit has seen.
 LEVEL = 0.05
+# A simpler method is taken instead of the best one if it loses no more than a standard error more, which is
+# what a one-sided test at this level says.
+_ONE_STANDARD_ERROR = 0.15865525393145707
 
 
 @dataclass(frozen=True)
@@ -120,17 +123,24 @@ class Trials:
         return [*chosen, self._best({how: self.outer[how] for how in among}, rows, gated)]
 
     def _best(self, losses: dict[Configuration, Floats], rows: Ints, gated: bool) -> Configuration:
-        if len(losses) == 1:
-            return next(iter(losses))
+        """The configuration with the smallest mean; if `gated`, the simplest that is as good, or none."""
         sample = self.sample
         w = None if sample.weights is None else sample.weights[rows]
         means = {how: _mean(loss, w) for how, loss in losses.items()}
-        best = min(means, key=lambda how: means[how])
-        none = Configuration("none")
+        best, none = min(means, key=lambda how: means[how]), Configuration("none")
         if not gated or best == none:
             return best
         labels = None if sample.groups is None else sample.groups.codes[rows]
-        return best if beyond_noise(losses[none], losses[best], w, labels) else none
+
+        def gains(how: Configuration, on: Configuration, level: float) -> bool:
+            return beyond_noise(losses[on], losses[how], w, labels, level)
+
+        if not gains(best, none, LEVEL):
+            return none
+        simpler = (how for how in losses if how not in (none, best))
+        as_good = (h for h in simpler if gains(h, none, LEVEL) and not gains(best, h, _ONE_STANDARD_ERROR))
+        order = list(losses)
+        return min([best, *as_good], key=order.index)
 
     def held_out(self, chosen: Sequence[Configuration]) -> tuple[Floats, Floats]:
         """The losses and the rows of the configuration chosen without each fold, on that fold."""
@@ -152,13 +162,15 @@ def _inner(sample: Sample, how: Configuration, members: list[Ints], near: Form) 
     return losses
 
 
-def beyond_noise(before: Floats, after: Floats, weights: Floats | None, labels: Ints | None) -> bool:
-    """Whether losses on rows that no fit has seen fall by more than chance would have it."""
+def beyond_noise(
+    before: Floats, after: Floats, weights: Floats | None, labels: Ints | None, level: float = LEVEL
+) -> bool:
+    """Whether losses on rows that no fit has seen fall, by a one-sided t test."""
     if not np.isfinite(_mean(before, weights)):
         return bool(np.isfinite(_mean(after, weights)))
     tally = PairedTally(2).update(np.column_stack([before, after]), weights, labels)
     errors, freedom = tally.standard_errors()
-    quantile = t_quantile(freedom, 1 - 2 * LEVEL) if freedom > 0 else np.inf
+    quantile = t_quantile(freedom, 1 - 2 * level) if freedom > 0 else np.inf
     return bool(tally.means[2] > quantile * errors[2])
 
 

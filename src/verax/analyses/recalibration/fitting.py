@@ -16,8 +16,8 @@ from verax.scores.gradients.logits import losses_with_gradient
 # Every number fitted is held to its value for "unchanged" by this, against the sum of all losses: as much as
 # a fraction of one row. It makes fits unique and keeps those of a class that never happens finite.
 _RIDGE = 0.01
-# The strengths of the penalty on a matrix, among which cross-validation chooses.
-STRENGTHS = (0.001, 0.01, 0.1, 1.0)
+# The strengths of the penalty on a matrix, among which cross-validation chooses; the stronger, the simpler.
+STRENGTHS = (1.0, 0.1, 0.01, 0.001)
 # Forms with slopes and offsets are fitted to at most so many rows, drawn at random: their error is then far
 # below anything that could be measured.
 MOST_ROWS = 100_000

@@ -46,13 +46,14 @@ def recalibrate(
 ) -> Recalibration:
     """Make probabilities better, and say by how much on rows that the fit has not seen.
 
-    Gains are measured in cross-validation. "best" takes the method with the smallest cross-validated loss if
-    its gain is beyond noise (a one-sided t test at the level of 5 %), and does nothing otherwise. What that
+    Gains are measured in cross-validation. "best" finds the method with the smallest cross-validated loss. If
+    its gain is not beyond noise (a one-sided t test at the level of 5 %), nothing is done; if it is, the
+    simplest method is taken that gains, too, and loses at most a standard error more than that one. What the
     choice gains is cross-validated as well: it is made anew without each fold. The methods, simplest first:
 
     - "none": nothing;
-    - "prior": a factor for the odds of each class (a prior shift);
     - "temperature": the logarithms of the probabilities divided by one number;
+    - "prior": a factor for the odds of each class (a prior shift);
     - "bcts": temperature with class offsets; for two classes that is Platt scaling;
     - "beta": beta calibration, for two classes;
     - "vector": a slope and an offset for each class;
@@ -150,12 +151,12 @@ def _methods(asked: list[str], n_classes: int) -> list[str]:
             remedies=[passing("for more classes", method="dirichlet")],
         )
     if asked != [BEST]:
-        return asked if asked == ["none"] or len(asked) == 1 else list(dict.fromkeys(["none", *asked]))
+        return asked if len(asked) == 1 else [name for name in TITLES if name in ("none", *asked)]
     if two:
         # Vector scaling and a matrix have the same functions of two classes as beta calibration.
-        return ["none", "prior", "temperature", "bcts", "beta", "isotonic"]
+        return ["none", "temperature", "prior", "bcts", "beta", "isotonic"]
     matrix = ["dirichlet"] if n_classes <= _MATRIX else []
-    return ["none", "prior", "temperature", "bcts", "vector", *matrix, "isotonic"]
+    return ["none", "temperature", "prior", "bcts", "vector", *matrix, "isotonic"]
 
 
 def _default(rows: RowTable, ordered: bool) -> Rule:

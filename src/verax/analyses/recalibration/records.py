@@ -8,15 +8,15 @@ from typing import Any
 
 from verax.inference.intervals import Interval
 
-# What the methods are called in sentences.
+# What the methods are called in sentences, the simplest first.
 TITLES = {
     "none": "doing nothing",
-    "prior": "new class frequencies",
     "temperature": "temperature scaling",
+    "prior": "new class frequencies",
     "bcts": "temperature scaling with class offsets",
+    "beta": "beta calibration",
     "vector": "vector scaling",
     "dirichlet": "Dirichlet calibration",
-    "beta": "beta calibration",
     "isotonic": "isotonic regression",
 }
 BEST = "best"
@@ -67,12 +67,10 @@ class Gain:
     def __str__(self) -> str:
         if math.isnan(self.share):
             return f"{self.value:z.6f}"
-        spread = f" ({_percent(self.share_interval)})" if self.share_interval.defined else ""
+        ends = self.share_interval
+        level = f"{100 * ends.confidence:g}% interval"
+        spread = f" ({level} {100 * ends.low:z.1f} to {100 * ends.high:z.1f} %)" if ends.defined else ""
         return f"{100 * self.share:z.1f} %{spread}"
-
-
-def _percent(interval: Interval) -> str:
-    return f"{100 * interval.low:z.1f} to {100 * interval.high:z.1f} %"
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ class Recalibration:
         The losses on held-out rows, compared by pairs; None after `load`.
     held_out : (N, K) array or None
         The rows, each recalibrated by a fit that has not seen it; None after `load`.
+    columns : tuple of str
+        The columns of the file that the probabilities came from; empty where they came from no file.
     """
 
     method: str
@@ -77,6 +79,7 @@ class Recalibration:
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
     held_out: Floats | None = None
+    columns: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -148,7 +151,9 @@ class Recalibration:
         """Valid rows of probabilities, and whether they were given as one column."""
         raw, _ = to_array(p, "p")
         options = {"classes": self.classes, **{k: v for k, v in read.items() if v is not None}}
-        forecasts = Forecasts(np.zeros(int(raw.shape[0]) if raw.ndim else 0, np.int64), p, **options)
+        # Outcomes are not known here, and any class will do.
+        first = 0 if options["classes"] is None else options["classes"][0]
+        forecasts = Forecasts(np.repeat(np.array([first]), raw.shape[0] if raw.ndim else 0), p, **options)
         if forecasts.n_classes != self.n_classes:
             raise InputError(
                 f"must have {self.n_classes} classes, as the rows that this was fitted to",
@@ -215,6 +220,7 @@ class Recalibration:
             "confidence": self.confidence,
             "picks": list(self.picks),
             "notes": list(self.notes),
+            "columns": list(self.columns),
             "trials": [trial.to_dict() for trial in self.trials],
             "form": self.form.to_dict(),
         }
@@ -254,24 +260,20 @@ class Recalibration:
     @property
     def verdict(self) -> str:
         """What to do, in a sentence or two."""
-        level = f"{100 * self.confidence:g}% interval"
         gain, chosen = self.gain, TITLES[self.method]
         if self.method == "none" and self.asked != "none":
             best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
-            return (
-                "Do nothing: no method is known to gain anything. The nearest is "
-                f"{TITLES[best.method]}, with {best.gain} ({level} in brackets)."
-            )
-        amount = f"{gain} of {self.rule} in cross-validation ({level} in brackets)"
-        if len(self.picks) > 0:
-            amount += ", the choice of the method included"
+            nearest = f"The nearest is {TITLES[best.method]}, with {best.gain}"
+            return f"Do nothing: no method is known to gain anything. {nearest} in cross-validation."
         if math.isnan(gain.share):
             before, after = self.trials[0].loss, self.trials[-1].loss
             return f"{_capital(chosen)}: the loss falls from {before:.4g} to {after:.4g}."
+        how = "in cross-validation" + (", the choice of the method included" if self.picks else "")
         if gain.share < 0:
-            return f"{_capital(chosen)} makes it worse: it gains {amount}."
+            sure = " beyond chance" if gain.interval.high < 0 else ""
+            return f"{_capital(chosen)} gains nothing{sure}: {gain} of {self.rule} {how}."
         sure = "" if gain.certain else "; that may be chance"
-        return f"{_capital(chosen)} gains {amount}{sure}."
+        return f"{_capital(chosen)} gains {gain} of {self.rule} {how}{sure}."
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"

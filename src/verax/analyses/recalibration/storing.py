@@ -91,7 +91,7 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
         "confidence": _number(stored["confidence"]),
         **{name: _text(stored[name]) for name in ("asked", "rule")},
         **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
-        **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes")},
+        **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes", "columns")},
         "ordered": _of(bool, stored["ordered"]),
     }
 

@@ -1,0 +1,175 @@
+"""`verax recalibrate`: which method makes probabilities better, by how much, and new files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from verax.cli import options
+from verax.cli.app import app
+from verax.cli.options import Reading, reads_files, split
+from verax.cli.output import Json, show
+from verax.errors import InputError, passing
+from verax.errors import show as shown
+
+if TYPE_CHECKING:
+    from verax.analyses.recalibration.result import Recalibration
+
+_EXAMPLES = """Examples: `verax recalibrate preds.parquet`,
+`verax recalibrate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
+`verax recalibrate a.parquet --method temperature --apply b.parquet --out calibrated.parquet`,
+`verax recalibrate preds.parquet --method isotonic --save isotonic.json`,
+`verax recalibrate --load isotonic.json --apply b.parquet --out calibrated.csv`
+"""
+
+
+@app.command(epilog=_EXAMPLES)
+@reads_files(without=("by", "row_id", "weights_are"))
+def recalibrate(
+    reading: Reading,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Predictions with outcomes to learn from; none with --load.", show_default=False),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="best (by default), none, prior, temperature, bcts, beta, vector, dirichlet or isotonic; "
+            "several are a choice among them."
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(help="The rule to minimise and to measure by; by default the log score where finite."),
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Number of folds; groups stay together.")] = 5,
+    apply_to: Annotated[
+        Path | None, typer.Option("--apply", help="A file to recalibrate; it needs no outcomes.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where it is written to: .csv, .tsv, .parquet or .arrow, all columns kept."),
+    ] = None,
+    frequencies: Annotated[
+        str | None,
+        typer.Option(
+            help="Class frequencies where --apply comes from: numbers separated by commas, or 'estimate'."
+        ),
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Keep the recalibration in this JSON file.")] = None,
+    load: Annotated[Path | None, typer.Option(help="Use a recalibration that was kept.")] = None,
+    confidence: options.Confidence = 0.95,
+    seed: options.Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Make probabilities better: which method, what it gains on rows it has not seen, and new files.
+
+    All methods that fit are compared in cross-validation, and doing nothing is one of them. The choice is
+    cross-validated as well, so the gain that is shown includes it.
+    """
+    _check(file, load, apply_to, out, frequencies)
+    if load is not None:
+        from verax.analyses.recalibration.result import Recalibration
+
+        found = Recalibration.load(load)
+        taken: Any = None
+        texts = [f"{load}: {found.verdict}"]
+    else:
+        assert file is not None
+        how = {"method": split(method) or "best", "rule": rule, "folds": folds}
+        found, taken, texts = _learned(file, reading, {**how, "confidence": confidence, "seed": seed})
+    n_rows = None
+    if apply_to is not None and out is not None:
+        n_rows = _applied(found, reading, apply_to, out, frequencies, load is not None)
+        done = "unchanged" if found.method == "none" and frequencies is None else "recalibrated"
+        texts.append(f"{out}: {n_rows:,} rows of {apply_to}, {done}.")
+    if save is not None:
+        found.save(save)
+        texts.append(f"The recalibration is in {save}.")
+    result = {
+        "command": "recalibrate",
+        "file": None if file is None else str(file),
+        "taken": taken,
+        "recalibration": found.to_dict(),
+        "verdict": found.verdict,
+        "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
+        "save": None if save is None else str(save),
+    }
+    show(result, texts, as_json=as_json)
+
+
+def _check(
+    file: Path | None, load: Path | None, apply_to: Path | None, out: Path | None, frequencies: str | None
+) -> None:
+    """Refuse what does not go together, before anything is read."""
+    if (file is None) == (load is None):
+        raise InputError(
+            "A file to learn from or a recalibration that was kept must be given, and not both",
+            argument="load",
+            kind="missing" if file is None else "value",
+        )
+    if (apply_to is None) != (out is None):
+        one, other = ("out", "apply") if out is None else ("apply", "out")
+        raise InputError(f"must be given with --{other}", argument=one, kind="missing")
+    if frequencies is not None and apply_to is None:
+        raise InputError("must be given with --apply", argument="frequencies", kind="value")
+    if out is not None:
+        from verax.files.rewriting import check_can_be_written
+
+        check_can_be_written(out)
+
+
+def _learned(file: Path, reading: Reading, how: dict[str, Any]) -> tuple[Recalibration, Any, list[str]]:
+    """A recalibration from a file with outcomes, which columns it took, and what to say."""
+    from verax.analyses.recalibration.recalibration import recalibrate as learn
+    from verax.scores.metrics import needs_order
+    from verax.scores.registry import parse
+
+    rules = [] if how["rule"] is None else [parse(how["rule"])]
+    source = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered))
+    rows = source.read()
+    given: dict[str, Any] = {**how, **reading.scale, "ordered": reading.ordered, "classes": rows.classes}
+    found = learn(rows.y, rows.p, weights=rows.weights, groups=rows.groups, **given)
+    found = replace(found, columns=tuple(source.roles.probs))
+    return found, source.roles.to_dict(), [f"{file}: {'; '.join(source.taken)}", repr(found)]
+
+
+def _applied(
+    found: Recalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None, loaded: bool
+) -> int:
+    """Write a file with recalibrated probabilities; the number of rows."""
+    from verax.files.rewriting import rewrite
+
+    columns = tuple(split(reading.probs)) if loaded and reading.probs else found.columns
+    if not columns:
+        raise InputError(
+            "must name the columns of probabilities in the order of the classes",
+            argument="probs",
+            kind="missing",
+            remedies=[passing(probs=...)],
+        )
+    given: dict[str, Any] = {"frequencies": _frequencies(frequencies), **reading.scale}
+    return rewrite(
+        apply_to,
+        out,
+        columns,
+        lambda p: found.apply(p, **given),
+        **reading.of_texts,
+        logits=reading.logits,
+    )
+
+
+def _frequencies(text: str | None) -> Any:
+    if text is None or text == "estimate":
+        return text
+    try:
+        return [float(part) for part in split(text)]
+    except ValueError:
+        raise InputError(
+            f"must be numbers separated by commas, or 'estimate', not {shown(text)}",
+            argument="frequencies",
+            values=[text],
+        ) from None
