@@ -284,6 +284,21 @@ def test_groups_stay_together_so_that_copies_of_rows_gain_nothing():
     assert np.bincount(folds).tolist() == [240] * 5
 
 
+def test_groups_of_two_kinds(tmp_path):
+    y, p, _ = drawn(400, 3, seed=31, distort=lambda z: 2 * z)
+    groups = [np.arange(400) % 20, np.arange(400) // 20]
+    found = vx.recalibrate(y, p, method=["temperature", "prior"], groups=groups)
+    assert found.n_groups == (20, 20)
+    assert "20 and 20 groups" in repr(found)
+    compared = vx.compare(y, {"none": p, "after": found.held_out}, rule="log", groups=groups)
+    assert tuple(found.gain.interval) == pytest.approx(tuple(compared.difference("none", "after").interval))
+    # Groups of the first kind stay together.
+    folds = dealt(y, Groups.of(groups, 400), 5, 0)
+    assert all(len(set(folds[groups[0] == g])) == 1 for g in range(20))
+    found.save(tmp_path / "c.json")
+    assert vx.Recalibration.load(tmp_path / "c.json").n_groups == (20, 20)
+
+
 def test_folds_have_equal_parts_of_every_class():
     y = np.repeat([0, 1, 2], [50, 20, 5])
     folds = dealt(y, None, 5, 0)
@@ -296,13 +311,13 @@ def test_folds_have_equal_parts_of_every_class():
 )
 def test_calibrated_forecasts_are_left_alone(n, k, rule, ordered):
     chosen, harm = [], []
-    for seed in range(12):
+    for seed in range(8):
         y, p, _ = drawn(n + 5000, k, seed=100 + seed, spread=1.0)
         found = vx.recalibrate(y[:n], p[:n], rule=rule, ordered=ordered, seed=seed)
         chosen.append(found.method)
         scored = vx.parse(rule)
         harm.append(scored(y[n:], found.apply(p[n:])) / scored(y[n:], p[n:]) - 1)
-    assert chosen.count("none") >= 11, chosen
+    assert chosen.count("none") >= 7, chosen
     assert np.mean(harm) < 0.003
 
 
@@ -707,7 +722,7 @@ def test_many_rows_are_fitted_to_some_of_them():
     assert any("100,000 rows" in note for note in found.notes)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_any_small_sample_gives_a_forecast(data):
     n, k = data.draw(st.integers(3, 12)), data.draw(st.integers(2, 4))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -130,7 +131,7 @@ class Trials:
         best, none = min(means, key=lambda how: means[how]), Configuration("none")
         if not gated or best == none:
             return best
-        labels = None if sample.groups is None else sample.groups.codes[rows]
+        labels = None if sample.groups is None else sample.groups.labels[sample.groups.codes[rows]]
 
         def gains(how: Configuration, on: Configuration, level: float) -> bool:
             return beyond_noise(losses[on], losses[how], w, labels, level)
@@ -163,13 +164,14 @@ def _inner(sample: Sample, how: Configuration, members: list[Ints], near: Form) 
 
 
 def beyond_noise(
-    before: Floats, after: Floats, weights: Floats | None, labels: Ints | None, level: float = LEVEL
+    before: Floats, after: Floats, weights: Floats | None, labels: Any, level: float = LEVEL
 ) -> bool:
     """Whether losses on rows that no fit has seen fall, by a one-sided t test."""
     if not np.isfinite(_mean(before, weights)):
         return bool(np.isfinite(_mean(after, weights)))
     tally = PairedTally(2).update(np.column_stack([before, after]), weights, labels)
-    errors, freedom = tally.standard_errors()
+    errors, freedoms = tally.standard_errors()
+    freedom = float(np.broadcast_to(freedoms, errors.shape)[2])
     quantile = t_quantile(freedom, 1 - 2 * level) if freedom > 0 else np.inf
     return bool(tally.means[2] > quantile * errors[2])
 
@@ -182,7 +184,10 @@ def _mean(losses: Floats, weights: Floats | None) -> float:
 
 
 def dealt(y: Ints, groups: Groups | None, n_folds: int, seed: int) -> Ints:
-    """The fold of each row: every class evenly, or whole groups to folds of nearly equal size."""
+    """The fold of each row: every class evenly, or whole groups to folds of nearly equal size.
+
+    Of two kinds of groups those of the first kind stay whole.
+    """
     rng = np.random.default_rng(seed)
     if groups is None:
         order = rng.permutation(len(y))
@@ -190,10 +195,11 @@ def dealt(y: Ints, groups: Groups | None, n_folds: int, seed: int) -> Ints:
         folds = np.empty(len(y), np.int64)
         folds[order] = np.arange(len(y)) % n_folds
         return folds
-    sizes = np.bincount(groups.codes)
+    codes = groups.first_kind
+    sizes = np.bincount(codes)
     order = rng.permutation(len(sizes))
     fold_of, filled = np.empty(len(sizes), np.int64), np.zeros(n_folds)
     for group in order[np.argsort(-sizes[order], kind="stable")]:
         fold_of[group] = np.argmin(filled)
         filled[fold_of[group]] += sizes[group]
-    return fold_of[groups.codes]
+    return fold_of[codes]

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.analyses.calibration.events import recalibrate, sums_at
+from verax.analyses.calibration.events import recalibrate
 from verax.analyses.recalibration.forms import Form, Isotonic, LogLinear, Unchanged, cumulative
+from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient

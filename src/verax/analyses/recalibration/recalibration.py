@@ -14,11 +14,10 @@ from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configura
 from verax.analyses.recalibration.forms import Form
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial, of_nothing
 from verax.analyses.recalibration.result import Recalibration
-from verax.analyses.table import RowTable
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing
 from verax.inference.intervals import check_confidence, check_seed
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.options import Reading, reads
@@ -74,7 +73,8 @@ def recalibrate(
     ordered : bool
         The classes have an order.
     folds : int
-        Number of folds. Rows of a group stay together, so there are no more folds than groups.
+        Number of folds. Rows of a group stay together, so there are no more folds than groups; of two kinds
+        of groups it is those of the first that do.
     seed : int
         Random seed of the folds.
     confidence : float
@@ -97,7 +97,7 @@ def recalibrate(
     >>> p = q**2 / (q**2).sum(axis=1, keepdims=True)  # too sure
     >>> found = vx.recalibrate(y, p)
     >>> found.method, found.trial("temperature").detail
-    ('temperature', 'temperature 1.99')
+    ('temperature', 'temperature 2.01')
     >>> better = found.apply(p)
     """
     ordered = check_flag("ordered", ordered)
@@ -109,23 +109,17 @@ def recalibrate(
     forecasts = Forecasts(
         y, p, ordered=needs_order([] if chosen is None else [chosen], ordered=ordered), **read
     )
-    rows = RowTable.of(forecasts, [])
-    k = rows.n_classes
-    chosen = _default(rows, ordered) if chosen is None else chosen
-    check_trainable(chosen, k)
-    methods = _methods(asked, k)
-    choice = len(methods) > 1
-    n_folds = _n_folds(folds, len(rows.y), rows.groups, nested=choice or "dirichlet" in methods)
-    sample = Sample(
-        rows.y,
-        np.ascontiguousarray(rows.p, dtype=float),
-        rows.weights,
-        rows.groups,
-        chosen,
-        ordered,
-        dealt(rows.y, rows.groups, n_folds, seed),
-        seed,
-    )
+    forecasts.check()
+    batch, groups = forecasts.batch(0, forecasts.n_rows), forecasts.groups
+    outcomes, rows = to_host(batch.y), np.ascontiguousarray(to_host(widen(batch.p)), dtype=float)
+    weights = None if batch.weights is None else to_host(batch.weights)
+    chosen = _default(outcomes, rows, weights, ordered) if chosen is None else chosen
+    check_trainable(chosen, forecasts.n_classes)
+    methods = _methods(asked, forecasts.n_classes)
+    nested = len(methods) > 1 or "dirichlet" in methods
+    n_folds = _n_folds(folds, forecasts.n_rows, groups, nested=nested)
+    dealt_to = dealt(outcomes, groups, n_folds, seed)
+    sample = Sample(outcomes, rows, weights, groups, chosen, ordered, dealt_to, seed)
     return _Study(sample, methods, asked, confidence).result(forecasts)
 
 
@@ -159,16 +153,17 @@ def _methods(asked: list[str], n_classes: int) -> list[str]:
     return ["none", "temperature", "prior", "bcts", "vector", *matrix, "isotonic"]
 
 
-def _default(rows: RowTable, ordered: bool) -> Rule:
+def _default(y: Ints, p: Floats, weights: Floats | None, ordered: bool) -> Rule:
     """The log score unless it is infinite."""
-    w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
-    impossible = (rows.p[np.arange(len(rows.y)), rows.y] <= 0) & (w > 0)
+    impossible = p[np.arange(len(y)), y] <= 0
+    if weights is not None:
+        impossible &= weights > 0
     return RULES["log_score"] if not impossible.any() else RULES["rps" if ordered else "brier"]
 
 
 def _n_folds(folds: int, n_rows: int, groups: Groups | None, *, nested: bool) -> int:
     """As many folds as there may be, refused where a choice cannot be cross-validated."""
-    units = n_rows if groups is None else len(groups.labels)
+    units = n_rows if groups is None else int(groups.first_kind.max()) + 1
     least = 3 if nested else 2
     if units < least or folds < least:
         few = units < least
@@ -237,7 +232,7 @@ class _Study:
             ordered=sample.ordered,
             frequencies=_frequencies(sample),
             n_rows=len(sample.y),
-            n_groups=None if sample.groups is None else len(sample.groups.labels),
+            n_groups=None if sample.groups is None else sample.groups.count,
             folds=sample.n_folds,
             seed=sample.seed,
             confidence=self.confidence,

@@ -22,6 +22,7 @@ from verax.display.writing import written
 from verax.errors import InputError, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.options import Form as Reading
 from verax.inputs.options import reads
 
@@ -71,7 +72,7 @@ class Recalibration:
     ordered: bool
     frequencies: Floats
     n_rows: int
-    n_groups: int | None
+    n_groups: GroupCount | None
     folds: int
     seed: int
     confidence: float
@@ -214,7 +215,7 @@ class Recalibration:
             "ordered": self.ordered,
             "frequencies": self.frequencies.tolist(),
             "n_rows": self.n_rows,
-            "n_groups": self.n_groups,
+            "n_groups": list(self.n_groups) if isinstance(self.n_groups, tuple) else self.n_groups,
             "folds": self.folds,
             "seed": self.seed,
             "confidence": self.confidence,
@@ -277,7 +278,7 @@ class Recalibration:
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"
-        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         rows = f"{self.n_rows:,} rows{groups}, {self.n_classes:,} {kind}"
         return f"verax recalibration: {rows}; {self.rule} on held-out rows, {self.folds} folds"
 

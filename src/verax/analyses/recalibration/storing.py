@@ -16,6 +16,7 @@ from verax.common.paths import check_regular
 from verax.common.strictjson import to_json
 from verax.errors import InputError, show
 from verax.inference.intervals import Interval
+from verax.inputs.groups import GroupCount
 
 FORMAT, VERSION = "verax recalibration", 1
 # A larger file is not one of ours.
@@ -87,7 +88,7 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
         "trials": trials,
         "classes": None if classes is None else tuple(classes),
         "frequencies": frequencies,
-        "n_groups": None if stored["n_groups"] is None else _of(int, stored["n_groups"]),
+        "n_groups": _groups(stored["n_groups"]),
         "confidence": _number(stored["confidence"]),
         **{name: _text(stored[name]) for name in ("asked", "rule")},
         **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
@@ -100,6 +101,13 @@ def _of(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise TypeError(f"{show(value)} is no {kind.__name__}")
     return value
+
+
+def _groups(value: Any) -> GroupCount | None:
+    if isinstance(value, list):
+        first, second = value
+        return _of(int, first), _of(int, second)
+    return None if value is None else int(_of(int, value))
 
 
 def _text(value: Any) -> str:
