@@ -16,7 +16,7 @@ from verax.analyses.chance import Chance, Work, settle
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
 from verax.common.checks import check_count, check_flag
-from verax.display.tables import Cells, html_table, text_table
+from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.estimates import holm
 from verax.inference.intervals import WeightsAre
@@ -150,6 +150,34 @@ class Subgroups(Mapping[Any, Any]):
             ],
             "comparisons": {str(label): c.to_dict() for label, c in self.comparisons.items()},
         }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per subgroup and model: rows, score, accuracy, components and the test of calibration."""
+        rows = []
+        for line in self.lines:
+            score, whole = line.card.scores[self.rule], line.decomposition.whole
+            rows.append(
+                {
+                    "by": self.by,
+                    "subgroup": line.label.item() if hasattr(line.label, "item") else line.label,
+                    "model": line.model,
+                    "n_rows": line.card.n_rows,
+                    "rule": self.rule,
+                    "mean": score.mean,
+                    "low": score.interval.low,
+                    "high": score.interval.high,
+                    "accuracy": line.card.accuracy,
+                    "miscalibration": whole.miscalibration,
+                    "discrimination": whole.discrimination,
+                    "uncertainty": whole.uncertainty,
+                    "expected_miscalibration": whole.expected_miscalibration,
+                    "p_value": line.p_value,
+                    "p_adjusted": line.p_adjusted,
+                    "stands_out": line.stands_out,
+                    "undecided": line.undecided,
+                }
+            )
+        return record_frame(rows, kind)
 
     def _cells(self) -> Cells:
         header = [self.by, *(["model"] if self._several else []), "rows", self.rule, "accuracy"]

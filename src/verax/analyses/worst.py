@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.common.checks import check_count
-from verax.display.tables import html_table, text_table
+from verax.display.tables import FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
@@ -70,6 +70,25 @@ class Worst:
     def to_dict(self) -> dict[str, Any]:
         """The cases as plain Python values."""
         return {"rule": self.rule, "n_rows": self.n_rows, "cases": [vars(case).copy() for case in self.cases]}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per case: its loss, its ranks, and its forecast as the columns p_0, p_1, ..."""
+        return record_frame(
+            [
+                {
+                    "row": case.row,
+                    "id": case.id,
+                    "outcome": case.outcome,
+                    "rule": self.rule,
+                    "loss": case.loss,
+                    **{f"rank_by_{name}": rank for name, rank in case.ranks.items()},
+                    "source": case.source,
+                    **{f"p_{i}": value for i, value in enumerate(case.forecast)},
+                }
+                for case in self.cases
+            ],
+            kind,
+        )
 
     def _cells(self) -> list[list[str]]:
         others = [name for name in self.cases[0].ranks if name != self.rule]

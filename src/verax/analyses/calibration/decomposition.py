@@ -17,7 +17,7 @@ from verax.analyses.calibration.events import events, split
 from verax.analyses.calibration.overfitting import Measured, Sampling, Uncertainty
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
-from verax.display.tables import Cells, html_table, text_table
+from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats
@@ -231,6 +231,21 @@ class Components:
             "p_value": self.p_value,
         }
 
+    def record(self) -> dict[str, Any]:
+        """The components as one row of a table; None where there are no intervals."""
+        plain = self.to_dict()
+        intervals = self.intervals or {}
+        row: dict[str, Any] = {"event": self.name}
+        for name in COMPONENTS:
+            row[name] = plain[name]
+            for end, value in zip(("low", "high"), intervals.get(name, (None, None)), strict=True):
+                row[f"{name}_{end}"] = value
+        return row | {name: plain[name] for name in ("expected_miscalibration", "p_value")}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row: the components with the ends of their intervals."""
+        return record_frame([self.record()], kind)
+
     def __repr__(self) -> str:
         values = ", ".join(f"{name} {text}" for name, text in zip(COMPONENTS, self.texts(), strict=True))
         return f"{self.name}: {values}"
@@ -338,6 +353,12 @@ class Decomposition:
                 "method": "t; of components corrected for overfitting of the isotonic fit",
             },
         }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row for the whole, then one per class or threshold: components and their intervals."""
+        part = "threshold" if self.thresholds else "class"
+        rows = [("whole", self.whole), *((part, found) for found in self.parts)]
+        return record_frame([{"part": what, **found.record()} for what, found in rows], kind)
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.thresholds else "classes"

@@ -15,6 +15,7 @@ from verax.analyses.calibration.decomposition import Components
 from verax.analyses.calibration.events import Event, events, recalibrate, split
 from verax.analyses.table import RowTable
 from verax.common.checks import check_flag
+from verax.display.tables import FrameKind, band_columns, data_frame, stacked
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
@@ -185,6 +186,17 @@ class ReliabilityCurve:
             **self.components.to_dict(),
         }
 
+    def columns(self) -> dict[str, list[Any]]:
+        """The curve as columns of a table, with one row per forecast."""
+        n = len(self.forecast)
+        columns = {"forecast": self.forecast, "frequency": self.frequency, "weight": self.weight}
+        listed = {name: values.tolist() for name, values in columns.items()}
+        return {"event": [self.name] * n, **listed, **band_columns(self.band, n)}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per forecast: how often the event happened, and the band of a calibrated forecast."""
+        return data_frame(self.columns(), kind)
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Reliability:
@@ -226,6 +238,10 @@ class Reliability:
             "bands": {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed},
             "curves": [curve.to_dict() for curve in self.curves],
         }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per event and forecast: frequency, weight and the band of a calibrated forecast."""
+        return data_frame(stacked(curve.columns() for curve in self.curves), kind)
 
     def plot(self, names: Sequence[object] | None = None) -> Any:
         """Draw all curves, or those named, as small multiples; returns the matplotlib figure.

@@ -13,7 +13,7 @@ from verax.analyses.calibration.decomposition import Decomposition, decompose
 from verax.analyses.calibration.ece import ece
 from verax.analyses.comparison.references import FREQUENCIES, frequencies
 from verax.common.checks import check_flag
-from verax.display.tables import FrameKind, data_frame, text_table
+from verax.display.tables import FrameKind, record_frame, text_table
 from verax.errors import VeraxError
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import to_host
@@ -95,15 +95,18 @@ class CalibrationSummary:
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """A row per measure, with the ends of its interval."""
-        found = list(self.measures.values())
-        return data_frame(
-            {
-                "measure": [m.name for m in found],
-                "value": [m.mean for m in found],
-                "low": [m.interval[0] for m in found],
-                "high": [m.interval[1] for m in found],
-                "orientation": [m.orientation for m in found],
-            },
+        return record_frame(
+            [
+                {
+                    "rule": self.rule,
+                    "measure": found.name,
+                    "value": found.mean,
+                    "low": found.interval.low,
+                    "high": found.interval.high,
+                    "orientation": found.orientation,
+                }
+                for found in self.measures.values()
+            ],
             kind,
         )
 

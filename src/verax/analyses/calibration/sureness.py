@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.units import SamplingUnits
+from verax.display.tables import FrameKind, record_frame
 from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStats
 from verax.inputs.arrays import Floats, to_host
@@ -48,6 +49,10 @@ class Sureness:
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain Python values."""
         return {"claimed": self.claimed, "right": self.right, "gap": self.gap, "p_value": self.p_value}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row with the numbers."""
+        return record_frame([self.to_dict()], kind)
 
 
 def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:

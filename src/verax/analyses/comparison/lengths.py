@@ -15,7 +15,7 @@ import numpy as np
 
 from verax.analyses.cards.listcard import padded_rules
 from verax.common.checks import check_count, check_number
-from verax.display.tables import text_table
+from verax.display.tables import FrameKind, record_frame, text_table
 from verax.engines.tally import Tally
 from verax.errors import InputError, show
 from verax.inputs.arrays import to_array, to_host
@@ -227,6 +227,23 @@ class LengthComparison:
             "length_within_1_percent": {name: self.length_within(name) for name in self.means},
             "words": self.words(),
         }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per rule and prediction: the mean loss, and its excess over the last prediction."""
+        return record_frame(
+            [
+                {
+                    "rule": name,
+                    "prediction": prediction,
+                    "mean": self.means[name][i],
+                    "excess": self.excess(name)[i],
+                    "infinite_weight": self.infinite[name][i],
+                }
+                for name in self.means
+                for i, prediction in enumerate(self.predictions)
+            ],
+            kind,
+        )
 
     def __str__(self) -> str:
         names = list(self.means)

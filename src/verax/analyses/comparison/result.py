@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.traits import Traits
-from verax.display.tables import html_table, text_table
+from verax.common.checks import check_choice
+from verax.display.tables import FrameKind, data_frame, html_table, record_frame, text_table
+from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount, in_words
+
+# The columns of a table of differences, of which a single model has none.
+_PAIR_COLUMNS = ("rule", "a", "b", "difference", "low", "high", "p_value", "p_adjusted")
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +88,15 @@ class Comparison:
             "notes": list(self.notes),
         }
 
+    def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["models", "differences"] = "models") -> Any:
+        """One row per rule and model, or per rule and pair of models with ``of="differences"``."""
+        check_choice("of", of, ("models", "differences"))
+        found: Mapping[str, Sequence[Model | Difference]] = (
+            self.models if of == "models" else self.differences
+        )
+        rows = [{"rule": rule, **_record(line)} for rule, lines in found.items() for line in lines]
+        return record_frame(rows, kind) if rows else data_frame({name: [] for name in _PAIR_COLUMNS}, kind)
+
     def _ranking(self, rule: str) -> list[list[str]]:
         header = [
             "rank",
@@ -125,6 +140,18 @@ class Comparison:
             parts.append(html_table(self._ranking(rule), caption=f"{rule} (lower is better)"))
             parts.append(html_table(self._pairs(rule)))
         return "".join(parts) + html_table([["notes"], *([t] for t in [*self.disagreements, *self.notes])])
+
+
+def _record(line: Model | Difference) -> dict[str, Any]:
+    """A model or a difference as one row of a table, with a column for each end of an interval."""
+    row: dict[str, Any] = {}
+    for name, value in vars(line).items():
+        if isinstance(value, Interval):
+            prefix = name.removesuffix("interval")
+            row |= {f"{prefix}low": value.low, f"{prefix}high": value.high}
+        else:
+            row["model" if name == "name" else name] = value
+    return row
 
 
 def _mean(m: Model) -> str:

@@ -25,6 +25,7 @@ from verax.analyses.retention.cuts import (
     measured,
 )
 from verax.analyses.table import RowTable
+from verax.display.tables import FrameKind, band_columns, data_frame, stacked
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import WeightsAre
@@ -115,6 +116,17 @@ class RetentionCurve:
             "seed": self.seed,
         }
 
+    def columns(self) -> dict[str, list[Any]]:
+        """The curve as columns of a table, with one row per share removed."""
+        n = len(self.removed)
+        names: dict[str, list[Any]] = {"order": [self.order] * n, "metric": [self.metric] * n}
+        points = {"removed": self.removed.tolist(), "value": self.values.tolist()}
+        return {**names, **points, **band_columns(self.band, n)}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per share of rows removed, with the band."""
+        return data_frame(self.columns(), kind)
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve with its band; returns the matplotlib axes."""
         return RetentionCurves({self.order: self}).plot(ax)
@@ -157,6 +169,10 @@ class RetentionCurves(Mapping[Any, RetentionCurve]):
     def to_dict(self) -> list[dict[str, Any]]:
         """All curves as plain Python values."""
         return [curve.to_dict() for curve in self._curves.values()]
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per order, metric and share of rows removed, with the bands."""
+        return data_frame(stacked(curve.columns() for curve in self.values()), kind)
 
     def simplified(self) -> RetentionCurve | RetentionCurves:
         """The curve itself where there is only one."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_count, check_n_classes
+from verax.display.tables import FrameKind, record_frame
 from verax.errors import RuleError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.base import Rule
@@ -229,6 +230,23 @@ class Certificate:
             "notes": list(self.notes),
             "resolution": self.resolution and asdict(self.resolution),
         }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per property: whether it holds, and the counterexample in words where it does not."""
+        return record_frame(
+            [
+                {
+                    "rule": self.rule,
+                    "n_classes": self.n_classes,
+                    "property": name,
+                    "holds": finding.holds,
+                    "checked": finding.checked,
+                    "counterexample": str(finding.counterexample or ""),
+                }
+                for name, finding in self.findings.items()
+            ],
+            kind,
+        )
 
     def __str__(self) -> str:
         lines = [f"{self.rule}, {self.n_classes} classes"]
