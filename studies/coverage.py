@@ -13,17 +13,24 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
+from scipy.signal import lfilter
 from scipy.special import expit, logit, softmax, xlogy
 
 import verax as vx
 from verax.analyses.calibration.sureness import sureness_of
+from verax.engines.differences import PairedTally
+from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, permutation_p
+from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
 
 Measure = Callable[[int, int], tuple[float, float]]
@@ -326,6 +333,139 @@ for n, n_groups in ((300, 8), (300, 20), (1000, 50)):
     claim(f"too sure test: power at 1.5, {where}", 0.5, 1.0, rejections_of_sureness(n, n_groups, 1.5), 2000)
 
 
+# ---- cards with two kinds of groups ------------------------------------------------------------
+
+
+def crossed(n: int, sizes: tuple[int, ...], rng: np.random.Generator) -> list[np.ndarray]:
+    """The groups of rows, of unequal sizes, for each kind."""
+    shares = [rng.exponential(size=n_groups) + 0.2 for n_groups in sizes]
+    return [rng.choice(len(share), n, p=share / share.sum()) for share in shares]
+
+
+def league_and_date(kinds: list[np.ndarray], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes and forecasts of three classes, whose logits should be larger or smaller in every group."""
+    factor = np.exp(sum(rng.normal(0, 0.8, int(kind.max()) + 1)[kind] for kind in kinds))
+    z = rng.normal(size=(len(factor), 3))
+    q = softmax(z * factor[:, None], axis=1)
+    y = np.minimum((rng.random((len(q), 1)) > np.cumsum(q, axis=1)).sum(axis=1), 2)
+    return y, softmax(z, axis=1)
+
+
+def line_of(card: vx.Scorecard, name: str) -> Any:
+    return {**card.scores, **card.metrics}[name]
+
+
+@cache
+def league_and_date_truth(name: str) -> float:
+    """The value for 400,000 rows of 3,000 leagues and dates."""
+    rng = np.random.default_rng(12345)
+    y, p = league_and_date([rng.integers(0, 3000, 400_000) for _ in range(2)], rng)
+    return line_of(vx.evaluate(y, p, ordered=True, bootstrap=2), name).mean
+
+
+def coverage_of_cards(name: str, n: int, sizes: tuple[int, int], used: str) -> Measure:
+    """How often the interval of a card covers, by one kind of groups or by both."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        hits = []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            kinds = crossed(n, sizes, rng)
+            y, p = league_and_date(kinds, rng)
+            groups = {"the first kind only": kinds[0], "the second kind only": kinds[1], "both": kinds}[used]
+            low, high = line_of(vx.evaluate(y, p, ordered=True, groups=groups), name).interval
+            hits.append(low <= league_and_date_truth(name) <= high)
+        return share_of(hits)
+
+    return measure
+
+
+for n, sizes in ((400, (10, 30)), (600, (20, 20))):
+    for name in ("brier", "qwk"):
+        for used in ("the first kind only", "the second kind only", "both"):
+            low, high = (0.93, 0.97) if used == "both" else (0.0, 0.93)
+            label = f"two kinds of groups: {name}, {sizes[0]} and {sizes[1]} groups, {used}"
+            claim(label, low, high, coverage_of_cards(name, n, sizes, used), 400)
+
+
+# ---- comparisons by moments, bootstrap and permutation -----------------------------------------
+
+# Losses of two models that are equally good, and what is independent.
+Losses = Callable[[np.random.Generator], tuple[np.ndarray, Units]]
+
+
+def of_groups(n_groups: int, effects: Callable[[np.random.Generator, int], np.ndarray]) -> Losses:
+    """Groups of unequal sizes with effects of their own."""
+
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, Units]:
+        sizes = np.maximum(2, (12 * rng.lognormal(0, 0.8, n_groups)).astype(int))
+        codes = np.repeat(np.arange(n_groups), sizes)
+        losses = np.zeros((len(codes), 2))
+        losses[:, 0] = effects(rng, n_groups)[codes] + rng.normal(size=len(codes))
+        return losses, Units("groups", codes=codes)
+
+    return draw
+
+
+def bell(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.normal(size=n)
+
+
+def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.exponential(size=n) - 1
+
+
+def of_series(n: int, r: float) -> Losses:
+    """An autoregressive series of order one."""
+
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, Units]:
+        series = lfilter([1], [1, -r], rng.normal(size=n + 200))[200:]
+        return np.column_stack([series, np.zeros(n)]), Units("blocks")
+
+    return draw
+
+
+@cache
+def rejections(losses: Losses, replications: int, seed: int) -> dict[str, list[bool]]:
+    """In which samples each method has a p-value of at most 5 percent."""
+    found: dict[str, list[bool]] = {"moments": [], "bootstrap": [], "permutation": []}
+    for i in range(replications):
+        drawn, units = losses(np.random.default_rng([seed, i]))
+        tally = PairedTally(2).update(drawn, None, units.codes)
+        estimate = Estimate.of(tally, drawn, units)
+        draws = bootstrap_means(drawn, units, Resampling(replicates=400, seed=i))
+        found["moments"].append(bool(estimate.p_values()[2] <= 0.05))
+        found["bootstrap"].append(bool(bootstrap_p(draws, estimate.mean)[2] <= 0.05))
+        found["permutation"].append(bool(permutation_p(drawn, units, 400, i)[2] <= 0.05))
+    return found
+
+
+def claims_of_comparisons() -> None:
+    """Sizes of the tests of `compare`."""
+    designs = {
+        f"{n} groups, {name} effects": (of_groups(n, effects), 0.065)
+        for n in (8, 20, 50)
+        for name, effects in (("normal", bell), ("skewed", skewed))
+    }
+    designs |= {
+        f"in order of time, {n} rows, autocorrelation {r:g}": (of_series(n, r), 0.065 if r < 0.8 else 0.09)
+        for r in (0.0, 0.5, 0.8, 0.9)
+        for n in (100, 200, 400, 1000)
+    }
+    for label, (losses, most) in designs.items():
+        for method in ("moments", "bootstrap", "permutation"):
+
+            def measure(
+                replications: int, seed: int, losses: Losses = losses, method: str = method
+            ) -> tuple[float, float]:
+                return share_of(rejections(losses, replications, seed)[method])
+
+            claim(f"comparison: size, {method}, {label}", 0.03, most, measure)
+
+
+claims_of_comparisons()
+
+
 # ---- printing ----------------------------------------------------------------------------------
 
 
@@ -359,4 +499,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # Numba imports a package called coverage, which is not this file.
+    sys.path.remove(str(Path(__file__).parent))
     main()

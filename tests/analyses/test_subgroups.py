@@ -218,3 +218,36 @@ def test_weights_count_as_copies():
         assert found[label].card["brier"] == pytest.approx(vx.brier(y[rows], q[rows]), rel=1e-12)
         expected = vx.decompose(y[rows], q[rows], rule="brier").miscalibration
         assert found[label].decomposition.miscalibration == pytest.approx(expected, rel=1e-9)
+
+
+def test_rows_of_a_subgroup_stay_in_order_of_time():
+    rng = np.random.default_rng(0)
+    noise = np.cumsum(rng.normal(0, 0.05, (400, 2)), axis=0) % 0.9 + 0.05
+    models, y = {"a": noise[:, 0], "b": noise[:, 1]}, rng.integers(0, 2, 400)
+    site = np.arange(400) % 2
+    found = vx.subgroups(y, models, by=site, time_ordered=True, bootstrap=0)
+    for label, comparison in found.comparisons.items():
+        rows = site == label
+        alone = vx.compare(
+            y[rows], {name: p[rows] for name, p in models.items()}, rule="brier", time_ordered=True
+        )
+        assert comparison.method.startswith("Diebold-Mariano")
+        assert comparison.differences["brier"] == alone.differences["brier"]
+    independent = vx.subgroups(y, models, by=site, bootstrap=0)
+    for label, comparison in independent.comparisons.items():
+        narrow, wide = (c.differences["brier"][0].interval for c in (comparison, found.comparisons[label]))
+        assert wide.high - wide.low > narrow.high - narrow.low
+    assert "in order of time" in repr(found)
+    assert "in order of time" not in repr(independent)
+
+
+def test_holm_counts_the_subgroups_that_are_not_here():
+    y, q, rng = calibrated(600)
+    site = np.repeat(["one", "two", "three"], 200)
+    y[200:400] = rng.random(200) < q[200:400] ** 1.6
+    alone, among = vx.subgroups(y, q, by=site), vx.subgroups(y, q, by=site, among=300)
+    assert alone["two"].stands_out
+    smallest = min(line.p_value for line in among.lines)
+    assert min(line.p_adjusted for line in among.lines) == min(1.0, 300 * smallest)
+    with pytest.raises(vx.InputError, match="among"):
+        vx.subgroups(y, q, by=site, among=2)

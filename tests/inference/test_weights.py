@@ -171,3 +171,28 @@ def test_weighted_comparisons_keep_their_level(kind):
         tally = PairedTally(2).update(losses, WEIGHTS[kind](rng, 100))
         rejected += Estimate(tally.means, *tally.standard_errors()).p_values()[2] < 0.05
     assert 0.035 <= rejected / 2000 <= 0.065
+
+
+def test_decompose_with_counts_is_that_of_the_repeated_rows():
+    rng = np.random.default_rng(0)
+    p, y, w = rng.dirichlet(np.ones(3), 80), rng.integers(0, 3, 80), rng.integers(0, 4, 80)
+    options = {"rule": "rps", "bootstrap": 30}
+    counted = vx.decompose(y, p, weights=w, weights_are="counts", **options)
+    repeated = vx.decompose(np.repeat(y, w), np.repeat(p, w, axis=0), **options)
+    assert counted.p_value == repeated.p_value
+    for name, interval in repeated.intervals.items():
+        assert counted.intervals[name] == pytest.approx(interval, rel=1e-9)
+    importance = vx.decompose(y, p, weights=w, **options)
+    assert importance.miscalibration == pytest.approx(counted.miscalibration, rel=1e-9)
+    narrow, wide = counted.intervals["score"], importance.intervals["score"]
+    assert narrow.high - narrow.low < wide.high - wide.low
+    groups = np.arange(80) % 10
+    grouped = [
+        vx.decompose(y, p, weights=w, groups=groups, weights_are=kind, **options).intervals
+        for kind in ("counts", "importance")
+    ]
+    assert grouped[0] == grouped[1]
+    for weights in (w + 0.5, np.full(80, 1e9)):
+        with pytest.raises(vx.InputError, match="whole numbers"):
+            vx.decompose(y, p, weights=weights, weights_are="counts", **options)
+    assert vx.decompose(y, p, weights=w + 0.5, weights_are="counts", rule="rps").intervals is None

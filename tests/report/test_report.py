@@ -592,3 +592,29 @@ def test_the_prose_of_definitions_is_declared(ordered):
         assert definition.text.endswith(".")
         assert definition.reference
     assert {d.name for d in definitions(card)} == {*card.scores, *card.metrics}
+
+
+def test_holm_counts_subgroups_that_are_not_shown():
+    """The terminal tests all 40, the page shows 20: both correct for 40."""
+    rng = np.random.default_rng(1)
+    q, site = rng.random(2400), np.repeat(np.arange(40), 60)
+    y = (rng.random(2400) < np.where(site == 0, q**2.2, q)).astype(int)
+    found = Report.of(y, q, by={"site": site}).contents.subgroups["site"]
+    everywhere = vx.subgroups(y, q, by=site, bootstrap=100)
+    assert (len(found), len(everywhere)) == (20, 40)
+    first = found[0]
+    assert first.p_adjusted == pytest.approx(40 * first.p_value) == everywhere[0].p_adjusted
+    assert [line.label for line in found.flagged] == [line.label for line in everywhere.flagged] == [0]
+    assert "p-values are corrected for all 40 subgroups" in Report.of(y, q, by={"site": site}).to_html()
+
+
+def test_models_of_rows_in_order_of_time_are_compared_as_such():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(2), (2, 120)), rng.integers(0, 2, 120)
+    models = {"a": p[0], "b": p[1]}
+    report = Report.of(y, models, time_ordered=True, by=np.arange(120) % 2)
+    expected = vx.compare(y, models, rule="brier", time_ordered=True, reference="frequencies")
+    assert report.contents.comparison.differences["brier"] == expected.differences["brier"]
+    for comparison in report.contents.subgroups["subgroup"].comparisons.values():
+        assert comparison.method.startswith("Diebold-Mariano")
+    assert "rows in order of time" in report.to_html()

@@ -33,6 +33,10 @@ _WORK = 1e8
 
 
 WITHIN_GROUPS = "Each subgroup is one group: within it, rows are taken to be independent."
+TIME_ORDERED = (
+    "Models are compared on the rows of a subgroup in order of time; scores and tests of calibration take "
+    "rows to be independent."
+)
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,10 @@ class Subgroups(Mapping[Any, Any]):
         by: str,
         *,
         within_groups: bool = False,
+        time_ordered: bool = False,
     ) -> None:
         self.lines, self.comparisons, self.rule, self.by = lines, comparisons, rule, by
-        self.within_groups = within_groups
+        self.within_groups, self.time_ordered = within_groups, time_ordered
         several = len({line.model for line in lines}) > 1
         self._by_key = {(line.label, line.model) if several else line.label: line for line in lines}
         self._several = several
@@ -135,6 +140,7 @@ class Subgroups(Mapping[Any, Any]):
             "untested": self.untested,
             "verdict": self.verdict(),
             "within_groups": self.within_groups,
+            "time_ordered": self.time_ordered,
             "subgroups": [
                 {
                     "label": str(line.label),
@@ -204,6 +210,7 @@ class Subgroups(Mapping[Any, Any]):
 
     def _notes(self) -> list[str]:
         notes = [WITHIN_GROUPS] if self.within_groups else []
+        notes += [TIME_ORDERED] if self.time_ordered else []
         notes.append(self.verdict())
         for label, comparison in self.comparisons.items():
             leader = comparison.leader(self.rule)
@@ -232,7 +239,9 @@ def subgroups(
     bootstrap: int = 100,
     seed: int = 0,
     least: int = 20,
+    among: int | None = None,
     weights_are: WeightsAre = "importance",
+    time_ordered: bool = False,
     **read: Unpack[Reading],
 ) -> Subgroups:
     """The card and the decomposition of every subgroup, and which are miscalibrated beyond chance.
@@ -259,8 +268,13 @@ def subgroups(
         distribution fitted to them, made larger to be safe.
     least : int
         Subgroups with fewer rows are refused, because nothing can be said about them.
+    among : int, optional
+        How many subgroups there are, where these are some of them: Holm's correction counts them all.
     weights_are : {"importance", "counts"}
         As for `evaluate`.
+    time_ordered : bool
+        The rows are in order of time: models are compared in each subgroup as `compare` does it then. Cards
+        and tests of calibration still take rows to be independent.
     **read
 
     Examples
@@ -299,6 +313,9 @@ def subgroups(
     parts = _parts(by, first.n_rows, least)
     cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
     within = cluster is not None and _within_groups(parts, cluster)
+    if among is not None:
+        check_count("among", among, least=len(parts))
+    time_ordered = check_flag("time_ordered", time_ordered)
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
     weighing: dict[str, Any] = {"weights_are": weights_are}
     lines, comparisons = [], {}
@@ -316,19 +333,27 @@ def subgroups(
             card = evaluate(
                 y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **weighing, **plan, **own
             )
-            parted = decompose(y_of, forecast, rule=chosen, bootstrap=bootstrap, **plan, **own)
+            parted = decompose(y_of, forecast, rule=chosen, bootstrap=bootstrap, **weighing, **plan, **own)
             lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
-            draw[label, name] = partial(_drawn, y_of, forecast, chosen, seed, own)
+            draw[label, name] = partial(_drawn, y_of, forecast, chosen, seed, {**weighing, **own})
         if len(p_of) > 1:
             comparisons[label] = compare(
-                y_of, p_of, rule=chosen, ordered=ordered, confidence=confidence, **weighing, **own
+                y_of,
+                p_of,
+                rule=chosen,
+                ordered=ordered,
+                time_ordered=time_ordered,
+                confidence=confidence,
+                **weighing,
+                **own,
             )
     return Subgroups(
-        _corrected(lines, 1 - confidence, draw),
+        _corrected(lines, 1 - confidence, draw, among or len(parts)),
         comparisons,
         name_of(chosen),
         getattr(by, "name", None) or "subgroup",
         within_groups=within,
+        time_ordered=time_ordered,
     )
 
 
@@ -376,17 +401,20 @@ def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
 
 
 def _corrected(
-    lines: list[Subgroup], level: float, draw: Mapping[tuple[Any, str], Callable[[int, int], Floats]]
+    lines: list[Subgroup],
+    level: float,
+    draw: Mapping[tuple[Any, str], Callable[[int, int], Floats]],
+    among: int,
 ) -> list[Subgroup]:
-    """With p-values from enough draws and Holm's correction over the subgroups of each model."""
+    """With p-values from enough draws and Holm's correction over all subgroups, for each model."""
     result: dict[tuple[Any, str], Subgroup] = {(line.label, line.model): line for line in lines}
     for model in dict.fromkeys(line.model for line in lines):
         own = [line for line in lines if line.model == model]
         if any(line.p_value is None for line in own):
             continue
-        share, work = level / len(own), Work(_WORK)
+        share, work = level / among, Work(_WORK)
         tests = [_tested(line, share, draw[line.label, model], work) for line in own]
-        adjusted = holm(np.array([test.p_value for test in tests]))
+        adjusted = holm(np.array([test.p_value for test in tests]), among)
         for line, test, p in zip(own, tests, adjusted.tolist(), strict=True):
             out = p <= level
             result[line.label, model] = replace(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.errors import InputError
+from verax.errors import InputError, passing
 from verax.inference.bootstrap import drawn_copies, multiplicities
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
@@ -17,6 +17,9 @@ from verax.inputs.groups import Groups, check_one_way
 from verax.scores.base import Rule, losses_of
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike
+
+# So many copies of rows are made at most.
+_MOST_COPIES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,28 @@ class RowTable:
             weights=None if batch.weights is None else to_host(batch.weights),
             groups=forecasts.groups,
             n_classes=forecasts.n_classes,
+        )
+
+    def repeated(self) -> RowTable:
+        """Every row as often as its weight says, a whole number; without losses and groups."""
+        if self.weights is None:
+            return self
+        if not self.whole or self.weights.sum() > _MOST_COPIES:
+            raise InputError(
+                f"must be whole numbers with a sum of at most {_MOST_COPIES:,} where they count copies",
+                argument="weights",
+                found=f"they sum to {self.weights.sum():,.12g}",
+                remedies=[passing("if they are not", weights_are="importance")],
+            )
+        copies = self.weights.astype(np.int64)
+        return RowTable(
+            y=np.repeat(self.y, copies),
+            p=np.repeat(self.p, copies, axis=0),
+            decisions=np.repeat(self.decisions, copies),
+            losses={},
+            weights=None,
+            groups=None,
+            n_classes=self.n_classes,
         )
 
     def without_forecasts(self) -> RowTable:

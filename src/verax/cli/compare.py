@@ -88,11 +88,12 @@ def compare(
         least=least,
         bootstrap=100,
         ordered=reading.ordered,
+        time_ordered=time_ordered,
         **settings,
     )
     if html is not None:
         source = "; ".join([", ".join(path.name for path in paths.values()), *rows.first.taken])
-        settings |= {"ordered": reading.ordered, "rules": rule}
+        settings |= {"ordered": reading.ordered, "rules": rule, "time_ordered": time_ordered}
         save_report(html, rows.first, rows.models, source=source, **settings)
     result = {
         "command": "compare",

@@ -33,6 +33,19 @@ def percentile_interval(replicates: Floats, confidence: float) -> Floats:
     return np.where(missing, np.nan, np.where(np.isnan(interval), np.inf, interval))
 
 
+def widened(draws: Floats, mean: Floats, error: Floats, freedom: float, confidence: float) -> Floats:
+    """Bootstrap means, (B, C), with the spread of Student's t distribution with these standard errors.
+
+    The bootstrap of few units is too narrow: its variance is too small, and it knows no degrees of freedom.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    tail = (1 - confidence) / 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.nan_to_num(error / draws.std(axis=0), nan=1.0, posinf=1.0)
+        return np.asarray(mean + factor * (stdtrit(freedom, tail) / ndtri(tail)) * (draws - mean))
+
+
 def bootstrap_interval(replicates: Floats, confidence: float, method: str, caution: str = "") -> Interval:
     """The percentile interval of a number from its replicates, (B,); those that are NaN are left out."""
     n, undefined = len(replicates), int(np.isnan(replicates).sum())

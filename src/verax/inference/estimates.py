@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.common.checks import check_count
-from verax.engines.clusters import sums_by_label
+from verax.engines.clusters import leave_one_out, sums_by_label
 from verax.engines.differences import PairedTally, with_differences
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
-from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities
+from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities, widened
 from verax.inference.intervals import Interval, Resampling, few, few_groups
-from verax.inference.series import LongRun, n_blocks, widened
+from verax.inference.series import LongRun, between_blocks, n_blocks
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, count_groups, is_two_way
 
@@ -162,7 +162,10 @@ def bootstrap_intervals(draws: Floats, estimate: Estimate, confidence: float) ->
 
 
 def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
-    """Bootstrap means of all columns, (B, C), drawing rows, groups or blocks."""
+    """Bootstrap means of all columns, (B, C), drawing rows, groups or blocks.
+
+    Those of groups and of blocks are spread as Student's t distribution is, because they are few.
+    """
     columns = with_differences(losses)
     if units.kind == "blocks":
         return _block_means(columns, units.lags, plan)
@@ -172,17 +175,26 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
         _, sums = sums_by_label(units.codes, np.column_stack([weight, columns]))
         weight, columns = sums[:, 0], sums[:, 1:]
     draws = multiplicities(len(columns), None, plan.replicates, plan.seed)
-    return np.array([(drawn @ columns) / (drawn @ weight) for drawn in draws])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.array([(drawn @ columns) / (drawn @ weight) for drawn in draws])
+    if units.kind == "rows":
+        return means
+    variance, freedom = leave_one_out(weight, columns)
+    return widened(means, columns.sum(axis=0) / weight.sum(), np.sqrt(variance), freedom, plan.confidence)
 
 
 def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
     """Bootstrap means of rows in order of time."""
     n = len(columns)
     blocks = n_blocks(columns, lags)
-    drawn = block_multiplicities(n, -(-n // blocks), plan.replicates, plan.seed)
+    length = -(-n // blocks)
+    drawn = block_multiplicities(n, length, plan.replicates, plan.seed)
     with np.errstate(invalid="ignore"):
         means = np.array([row @ columns / n for row in drawn])
-        return widened(means, columns.mean(axis=0), blocks, plan.confidence)
+        if blocks < 2:
+            return means
+        more = math.sqrt(blocks / (blocks - 1)) * between_blocks(columns, length, lags)
+        return widened(means, columns.mean(axis=0), more * means.std(axis=0), blocks - 1, plan.confidence)
 
 
 def bootstrap_p(draws: Floats, mean: Floats) -> Floats:
@@ -197,11 +209,12 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
     columns = with_differences(losses)
     if units.weights is not None:
         columns = units.weights[:, None] * columns
-    unit = np.arange(len(columns))
+    unit, more = np.arange(len(columns)), np.ones(columns.shape[1])
     if units.kind == "groups":
         unit = units.codes
     elif units.kind == "blocks":
-        unit = unit // -(-len(columns) // n_blocks(columns, units.lags))
+        length = -(-len(columns) // n_blocks(columns, units.lags))
+        unit, more = unit // length, between_blocks(columns, length, units.lags)
     _, sums = sums_by_label(unit, columns)
     observed = np.abs(sums.sum(axis=0))
     rng = np.random.default_rng(seed)
@@ -210,15 +223,21 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
     limit = observed * (1 - 1e-12)
     for start in range(0, n, 64):
         signs = rng.choice([-1.0, 1.0], size=(min(64, n - start), len(sums)))
-        extreme += (np.abs(signs @ sums) >= limit).sum(axis=0)
+        extreme += (more * np.abs(signs @ sums) >= limit).sum(axis=0)
     return np.where(np.isnan(observed), np.nan, (1 + extreme) / (1 + n))
 
 
-def holm(p: Floats) -> Floats:
-    """Holm's adjusted p-values; NaN stays NaN and does not count."""
+def holm(p: Floats, among: int = 0) -> Floats:
+    """Holm's adjusted p-values; NaN stays NaN and does not count.
+
+    Where these are some of more p-values, `among` so many, the others are taken to be larger.
+
+    >>> holm(np.array([0.01, 0.04])), holm(np.array([0.01, 0.04]), 5)
+    (array([0.02, 0.04]), array([0.05, 0.16]))
+    """
     result = np.full(len(p), np.nan)
     known = np.flatnonzero(~np.isnan(p))
     order = known[np.argsort(p[known], kind="stable")]
-    factors = np.arange(len(order), 0, -1)
+    factors = max(among, len(order)) - np.arange(len(order))
     result[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
     return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -101,12 +100,25 @@ def n_blocks(columns: Floats, lags: int | None) -> int:
     return min(n, max(fewest, _FEWEST_BLOCKS))
 
 
-def widened(draws: Floats, mean: Floats, blocks: int, confidence: float) -> Floats:
-    """Bootstrap means, (B, C), spread as much wider as Student's t is than the normal for so few blocks."""
-    from scipy.special import ndtri, stdtrit
+def between_blocks(columns: Floats, length: int, lags: int | None) -> Floats:
+    """How much larger the standard error of each mean is than if blocks of neighbours were independent.
 
-    if blocks < 2:
-        return draws
-    tail = (1 - confidence) / 2
-    factor: Any = math.sqrt(blocks / (blocks - 1)) * stdtrit(blocks - 1, tail) / ndtri(tail)
-    return np.asarray(mean + factor * (draws - mean))
+    For autoregressive series of order one with the autocorrelation of the columns. 1 where `lags` says how
+    far rows depend on each other.
+
+    >>> x = np.cumsum(np.random.default_rng(0).normal(size=(200, 1)), axis=0) % 5
+    >>> between_blocks(x, 25, None) > 1.1, between_blocks(x, 25, 3)
+    (array([ True]), array([1.]))
+    """
+    n = len(columns)
+    if lags is not None:
+        return np.ones(columns.shape[1])
+    memory = np.maximum(autocorrelation(columns), 0.0)
+    ratio = _variance_of_sum(n, memory) / (n / length * _variance_of_sum(length, memory))
+    return np.asarray(np.sqrt(np.maximum(ratio, 1.0)))
+
+
+def _variance_of_sum(n: int, memory: Floats) -> Floats:
+    """The variance of the sum of n neighbours of an autoregressive series of order one with variance 1."""
+    rest = 1 - memory
+    return np.asarray(n * (1 + memory) / rest - 2 * memory * (1 - memory**n) / rest**2)

@@ -182,6 +182,7 @@ def _comparison(problem: Problem, plan: dict[str, Any]) -> Comparison:
         weights=problem.weights,
         groups=problem.groups,
         weights_are=problem.weights_are,
+        time_ordered=problem.time_ordered,
         reference="frequencies",
         **plan,
         **problem.options,
@@ -195,6 +196,7 @@ def _decomposition(problem: Problem, name: str, replicates: int, plan: dict[str,
         rule="rps" if problem.ordered else "brier",
         weights=problem.weights,
         groups=problem.groups,
+        weights_are=problem.weights_are,
         bootstrap=replicates,
         **plan,
         **problem.options,
@@ -203,7 +205,7 @@ def _decomposition(problem: Problem, name: str, replicates: int, plan: dict[str,
 
 def affordable(problem: Problem, parts: int = 1) -> int:
     """How many replicates tests of calibration may have, of all rows or of several parts of them."""
-    cost = problem.n_classes * (problem.n_rows + parts * _OVERHEAD) * len(problem.models)
+    cost = problem.n_classes * (problem.n_copies + parts * _OVERHEAD) * len(problem.models)
     if cost * _FEWEST > _LIMIT:
         return 0
     return int(min(_MOST, max(_FEWEST, _BUDGET / cost)))
@@ -355,6 +357,8 @@ def _broken_down(
             bootstrap=affordable(problem, len(kept)),
             least=LEAST,
             weights_are=problem.weights_are,
+            time_ordered=problem.time_ordered,
+            among=len(sizes),
             **plan,
             **problem.options,
         )

@@ -51,6 +51,7 @@ class Report:
         logits: bool = False,
         normalize: bool = False,
         weights_are: WeightsAre = "importance",
+        time_ordered: bool = False,
         confidence: float = 0.95,
         seed: int = 0,
     ) -> Report:
@@ -66,6 +67,8 @@ class Report:
             Labels of subgroups: {name: column, ...}, or one column.
         ids : array or None
             (N,) names of the rows; by default their numbers.
+        time_ordered : bool
+            As for `compare`, which compares the models. All other intervals take rows to be independent.
         title, source : str
             The title of the page, and where the rows come from.
         confidence, seed
@@ -93,6 +96,7 @@ class Report:
             rules=rules,
             normalize=normalize,
             weights_are=weights_are,
+            time_ordered=time_ordered,
             logits=logits,
         )
         return cls(compute(problem, confidence=confidence, seed=seed), title, source)

@@ -275,6 +275,9 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     words = ""
     if left:
         words = f"{count(len(left), 'subgroup')} left out, too small or too many; see the data checks."
+        if found is not None and not found.untested:
+            total = len(left) + len({line.label for line in found.lines})
+            words += f" The p-values are corrected for all {total:,} subgroups."
     if found is None:
         return {
             "name": name,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.checks import check_flag
 from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, to_array, to_host
@@ -53,6 +54,7 @@ class Problem:
     normalize: bool
     logits: bool
     weights_are: WeightsAre
+    time_ordered: bool
 
     @classmethod
     def of(
@@ -71,6 +73,7 @@ class Problem:
         normalize: bool,
         logits: bool,
         weights_are: WeightsAre,
+        time_ordered: bool,
     ) -> Problem:
         """Read and check everything; `p` is one model or a mapping of several."""
         given = dict(p) if isinstance(p, Mapping) else {"model": p}
@@ -127,6 +130,7 @@ class Problem:
             rules=_by_merit(chosen, first.n_classes, ordered),
             normalize=normalize,
             weights_are=weights_are,
+            time_ordered=check_flag("time_ordered", time_ordered),
             logits=logits,
         )
 
@@ -134,6 +138,12 @@ class Problem:
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self.y)
+
+    @property
+    def n_copies(self) -> float:
+        """The number of rows, where weights are numbers of rows with all copies."""
+        counted = self.weights is not None and self.weights_are == "counts"
+        return float(self.weights.sum()) if counted and self.weights is not None else self.n_rows
 
     @property
     def n_classes(self) -> int:

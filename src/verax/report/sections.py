@@ -176,7 +176,17 @@ def _methods(contents: Contents) -> list[str]:
     if problem.logits:
         lines.append("Probabilities are the softmax of the logits given.")
     if problem.weights is not None:
-        lines.append(f"Rows are weighted; the weights sum to {card.weight:,.6g}. Only their ratios matter.")
+        how = (
+            "Only their ratios matter."
+            if problem.weights_are == "importance"
+            else "They are numbers of rows."
+        )
+        lines.append(f"Rows are weighted; the weights sum to {card.weight:,.6g}. {how}")
+    if problem.time_ordered:
+        lines.append(
+            "Models are compared on rows in order of time, which may be autocorrelated. All other intervals "
+            "and tests take rows to be independent."
+        )
     if problem.groups is not None:
         lines.append(
             "Rows of a group are resampled together. The bands of reliability curves take rows as "

@@ -19,7 +19,7 @@ from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
@@ -39,6 +39,7 @@ def decompose(
     bootstrap: int = 0,
     seed: int = 0,
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> Decomposition:
     """Split a mean score: score = miscalibration - discrimination + uncertainty.
@@ -69,6 +70,9 @@ def decompose(
         Random seed.
     confidence : float
         Confidence of the intervals.
+    weights_are : {"importance", "counts"}
+        As for `evaluate`. With "counts" every number is that of the repeated rows; for intervals the weights
+        must be whole numbers, because the rows are repeated.
     **read
 
     References
@@ -87,10 +91,12 @@ def decompose(
     score = miscalibration - discrimination + uncertainty; rps is the mean over the thresholds.
     """
     rule = parse(rule)
-    plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
     forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
     how = split(rule, forecasts.n_classes)
     rows = RowTable.of(forecasts, [])
+    if plan.copies and plan.replicates and rows.groups is None:
+        rows = rows.repeated()
     sampling = _sampling(rows, plan) if plan.replicates else None
     parts: list[Components] = []
     total: Measured | None = None
@@ -350,6 +356,7 @@ class Decomposition:
                 "replicates": self.resampling.replicates,
                 "confidence": self.resampling.confidence,
                 "seed": self.resampling.seed,
+                "weights_are": self.resampling.weights_are,
                 "method": "t; of components corrected for overfitting of the isotonic fit",
             },
         }
