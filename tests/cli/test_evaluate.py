@@ -152,7 +152,7 @@ def test_two_kinds_of_groups(tmp_path):
         (["evaluate", path, "--by", "league"], "subgroups"),
         (["evaluate", path, "--html", tmp_path / "r.html"], "the report"),
         (["compare", path, f"b={path}", "--by", "league"], "subgroups"),
-        (["retain", path], "decompositions and curves"),
+        (["retain", path], "decompositions, curves and rankings"),
     ):
         refused = verax(*options, "--groups", "league,date")
         assert refused.returncode == 2

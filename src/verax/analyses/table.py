@@ -42,7 +42,7 @@ class RowTable:
         cls, forecasts: Forecasts, rules: Sequence[Rule], decision_costs: CostsLike | None = None
     ) -> RowTable:
         """Read and check all rows, with their losses by some rules."""
-        check_one_way(forecasts.groups, "decompositions and curves")
+        check_one_way(forecasts.groups, "decompositions, curves and rankings")
         losses = losses_of(rules, forecasts)
         batch = forecasts.batch(0, forecasts.n_rows)
         p = to_host(widen(batch.p))

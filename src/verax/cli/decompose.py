@@ -21,7 +21,7 @@ _EXAMPLES = """Examples: `verax decompose preds.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(without=("by", "row_id", "weights_are"))
+@reads_files(without=("by", "row_id"))
 def decompose(
     file: options.File,
     reading: Reading,
@@ -52,8 +52,9 @@ def decompose(
     given: dict[str, Any] = {"classes": rows.classes, "weights": rows.weights, **reading.scale}
     grouped = {**given, "groups": rows.groups}
     settings: dict[str, Any] = {"seed": seed, "confidence": confidence}
+    weighing: dict[str, Any] = {"weights_are": reading.weights_are}
     try:
-        found = split(rows.y, rows.p, rule=chosen, bootstrap=bootstrap, **settings, **grouped)
+        found = split(rows.y, rows.p, rule=chosen, bootstrap=bootstrap, **weighing, **settings, **grouped)
     except InputError:
         # Where rows are at fault, say so by the names of the file.
         files.forecasts_of(rows, **reading.scale).check()

@@ -121,6 +121,7 @@ def _calibration(
         bootstrap=(bootstrap or 100) if with_interval else 0,
         seed=settings["seed"],
         confidence=settings["confidence"],
+        weights_are=settings["weights_are"],
     )
 
 

@@ -15,7 +15,7 @@ from verax.analyses.comparison.references import FREQUENCIES, frequencies
 from verax.common.checks import check_flag
 from verax.display.tables import FrameKind, record_frame, text_table
 from verax.errors import VeraxError
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
@@ -149,6 +149,7 @@ def summarize(
     bootstrap: int = 0,
     seed: int = 0,
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> CalibrationSummary:
     """Skill against class frequencies, miscalibration, discrimination and ECE, with intervals if asked for.
@@ -165,6 +166,8 @@ def summarize(
         Number of random draws for the intervals, as for `decompose`; 0 for no intervals.
     seed, confidence
         Random seed, and confidence of the intervals.
+    weights_are : {"importance", "counts"}
+        As for `evaluate`.
     **read
 
     Examples
@@ -178,7 +181,8 @@ def summarize(
     chosen = parse(rule) if rule is not None else rps if check_flag("ordered", ordered) else brier
     # Groups matter to intervals alone, and there may be two kinds of them, which have none.
     parted: dict[str, Any] = {**read} if bootstrap else _ungrouped(read)
-    parts = decompose(y, p, rule=chosen, bootstrap=bootstrap, seed=seed, confidence=confidence, **parted)
+    plan: dict[str, Any] = {"seed": seed, "confidence": confidence, "weights_are": weights_are}
+    parts = decompose(y, p, rule=chosen, bootstrap=bootstrap, **plan, **parted)
     return add_skill(parts, y, p, **read)
 
 
@@ -235,5 +239,6 @@ def _skill_interval(y: object, p: object, rule: Rule, plan: Resampling, read: Ma
     from verax.analyses.comparison.compare import compare
 
     settings: dict[str, Any] = {"seed": plan.seed, "confidence": plan.confidence, **read}
+    settings["weights_are"] = plan.weights_are
     found = compare(y, {"model": p}, rule=rule, reference=FREQUENCIES, **settings)
     return next(m for m in found.models[name_of(rule)] if m.name == "model").skill_interval
