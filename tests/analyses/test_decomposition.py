@@ -14,15 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_diagnostics.scoring import LogLoss, SquaredError
 from model_diagnostics.scoring import decompose as oracle
+from scipy.optimize import isotonic_regression
 from scipy.special import stdtrit
 from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
 from cases import NAMESPACES, forecasts, number
 from realdata import load
+from verax.analyses.calibration import overfitting
 from verax.analyses.calibration.decomposition import COMPONENTS
 from verax.analyses.calibration.events import events, recalibrate, split
-from verax.analyses.calibration.overfitting import Sampling, smooth_frequencies
+from verax.analyses.calibration.overfitting import Refits, Sampling, smooth_frequencies
 from verax.analyses.table import RowTable
 from verax.inference.intervals import Interval
 
@@ -428,13 +430,39 @@ def test_outcomes_are_drawn_jointly():
     for rule in (vx.brier, vx.rps):
         pieces_ = pieces(y, p, rule)
         sampling = Sampling.of(20_000, None, None, 2, 0)
-        happened = np.array([next(sampling._independent(e, e.given, 1, 1)) for e in pieces_])
+        happened = np.array([next(sampling._independent(e, e.given, 1, 1))() for e in pieces_])
         chance = np.array([event.given for event in pieces_])
         assert happened.mean(axis=1) == pytest.approx(chance.mean(axis=1), abs=0.012)
         if rule is vx.brier:
             assert (happened.sum(axis=0) == 1).all()
         else:
             assert (happened[0] <= happened[1]).all()
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_refits_by_runs_are_isotonic_fits(ties, weighted):
+    rng = np.random.default_rng(5)
+    y, p = simulated(500, 0)
+    p = np.round(p, 1) / np.round(p, 1).sum(axis=1, keepdims=True) if ties else p
+    share = rng.random(500) if weighted else np.ones(500)
+    share /= share.sum()
+    for event in pieces(y, p, vx.brier):
+        refits = Refits(event, share)
+        for chance in (0.0, 0.1, 0.5, 1.0):
+            happened = rng.random(500) < chance
+            pools = np.stack([event.sums(share), event.sums(share * happened)])
+            fit = isotonic_regression(pools[1] / pools[0], weights=pools[0]).x[event.pools]
+            assert refits.weight(happened) == pytest.approx((share * happened).sum(), abs=1e-15)
+            loss = (share * (fit - happened) ** 2).sum()
+            assert refits.least(event.how, happened) == pytest.approx(loss, abs=1e-15)
+
+
+def test_threads_change_no_refit(monkeypatch):
+    y, p = simulated(2000, 0)
+    alone = vx.decompose(y, p, rule="brier", bootstrap=20)
+    monkeypatch.setattr(overfitting, "_MANY", 1)
+    assert vx.decompose(y, p, rule="brier", bootstrap=20).to_dict() == alone.to_dict()
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from cases import forecasts
 from verax import files
 from verax.files import arrow
 from verax.files.formats import npy, texts
-from verax.files.scoring import in_order
+from verax.kernels.threads import in_order
 
 CSV = "label,p_a,p_b\na,0.2,0.8\nb,0.5,0.5\n"
 

@@ -25,7 +25,7 @@ def sums_at(places: Ints, values: Floats, n: int) -> Floats:
 
 def dot(a: Floats, b: Floats) -> float:
     """The sum of products. No matrix product: its sums depend on the number of threads."""
-    return float((a * b).sum())
+    return float(np.einsum("i,i->", a, b))
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class SamplingUnits:
     def influence(self, columns: list[Floats]) -> Floats:
         """What each unit adds to the deviations of the weighted means of columns, (n, C)."""
         with np.errstate(invalid="ignore"):
-            return np.column_stack([self.sums(self.share * (c - dot(self.share, c))) for c in columns])
+            return np.stack([self.sums(self.share * (c - dot(self.share, c))) for c in columns]).T
 
     def variances(self, influence: Floats) -> Floats:
         """The sandwich variances of weighted means, with each unit's square over one minus its weight."""
         rest = 1 - self.sums(self.share)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((influence**2 / rest[:, None]).sum(axis=0))
+            return np.array([(column**2 / rest).sum() for column in influence.T])
 
     @property
     def freedom(self) -> float:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
@@ -18,12 +16,9 @@ from verax.files.sources import Source
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import each_count
-from verax.kernels.threads import n_cores
+from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, fitting_metrics, needs_order
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 def evaluate_source(
@@ -87,29 +82,6 @@ def evaluate_source(
             source=source.path,
         )
     return card
-
-
-def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int) -> Iterator[B]:
-    """The work on each item, done by threads while further items are made, in the order of the items.
-
-    Few items are under way at a time, and the order is always theirs: memory is bounded, and sums
-    do not depend on the number of threads.
-
-    >>> list(in_order(lambda x: x * x, range(5), 2))
-    [0, 1, 4, 9, 16]
-    """
-    pending: deque[Future[B]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for item in items:
-                pending.append(pool.submit(work, item))
-                if len(pending) > n_threads:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
 
 
 class FileForecasts(Forecasts):

@@ -7,7 +7,7 @@ rows, recalibrating an event is one isotonic fit to its pools.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from verax.analyses.calibration.isotonic import isotonic_edges
 from verax.analyses.table import RowTable
-from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats, Ints
@@ -117,26 +116,29 @@ def _refusal(rule: Rule) -> RuleError:
     )
 
 
-def events(forecasts: Forecasts, rows: RowTable, how: Split) -> Iterator[Event]:
-    """The events of valid rows, one after the other."""
+def events(
+    forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
+) -> Iterator[Event]:
+    """The events of valid rows, one after the other; by default all, or `only` those of some positions."""
     k = rows.n_classes
     labels = range(k) if forecasts.classes is None else forecasts.classes
     names = [str(label) for label in labels]
-    # By column, and in double precision where the forecasts' device has none.
-    p = np.asfortranarray(rows.p, dtype=np.float64)
-    below = _running(p)
     # With two classes and the log score, the one event says all.
     first, last = (0, k - 1) if how.thresholds else (int(k == 2 and how.binary == "log"), k)
-    above = None if not how.thresholds and how.binary == "squared" else _running(p[:, ::-1])[:, ::-1]
-    for i in range(first, last):
+    above = None if not how.thresholds and how.binary == "squared" else _running(rows.p[:, ::-1])[:, ::-1]
+    below = np.zeros(len(rows.y))
+    for i in range(last):
+        # In double precision where the forecasts' device has none.
+        given = np.ascontiguousarray(rows.p[:, i], dtype=np.float64)
+        start, below = below, below + given
+        if i < first or (only is not None and i not in only):
+            continue
         if how.thresholds:
             assert above is not None
-            given, rest, happened = below[:, i], above[:, i + 1], rows.y <= i
-            key = np.round(given, forecasts.unity.decimals)
-            yield Event.of(f"<= {names[i]}", key, given, rest, happened, how, np.zeros(len(given)))
+            key = np.round(below, forecasts.unity.decimals)
+            name, happened = f"<= {names[i]}", rows.y <= i
+            yield Event.of(name, key, below, above[:, i + 1], happened, how, np.zeros(len(key)))
             continue
-        given = p[:, i]
-        start = below[:, i - 1] if i else np.zeros(len(given))
         rest = 1 - given
         if above is not None:
             # Not one minus: what is left beside a nearly certain class would be rounding.
@@ -145,8 +147,8 @@ def events(forecasts: Forecasts, rows: RowTable, how: Split) -> Iterator[Event]:
 
 
 def _running(p: Floats) -> Floats:
-    """Sums of the columns up to each."""
-    sums = np.empty_like(p, order="F")
+    """Sums of the columns up to each, column by column and in double precision."""
+    sums = np.empty(p.shape, order="F")
     sums[:, 0] = p[:, 0]
     for i in range(1, p.shape[1]):
         np.add(sums[:, i - 1], p[:, i], out=sums[:, i])
@@ -166,8 +168,10 @@ class Event:
         The class, or "<= class" for a threshold.
     values : (P,) array
         The different forecasts, increasing.
-    pools : (N,) int array
-        Which of them each row has.
+    order : (N,) int array
+        The rows by increasing forecast.
+    begins : (P,) int array
+        Where the rows of each of them begin in that order.
     given, rest : (N,) arrays
         The probabilities of the event and of its opposite.
     happened : (N,) bool array
@@ -181,7 +185,8 @@ class Event:
 
     name: str
     values: Floats
-    pools: Ints
+    order: Ints
+    begins: Ints
     given: Floats
     rest: Floats
     happened: Any
@@ -205,24 +210,35 @@ class Event:
         new = np.empty(len(key), np.bool_)
         new[0] = True
         np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-        pools = np.empty(len(key), np.int64)
-        pools[order] = np.cumsum(new)
-        pools -= 1
-        return cls(name, ordered[new], pools, given, rest, happened, how, start)
+        begins = np.flatnonzero(new)
+        return cls(name, ordered[begins], order, begins, given, rest, happened, how, start)
+
+    @cached_property
+    def pools(self) -> Ints:
+        """Which of the different forecasts each row has, (N,)."""
+        pools = np.empty(len(self.order), np.int64)
+        pools[self.order] = np.arange(len(self.order)) if self.all_differ else self._pools_in_order
+        return pools
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether no two rows have the same forecast."""
+        return len(self.begins) == len(self.order)
+
+    @property
+    def _pools_in_order(self) -> Ints:
+        return np.repeat(np.arange(len(self.begins)), np.diff(self.begins, append=len(self.order)))
 
     @cached_property
     def losses(self) -> Floats:
         """What each row loses."""
         return self.how.losses(self.given, self.rest, self.happened)
 
-    @cached_property
-    def _codes(self) -> Any:
-        return 2 * self.pools + self.happened
-
     def cells(self, weights: Floats | None) -> Floats:
         """The weight of each forecast without (column 0) and with (column 1) the event: (P, 2)."""
-        counts = np.bincount(self._codes, weights, 2 * len(self.values))
-        return counts.reshape(-1, 2).astype(np.float64, copy=False)
+        happened = self.happened.take(self.order)
+        mass = np.ones(len(self.order)) if weights is None else weights.take(self.order)
+        return np.stack([self.pooled(mass * ~happened), self.pooled(mass * happened)], axis=1)
 
     def score(self, weights: Floats | None) -> float:
         """The mean loss; infinite where a row of positive weight has an infinite loss."""
@@ -248,7 +264,11 @@ class Event:
 
     def sums(self, values: Floats) -> Floats:
         """The sums of values of rows over the pools, (P,)."""
-        return sums_at(self.pools, values, len(self.values))
+        return self.pooled(values.take(self.order))
+
+    def pooled(self, values: Floats) -> Floats:
+        """The sums over the pools of values that are in order, (P,)."""
+        return values if self.all_differ else np.add.reduceat(values, self.begins)
 
     def among(self, rows: Any) -> Event:
         """The event in some of the rows only, by a mask."""
@@ -290,6 +310,21 @@ def recalibrate(cells: Floats) -> Recalibration:
         cells, n = cells[kept], n[kept]
     if not len(n):
         return Recalibration(kept, np.zeros(0, np.int64), np.zeros((0, 2)))
+    # Frequencies that do not increase from pool to pool end up in one block, so they are added up at once.
+    frequency = cells[:, 1] / n
+    begins = np.flatnonzero(np.concatenate([[True], frequency[1:] > frequency[:-1]]))
+    edges, blocks = isotonic_blocks(_added(cells, begins) if len(begins) < len(n) else cells)
+    return Recalibration(kept, np.diff(np.append(begins, len(n))[edges]), blocks)
+
+
+def isotonic_blocks(cells: Floats) -> tuple[Ints, Floats]:
+    """Where the blocks of the isotonic fit to pools begin, with the end, and their weights, (B, 2)."""
+    n = cells[:, 0] + cells[:, 1]
     edges = isotonic_edges(cells[:, 1] / n, n)
     # Values are read off the sums of the blocks: 0 and 1 are exact, and so are their entropies.
-    return Recalibration(kept, np.diff(edges), np.add.reduceat(cells, edges[:-1]))
+    return edges, _added(cells, edges[:-1])
+
+
+def _added(cells: Floats, begins: Ints) -> Floats:
+    """The sums of the rows from each beginning to the next."""
+    return np.stack([np.add.reduceat(column, begins) for column in cells.T], axis=1)

@@ -8,17 +8,20 @@ recalibration of the forecast, which need not be monotone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
-from verax.analyses.calibration.events import Event, Split, recalibrate
+from verax.analyses.calibration.events import Event, Split, isotonic_blocks, recalibrate
 from verax.analyses.units import SamplingUnits, dot, sums_at
+from verax.common.caching import cached_property
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
+from verax.kernels.threads import in_order, n_cores
 
 # Bandwidths of the smooth recalibration, as shares of the rows, and the most cells that it is fitted to.
 _BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
@@ -27,8 +30,14 @@ _CELLS = 128
 _FEWEST, _MOST = 20, 60
 # Smaller gains of the squared error are rounding.
 _ROUNDING = 1e-14
+# From this many rows on, threads share the refits.
+_MANY = 2**16
 # Random streams: outcomes drawn from the forecast, and from its smooth recalibration.
 _FORECAST, _SMOOTH = 1, 2
+
+# Outcomes that are drawn when they are needed: which rows the event happens in, or, of wild ones, how much.
+Draw = Callable[[], Any]
+B = TypeVar("B")
 
 
 # ---- intervals ---------------------------------------------------------------------------------
@@ -198,54 +207,55 @@ class Sampling:
         if self.weighty is not None:
             event = event.among(self.weighty)
         how, share = event.how, self.units.share
-        n, s = event.sums(share), event.sums(share * event.happened)
-        smooth = smooth_frequencies(n, s, self.units.squares(event.pools, len(n)))
-        limit = recalibrate(_cells(n, n * smooth)).values
-        if how.binary == "log":
-            # Never certain, so that no loss is infinite.
-            limit = np.clip(limit, 0.25 / len(share), 1 - 0.25 / len(share))
-        fitted = how.losses(limit[event.pools], 1 - limit[event.pools], event.happened)
-        rate = np.full(len(share), s.sum())
-        constant = how.losses(rate, 1 - rate, event.happened)
+        chance, limit = self._smoothed(event)
+        optimism, calibrated = self._optimism(event, chance, limit), self._calibrated(event)
+        expected = dot(share, how.expected(limit, 1 - limit, chance))
+        fitted = how.losses(limit, 1 - limit, event.happened)
         gained = event.losses - fitted
-        given = how.expected(event.given, event.rest, smooth[event.pools])
+        given = how.expected(event.given, event.rest, chance)
         # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
         certain = bool(np.isinf(given).any())
-        expected = dot(n, how.expected(limit, 1 - limit, smooth))
-        mean = dot(n, smooth)
+        mean = dot(share, chance)
         plug_in = [
             dot(share, gained if certain else given) - (0.0 if certain else expected),
             how.entropy(np.array([[1 - mean, mean]])) - expected,
         ]
-        return Measured(
-            self.units.influence([event.losses, gained, constant - fitted, constant]),
-            np.array(plug_in),
-            self._optimism(event, smooth, limit),
-            self._calibrated(event),
-            certain,
-        )
+        del chance, limit, given
+        rate = np.array(dot(share, event.happened))
+        constant = how.losses(rate, 1 - rate, event.happened)
+        influence = self.units.influence([event.losses, gained, constant - fitted, constant])
+        return Measured(influence, np.array(plug_in), optimism, calibrated, certain)
 
-    def _optimism(self, event: Event, smooth: Floats, limit: Floats) -> Floats:
+    def _smoothed(self, event: Event) -> tuple[Floats, Floats]:
+        """The smooth recalibration of each row, which need not be monotone, and the isotonic fit to it."""
+        share = self.units.share
+        n, s = event.sums(share), event.sums(share * event.happened)
+        smooth = smooth_frequencies(n, s, self.units.squares(event.pools, len(n)))
+        limit = recalibrate(_cells(n, n * smooth)).values
+        if event.how.binary == "log":
+            # Never certain, so that no loss is infinite.
+            limit = np.clip(limit, 0.25 / len(share), 1 - 0.25 / len(share))
+        return smooth.take(event.pools), limit.take(event.pools)
+
+    def _optimism(self, event: Event, chance: Floats, limit: Floats) -> Floats:
         """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
-        n = event.sums(self.units.share)
-        rate = np.array([dot(n, smooth)])
+        share, refits = self.units.share, Refits(event, self.units.share)
+        rate = np.array([dot(share, chance)])
 
-        def gains(how: Split, draws: Iterator[Floats]) -> Floats:
-            never, ever = _sides(how, limit, 1 - limit)
-            base, more = dot(n, never), ever - never
-            found = []
-            for happened in draws:
-                s = event.sums(self.units.share * happened)
-                cells, whole = _cells(n, s), _cells(n.sum(keepdims=True), s.sum(keepdims=True))
-                fit = base + dot(s, more) - _least(how, cells)
-                constant = how.expected(rate, 1 - rate, whole[:, 1]).sum() - _least(how, whole)
-                found.append([fit, constant])
-            return np.array(found)
+        def gains(how: Split, draws: Iterator[Draw]) -> Floats:
+            base, more = _odds(share, *_sides(how, limit, 1 - limit))
+
+            def gain(draw: Draw) -> list[float]:
+                happened = draw()
+                s = np.array([refits.weight(happened)])
+                constant = how.expected(rate, 1 - rate, s).sum() - _least(how, _cells(np.ones(1), s))
+                return [base + dot(more, happened) - refits.least(how, happened), constant]
+
+            return np.array(list(self._each(gain, draws)))
 
         n_refits = min(max(self.replicates, _FEWEST), _MOST)
-        chance = smooth[event.pools]
 
-        def independent() -> Iterator[Floats]:
+        def independent() -> Iterator[Draw]:
             return self._independent(event, chance, _SMOOTH, n_refits)
 
         if self.units.groups is None:
@@ -262,39 +272,100 @@ class Sampling:
 
     def _calibrated(self, event: Event) -> Floats:
         """Miscalibrations of outcomes drawn from the forecast; none for log scores of groups."""
-        n, how, share = event.sums(self.units.share), event.how, self.units.share
+        how, share = event.how, self.units.share
         if self.units.groups is None:
             draws = self._independent(event, event.given, _FORECAST, self.replicates)
         elif how.binary == "squared":
             draws = self._wild(event, event.given, _FORECAST, self.replicates)
         else:
             return np.zeros(0)
+        refits = Refits(event, share)
         # An infinite loss belongs to an outcome that is never drawn.
-        never, ever = (np.where(np.isinf(loss), 0.0, loss) for loss in _sides(how, event.given, event.rest))
-        base, more = dot(share, never), share * (ever - never)
-        found = []
-        for happened in draws:
-            cells = _cells(n, event.sums(share * happened))
-            found.append(base + dot(more, happened) - _least(how, cells))
-        return np.array(found)
+        sides = (np.where(np.isinf(loss), 0.0, loss) for loss in _sides(how, event.given, event.rest))
+        base, more = _odds(share, *sides)
 
-    def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Floats]:
+        def gain(draw: Draw) -> float:
+            happened = draw()
+            return base + dot(more, happened) - refits.least(how, happened)
+
+        return np.array(list(self._each(gain, draws)))
+
+    def _each(self, gain: Callable[[Draw], B], draws: Iterator[Draw]) -> Iterator[B]:
+        """What is gained in each draw, by several threads where there are many rows."""
+        return map(gain, draws) if len(self.units.share) < _MANY else in_order(gain, draws, n_cores())
+
+    def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
         """Outcomes of independent rows, by one uniform number per row for all events together."""
-        rng = np.random.default_rng([self.seed, stream])
-        end = event.start + chance
-        for _ in range(n):
-            uniform = rng.random(len(chance))
-            # Parts of the unit interval that would end beyond it go on at its beginning.
-            yield (((uniform >= event.start) & (uniform < end)) | (uniform < end - 1)).astype(float)
+        n_rows, start, end = len(chance), event.start, event.start + chance
+        # Parts of the unit interval that would end beyond it go on at its beginning.
+        beyond = end - 1 if end.max() > 1 else None
 
-    def _wild(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Floats]:
+        def drawn(i: int) -> Any:
+            # One stream of numbers whichever thread takes which part of it.
+            source = np.random.PCG64(np.random.SeedSequence([self.seed, stream]))
+            uniform = np.random.Generator(source.advance(i * n_rows)).random(n_rows)
+            happened = uniform >= start
+            happened &= uniform < end
+            if beyond is not None:
+                happened |= uniform < beyond
+            return happened
+
+        return (partial(drawn, i) for i in range(n))
+
+    def _wild(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
         """Outcomes whose deviations keep or change their sign group by group: the wild bootstrap."""
         assert self.units.groups is not None
         codes, n_groups = self.units.groups.codes, len(self.units.groups.labels)
         deviation = event.happened - chance
         rng = np.random.default_rng([self.seed, stream])
-        for _ in range(n):
-            yield chance + rng.choice([-1.0, 1.0], n_groups)[codes] * deviation
+
+        def drawn(signs: Floats) -> Floats:
+            return np.asarray(chance + signs[codes] * deviation)
+
+        return (partial(drawn, rng.choice([-1.0, 1.0], n_groups)) for _ in range(n))
+
+
+class Refits:
+    """Isotonic fits to outcomes that are drawn, for the same rows again and again."""
+
+    def __init__(self, event: Event, share: Floats) -> None:
+        self._event = event
+        self._even = bool((share == share[0]).all())
+        self._share = share[:1] if self._even else share.take(event.order)
+        self._all = share
+
+    def weight(self, happened: Any) -> float:
+        """The weight of the rows where the event happened."""
+        if self._even and happened.dtype == np.bool_:
+            return float(self._share[0] * np.count_nonzero(happened))
+        return dot(self._all, happened)
+
+    def least(self, how: Split, happened: Any) -> float:
+        """The total loss of the isotonic fit to these outcomes."""
+        drawn = happened.take(self._event.order)
+        if drawn.dtype == np.bool_ and self._event.all_differ:
+            return _loss(how, isotonic_blocks(self._runs(drawn))[1])
+        return _least(how, _cells(self._n, self._event.pooled(self._share * drawn)))
+
+    @cached_property
+    def _n(self) -> Floats:
+        share = np.broadcast_to(self._share, self._event.order.shape)
+        return self._event.pooled(share)
+
+    def _runs(self, drawn: Any) -> Floats:
+        """The weights of rows where the event did not happen after rows where it did, run by run.
+
+        The isotonic fit is the same everywhere in such a run, so that it need not see the rows.
+        """
+        changes = np.flatnonzero(drawn[1:] != drawn[:-1]) + 1
+        begins = np.concatenate([[0], changes])
+        if self._even:
+            mass = self._share[0] * np.diff(begins, append=len(drawn))
+        else:
+            mass = np.add.reduceat(self._share, begins)
+        # Pairs of rows with the event and without: the first may lack the former, the last the latter.
+        mass = np.concatenate([[0.0][: int(not drawn[0])], mass, [0.0][: int(drawn[-1])]])
+        return mass.reshape(-1, 2)[:, ::-1]
 
 
 def _cells(n: Floats, s: Floats) -> Floats:
@@ -303,8 +374,12 @@ def _cells(n: Floats, s: Floats) -> Floats:
 
 
 def _least(how: Split, cells: Floats) -> float:
-    """The total loss of the isotonic fit to pools. Wild outcomes may call for less than 0 or more than 1."""
-    blocks = recalibrate(cells).blocks
+    """The total loss of the isotonic fit to pools."""
+    return _loss(how, recalibrate(cells).blocks)
+
+
+def _loss(how: Split, blocks: Floats) -> float:
+    """The total loss of forecasting each block's frequency. Wild ones may be less than 0 or more than 1."""
     n = blocks.sum(axis=1)
     fit = np.clip(blocks[:, 1] / n, 0.0, 1.0)
     return dot(n, how.expected(fit, 1 - fit, blocks[:, 1] / n))
@@ -313,6 +388,11 @@ def _least(how: Split, cells: Floats) -> float:
 def _sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:
     """The losses if the event does not happen, and if it does."""
     return how.losses(given, rest, False), how.losses(given, rest, True)
+
+
+def _odds(share: Floats, never: Floats, ever: Floats) -> tuple[float, Floats]:
+    """The mean loss where the event never happens, and what each row adds to it where it does."""
+    return dot(share, never), share * (ever - never)
 
 
 # ---- the smooth recalibration ------------------------------------------------------------------
@@ -332,7 +412,8 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
     rank = (np.cumsum(n) - n / 2) / n.sum()
     cell = np.arange(len(n))
     if len(n) > _CELLS:
-        _, cell = np.unique(np.minimum((rank * _CELLS).astype(np.int64), _CELLS - 1), return_inverse=True)
+        cell = np.minimum((rank * _CELLS).astype(np.int64), _CELLS - 1)
+        cell = (np.cumsum(np.bincount(cell) > 0) - 1)[cell]
     n_cells = int(cell[-1]) + 1
     mass, event, spread, place = (sums_at(cell, column, n_cells) for column in (n, s, squares, n * rank))
     frequency, spread, place = event / mass, spread / mass, place / mass

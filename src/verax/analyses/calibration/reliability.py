@@ -79,10 +79,8 @@ def reliability(
     rows = RowTable.of(forecasts, [])
     how = split(rps if ordered else brier, forecasts.n_classes)
     rng = np.random.default_rng(seed)
-    curves = []
-    for i, event in enumerate(events(forecasts, rows, how)):
-        if ordered or forecasts.n_classes > 2 or i == 1:
-            curves.append(_curve(event, rows, resamples, rng, confidence))
+    only = None if ordered or forecasts.n_classes > 2 else [1]
+    curves = [_curve(event, rows, resamples, rng, confidence) for event in events(forecasts, rows, how, only)]
     return Reliability(
         tuple(curves), ordered, forecasts.n_rows, forecasts.n_classes, resamples, confidence, seed
     )
