@@ -41,6 +41,16 @@ def grades(path):
     pacsv.write_csv(pa.table(columns), path)
 
 
+def odds(path):
+    """A model and a bookmaker on the same games."""
+    rng, y, p = _rows(5, 3)
+    names = np.array(["Home", "Draw", "Away"])
+    columns = {"result": names[y]}
+    for who, forecast in (("Model", p), ("Book", 0.8 * p + 0.2 * rng.dirichlet(np.ones(3), N))):
+        columns |= {f"{who} {name}": forecast[:, j] for j, name in enumerate(names)}
+    pacsv.write_csv(pa.table(columns), path)
+
+
 def archive(path):
     _, y, p = _rows(3, 5)
     np.savez(path, probs=p, labels=y)
@@ -98,6 +108,7 @@ FILES = {
     "a.parquet": lambda path: predictions(path, 1),
     "b.parquet": lambda path: predictions(path, 1, caution=0.3),
     "grades.csv": grades,
+    "odds.csv": odds,
     "predictions.npz": archive,
     "logits.npz": logits,
     "completions.jsonl": completions,

@@ -206,6 +206,14 @@ class Offenders:
     count: int = 0
     rows: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
+    found: list[np.ndarray[Any, Any]] = field(default_factory=list)
+
+    @property
+    def numbers(self) -> np.ndarray[Any, Any]:
+        """The numbers of all these rows."""
+        import numpy as np
+
+        return np.concatenate([np.zeros(0, np.int64), *self.found])
 
     def add(
         self, mask: np.ndarray[Any, Any], values: Sequence[Any] | np.ndarray[Any, Any], start: int
@@ -215,6 +223,7 @@ class Offenders:
 
         found = np.flatnonzero(mask)
         self.count += int(found.size)
+        self.found.append(start + found)
         for i in found[: SHOWN_ROWS - len(self.rows)]:
             self.rows.append(start + int(i))
             self.values.append(values[i])

@@ -85,7 +85,7 @@ def test_rows_are_matched_by_id(folder):
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        (["a.parquet"], "compare takes two files or more"),
+        (["a.parquet"], "Compare takes two files or more"),
         (["a.parquet", "short.parquet"], "has 400 rows and"),
         (["a.parquet", "short.parquet", "--id", "scan"], "lacks 1 row of"),
         (["short.parquet", "a.parquet", "--id", "scan"], "lacks 1 row of"),
@@ -209,3 +209,126 @@ def test_what_retain_refuses(folder):
         assert result.returncode == 2
         assert complaint in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+# ---- rows that not all files have, invalid rows, several models in one file ------------------------
+
+
+def scored(path, ids, shift=0.0, broken=()):
+    """A file of two classes whose rows depend on their ids; some lack a probability."""
+    lines = ["id,label,p_a,p_b"]
+    for i in ids:
+        p = round((0.37 * i + shift) % 1, 3)
+        lines.append(f"i{i},{'ab'[i % 2]},{1 - p:.3f},{'' if i in broken else p}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def brier_of(ids, shift=0.0):
+    p = [round((0.37 * i + shift) % 1, 3) for i in ids]
+    return vx.brier([i % 2 for i in ids], p)
+
+
+def means(result):
+    return {
+        model["name"]: model["mean"] for model in json.loads(result.stdout)["comparison"]["models"]["brier"]
+    }
+
+
+def test_rows_that_all_files_have(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scored(tmp_path / "a.csv", range(40))
+    scored(tmp_path / "b.csv", [3, *range(44, 9, -1)], 0.2)
+    command = ["compare", "a.csv", "b.csv", "--id", "id", "--rule", "brier"]
+    refused = verax(*command, ok=False)
+    assert "b.csv lacks 9 rows of a.csv: id 'i0', 'i1', 'i2', ... Pass --shared-ids" in refused.stderr
+    found = verax(*command, "--shared-ids", "--json")
+    ids = [3, *range(10, 40)]
+    assert means(found) == pytest.approx({"a": brier_of(ids), "b": brier_of(ids, 0.2)})
+    assert json.loads(found.stdout)["left_out"] == {
+        "a": {"count": 9, "ids": ["i0", "i1", "i2"]},
+        "b": {"count": 5, "ids": ["i44", "i43", "i42"]},
+    }
+    assert "a: 9 rows ('i0', 'i1', 'i2' and 6 more) left out" in verax(*command, "--shared-ids").stdout
+    refused = verax("compare", "a.csv", "b.csv", "--shared-ids", ok=False)
+    assert "--shared-ids needs ids" in refused.stderr
+
+
+@pytest.mark.parametrize("match", [[], ["--id", "id"]])
+def test_rows_that_are_invalid_in_any_file_are_left_out_of_all(match, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scored(tmp_path / "a.csv", range(40), broken=(5,))
+    scored(tmp_path / "b.csv", range(40), 0.2, broken=(7, 9))
+    command = ["compare", "a.csv", "b.csv", "--rule", "brier", "--skip-invalid", "--json", *match]
+    found = verax(*command, "--html", "report.html")
+    ids = [i for i in range(40) if i not in (5, 7, 9)]
+    assert means(found) == pytest.approx({"a": brier_of(ids), "b": brier_of(ids, 0.2)})
+    skipped = json.loads(found.stdout)["comparison"]["skipped"]
+    assert (skipped["n_given"], skipped["count"], skipped["rows"]) == (40, 3, [5, 7, 9])
+    assert "3 of 40 rows were left out (rows 5, 7 and 9)" in (tmp_path / "report.html").read_text()
+
+
+def test_invalid_rows_that_a_file_lacks_are_left_out_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scored(tmp_path / "a.csv", range(30), broken=(12,))
+    scored(tmp_path / "b.csv", range(10, 40), 0.2, broken=(13, 35))
+    found = verax(
+        *(
+            "compare",
+            "a.csv",
+            "b.csv",
+            "--rule",
+            "brier",
+            "--id",
+            "id",
+            "--shared-ids",
+            "--skip-invalid",
+            "--json",
+        )
+    )
+    ids = [i for i in range(10, 30) if i not in (12, 13)]
+    assert means(found) == pytest.approx({"a": brier_of(ids), "b": brier_of(ids, 0.2)})
+    assert json.loads(found.stdout)["comparison"]["skipped"]["rows"] == [12, 13]
+    assert json.loads(found.stdout)["left_out"]["a"]["count"] == 10
+
+
+@pytest.mark.parametrize("command", ["evaluate", "worst", "retain", "decompose"])
+def test_every_command_leaves_out_invalid_rows_on_request(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scored(tmp_path / "a.csv", range(40), broken=(5, 8))
+    refused = verax(command, "a.csv", ok=False)
+    assert "row 5 has none (2 rows so far)" in refused.stderr
+    assert "Pass --skip-invalid to leave such rows out." in refused.stderr
+    said = "2 of 40 rows were left out (rows 5 and 8): 2 with probabilities that are missing or not finite."
+    assert said in verax(command, "a.csv", "--skip-invalid").stdout
+    assert '"skipped"' in verax(command, "a.csv", "--skip-invalid", "--json").stdout
+
+
+def test_worst_rows_keep_their_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scored(tmp_path / "a.csv", range(40), broken=(5, 8))
+    found = json.loads(verax("worst", "a.csv", "--skip-invalid", "--json").stdout)
+    p = {i: round((0.37 * i) % 1, 3) for i in range(40) if i not in (5, 8)}
+    losses = {i: 2 * ((i % 2) - q) ** 2 for i, q in p.items()}
+    assert [case["row"] for case in found["cases"]] == sorted(losses, key=lambda i: -losses[i])[:10]
+
+
+def test_several_models_in_one_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["result,Model Home,Model Draw,Model Away,Book Home,Book Draw,Book Away"]
+    lines += ["Home,0.5,0.3,0.2,0.4,0.3,0.3", "Away,0.2,0.2,0.6,0.3,0.3,0.4", "Home,0.6,0.2,0.2,0.5,0.2,0.3"]
+    (tmp_path / "odds.csv").write_text("\n".join(lines) + "\n")
+    command = ["compare", "odds.csv", "--target", "result", "--rule", "brier"]
+    found = verax(
+        *command, "--probs", "model=Model*", "--probs", "book=Book Home,Book Draw,Book Away", "--json"
+    )
+    y = [0, 2, 0]
+    model = vx.brier(y, [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.6, 0.2, 0.2]])
+    book = vx.brier(y, [[0.4, 0.3, 0.3], [0.3, 0.3, 0.4], [0.5, 0.2, 0.3]])
+    assert means(found) == pytest.approx({"model": model, "book": book})
+    for options, complaint in (
+        ([], "Of two models in one file: --probs a='A*' --probs b='B*'."),
+        (["--probs", "a=Model*", "--probs", "a=Book*"], "'a' is there twice"),
+        (["--probs", "a=Model*", "--probs", "b=Bank*"], "There is no column 'Bank*'"),
+        (["odds.csv", "--probs", "a=Model*", "--probs", "b=Book*"], "in one file only"),
+    ):
+        assert complaint in verax(*command, *options, ok=False).stderr

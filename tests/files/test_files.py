@@ -451,6 +451,83 @@ def test_percentages_are_named(write):
         vx.brier([0, 1], [[50, 50], [30, 70]])
 
 
+# Valid: rows 0, 2, 9 and 10.
+BROKEN = """label,p_a,p_b,p_c,site,w,id
+a,0.5,0.3,0.2,x,1,i0
+b,0.5,,0.5,x,1,i1
+c,0.1,0.9,0,y,1,i2
+d,0.2,0.3,0.5,y,1,i3
+,0.2,0.3,0.5,y,1,i4
+a,0.2,0.3,n/a,y,1,i5
+a,0.2,0.3,0.9,y,1,i6
+a,0.2,0.3,0.5,,1,i7
+a,0.2,0.3,0.5,x,-1,i8
+b,0.2,0.6,0.2,x,1,i9
+c,0.2,0.6,0.2,y,2,i10
+"""
+REASONS = {
+    "missing groups": 1,
+    "probabilities that are missing or not finite": 2,
+    "missing outcomes": 1,
+    "outcomes that are no class": 1,
+    "probabilities that do not sum to 1": 1,
+    "weights that are missing, negative or not finite": 1,
+}
+
+
+def as_parquet(path):
+    """The broken rows with missing values where a text file has other texts."""
+    table = pacsv.read_csv(
+        path, convert_options=pacsv.ConvertOptions(null_values=["", "n/a"], strings_can_be_null=True)
+    )
+    papq.write_table(table, path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+@pytest.mark.parametrize("rows", [None, 1, 3])
+@pytest.mark.parametrize("convert", [lambda path: path, as_parquet])
+def test_invalid_rows_are_left_out_on_request(convert, rows, write):
+    path = convert(write(BROKEN))
+    source = files.open(path, groups="site", weights="w", id="id", invalid="skip")
+    parts = list(source.batches(rows))
+    assert [n for part in parts for n in part.rows.tolist()] == [0, 2, 9, 10]
+    assert [text for part in parts for text in part.ids.tolist()] == ["i0", "i2", "i9", "i10"]
+    assert (source.skipped.n_given, source.skipped.rows) == (11, (1, 3, 4, 5, 6, 7, 8))
+    assert source.skipped.reasons == REASONS
+    card = files.evaluate_source(source, rows=rows)
+    assert (card.n_rows, card.weight, card.skipped) == (4, 5, source.skipped)
+    assert (card.n_zero_probability, card.zero_probability_rows) == (1, (2,))
+    p = [[0.5, 0.3, 0.2], [0.1, 0.9, 0], [0.2, 0.6, 0.2], [0.2, 0.6, 0.2]]
+    assert card["brier"] == pytest.approx(vx.brier([0, 2, 1, 2], p, weights=[1, 1, 1, 2]))
+
+
+def test_rows_of_other_forms_are_left_out(tmp_path, write):
+    single = files.read(write("y,p\n1,0.5\n0,2\n1,x\n2,0.5\n0,0.25\n"), invalid="skip")
+    assert (single.rows.tolist(), single.p.tolist()) == ([0, 4], [[0.5, 0.5], [0.75, 0.25]])
+    lists = pa.table({"label": [0, 1, 0], "probs": [[0.5, 0.5], [0.5], [0.1, None]]})
+    papq.write_table(lists, tmp_path / "a.parquet")
+    assert files.read(tmp_path / "a.parquet", invalid="skip").rows.tolist() == [0]
+    p = np.array([[0.5, 0.5], [0.1, np.nan], [0.3, 0.7], [0.2, 0.2], [0.4, 0.6]])
+    np.savez(tmp_path / "a.npz", probs=p, labels=[0, 1, 2, 1, 1])
+    assert files.read(tmp_path / "a.npz", invalid="skip").rows.tolist() == [0, 4]
+    np.savez(tmp_path / "b.npz", probs=p[:, 0] * 3, labels=[0, 1, 1, 1.5, 1])
+    assert files.read(tmp_path / "b.npz", invalid="skip").rows.tolist() == [1, 2]
+    with pytest.raises(vx.InputError, match="has no valid row; 2 of 2 rows were left out"):
+        files.read(write("y,p\n5,0.5\n0,2\n"), invalid="skip")
+
+
+def test_messages_count_all_offenders(write):
+    for cells, words in (
+        ("a,,0.5\nb,,0.5\n", "row 2 has none (2 rows so far)"),
+        ("a,x,0.5\nb,0.5,0.5\na,y,0.5\n", "row 2 holds 'x' (2 rows so far)"),
+        ("z,0.5,0.5\na,0.5,0.5\nw,0.5,0.5\n", "row 2 holds 'z' (2 rows so far)"),
+    ):
+        with pytest.raises(vx.InputError) as found:
+            files.read(write(CSV + cells))
+        assert words in str(found.value)
+        assert found.value.count == 2
+
+
 def test_lists_are_recognised_by_their_sums(tmp_path):
     columns = {"gt": [0, 1], "scores": [[0.5, 0.5], [0.1, 0.9]], "box": [[3.0, 4.0], [5.0, 6.0]]}
     papq.write_table(pa.table(columns), tmp_path / "a.parquet")
@@ -646,9 +723,9 @@ def test_classes_of_arrays_may_be_any_numbers(tmp_path):
         (CSV.replace(",", ";"), {}, "delimiter file delimiter"),
         (CSV.replace(",", "\t"), {}, "delimiter file delimiter"),
         (CSV + "a,abc,0.5\n", {}, "probs type row=2"),
-        (CSV + "a,,0.5\n", {}, "probs missing row=2"),
-        (CSV + ",0.5,0.5\n", {}, "target missing row=2"),
-        ("label,p_a,p_b\n,0.5,0.5\n", {}, "target missing row=0"),
+        (CSV + "a,,0.5\n", {}, "probs missing row=2 invalid"),
+        (CSV + ",0.5,0.5\n", {}, "target missing row=2 invalid"),
+        ("label,p_a,p_b\n,0.5,0.5\n", {}, "target missing row=0 invalid"),
         (CSV + "a,0.5\n", {}, "path file"),
         (CSV.replace(",", ";").replace(".", ","), {"delimiter": ";"}, "probs type row=0 decimal"),
         ("", {}, "path file"),

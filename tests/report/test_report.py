@@ -295,7 +295,8 @@ def test_duplicates_are_those_that_comparing_all_rows_finds():
         y = rng.integers(0, 2, n)
         forecasts = [rng.choice([0.0, -0.0, 0.25, 0.5, 1.0], (n, 2)) for _ in range(2)]
         rows = [(y[i], *forecasts[0][i], *forecasts[1][i]) for i in range(n)]
-        expected = [i for i in range(n) if rows[i] in rows[:i]]
+        before = [[j for j in range(i) if rows[j] == rows[i]] for i in range(n)]
+        expected = [[i, js[-1]] for i, js in enumerate(before) if js]
         assert duplicates(y, forecasts).tolist() == expected
 
 
@@ -308,7 +309,12 @@ def test_checks_find_what_is_odd():
     ids = [*range(300), *range(6)]
     by = np.append(np.repeat(["a", "b"], 150), ["c"] * 6)
     report = Report.of(y, p, ids=ids, by={"site": by}, classes=list("vwxyz"))
-    assert answer(report, "Rows that are there twice").answer.startswith("6 rows")
+    twice = answer(report, "Rows that are there twice").answer
+    assert twice.startswith("6 rows")
+    assert "id “0” repeats “0”; id “1” repeats “1”" in twice
+    by_number = answer(Report.of(y, p), "Rows that are there twice").answer
+    assert "row 300 repeats 0; row 301 repeats 1" in by_number
+    assert "; and 1 more" in by_number
     assert answer(report, "Ids that are there twice").answer.startswith("6 ids")
     assert answer(report, "Classes that are never predicted").answer.startswith("y:")
     assert answer(report, "Classes that never happened").answer.startswith("z never happened")
@@ -330,6 +336,9 @@ def test_sums_that_are_off_are_named():
     single = (p * 1.00002).astype(np.float32)
     assert "100 rows differ from one" in answer(Report.of(y, single), "Rows that do not sum to one").answer
     assert "logits" in answer(Report.of(y, np.log(p), logits=True), "Rows that do not sum to one").answer
+    # Of several models each is counted: a row may be off in all of them.
+    several = Report.of(y, {"a": off, "b": (p * 1.00002), "c": p}, normalize=True)
+    assert answer(several, "Rows that do not sum to one").answer.startswith("a: 1 row; b: 100 rows differ")
 
 
 # ---- the page ----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, needs_order
 from verax.scores.registry import as_rules, each_of, name_of, parse
@@ -70,7 +71,7 @@ class Subgroup:
     undecided: bool = False
 
 
-class Subgroups(Mapping[Any, Any]):
+class Subgroups(MaySkip, Mapping[Any, Any]):
     """Subgroups by label; (label, model) where there are several models, whose comparisons are beside."""
 
     def __init__(
@@ -155,6 +156,7 @@ class Subgroups(Mapping[Any, Any]):
                 for line in self.lines
             ],
             "comparisons": {str(label): c.to_dict() for label, c in self.comparisons.items()},
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -216,7 +218,7 @@ class Subgroups(Mapping[Any, Any]):
             leader = comparison.leader(self.rule)
             verdict = "no single best model can be told" if leader is None else f"{leader} is best"
             notes.append(f"{label}: {verdict} by {self.rule}.")
-        return notes
+        return notes + self._said()
 
     def __repr__(self) -> str:
         return "\n".join([f"verax subgroups by {self.by}", *text_table(self._cells()), *self._notes()])

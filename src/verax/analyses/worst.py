@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from verax.common.checks import check_count
 from verax.display.tables import FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
-from verax.inputs.arrays import Floats, to_array, to_host, widen
+from verax.inputs.arrays import Floats, Ints, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Form, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
 from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, as_rules, each_of, name_of, parse
@@ -51,12 +52,13 @@ class Case:
 
 
 @dataclass(frozen=True, repr=False)
-class Worst:
-    """The worst rows by a rule, worst first."""
+class Worst(MaySkip):
+    """The worst rows by a rule, worst first; `named` where their ids were given."""
 
     rule: str
     n_rows: int
     cases: tuple[Case, ...]
+    named: bool = False
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -69,7 +71,8 @@ class Worst:
 
     def to_dict(self) -> dict[str, Any]:
         """The cases as plain Python values."""
-        return {"rule": self.rule, "n_rows": self.n_rows, "cases": [vars(case).copy() for case in self.cases]}
+        cases = [vars(case).copy() for case in self.cases]
+        return {"rule": self.rule, "n_rows": self.n_rows, "cases": cases, **self._noted()}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per case: its loss, its ranks, and its forecast as the columns p_0, p_1, ..."""
@@ -115,7 +118,15 @@ class Worst:
 
     def __repr__(self) -> str:
         title = f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}"
-        return "\n".join([title, *text_table(self._cells())])
+        return "\n".join([title, *text_table(self._cells()), *self._said()])
+
+    def _renumbered(self, rows: Ints, n_given: int) -> Self:
+        numbers = [int(rows[case.row]) for case in self.cases]
+        cases = [
+            replace(case, row=number, id=case.id if self.named else number)
+            for case, number in zip(self.cases, numbers, strict=True)
+        ]
+        return replace(self, cases=tuple(cases))
 
     def _repr_html_(self) -> str:
         return html_table(self._cells())
@@ -182,10 +193,11 @@ def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule]
     chosen = rules[0]
     cases: list[Case] = []
     kept: list[list[Floats]] = []
-    n_rows = 0
+    n_rows, named = 0, False
     for forecasts, ids in parts:
         losses = [np.round(to_host(loss), 12) for loss in losses_of(rules, forecasts)]
         names = _ids(ids, forecasts.n_rows)
+        named = names is not None
         # Of equal losses the first row comes first, within a part and among parts.
         for row in np.argsort(-losses[0], kind="stable")[:n].tolist():
             name = n_rows + row if names is None else names[row]
@@ -195,7 +207,7 @@ def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule]
         n_rows += forecasts.n_rows
     by_rule = {name_of(rule): np.concatenate([part[i] for part in kept]) for i, rule in enumerate(rules)}
     ranked = [replace(case, ranks=_ranks(case.row, by_rule)) for case in cases]
-    return Worst(name_of(chosen), n_rows, tuple(ranked))
+    return Worst(name_of(chosen), n_rows, tuple(ranked), named)
 
 
 def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:

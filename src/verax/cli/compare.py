@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -10,14 +11,15 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show, subgroups_by
-from verax.errors import InputError, VeraxError
+from verax.errors import InputError, Remedy
 from verax.inference.estimates import Method
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log --json`,
-`verax compare a.parquet b.parquet --weights w --reference frequencies`"""
+`verax compare a.parquet b.parquet --weights w --reference frequencies`,
+`verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`"""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -27,6 +29,12 @@ def compare(
         list[str], typer.Argument(metavar="FILE", help="Two or more files of predictions, also as name=file.")
     ],
     reading: Reading,
+    shared_ids: Annotated[
+        bool,
+        typer.Option(
+            "--shared-ids", help="Compare the rows whose --id all files have; the others are counted."
+        ),
+    ] = False,
     rule: options.Rules = None,
     least: options.Least = 20,
     time_ordered: Annotated[
@@ -46,19 +54,17 @@ def compare(
 ) -> None:
     """Compare models by their files: which differences are real, pair by pair.
 
-    Rows are matched by --id, or by their order; what does not match is refused. Pairs of losses need all
-    rows in memory.
+    Rows are matched by --id, or by their order; what does not match is refused. Several models in one file
+    are named with their columns: --probs name=columns. Pairs of losses need all rows in memory.
     """
     from verax import files
     from verax.analyses.comparison.compare import compare as weigh
 
-    if len(given) < 2:
-        raise VeraxError("compare takes two files or more; evaluate takes one.")
+    paths = _paths(given, reading)
     reading.check_groups(html)
-    paths = files.name_files(given)
     rules = as_rules(rule or (["rps", "log"] if reading.ordered else ["brier", "log"]))
     order_matters = needs_order(rules, ordered=reading.ordered)
-    rows = reading.read_together(paths, ordered=order_matters)
+    rows = reading.read_together(paths, ordered=order_matters, shared_ids=shared_ids)
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, **reading.scale}
     settings["weights_are"] = reading.weights_are
     try:
@@ -81,6 +87,7 @@ def compare(
         for part in rows.files.values():
             files.forecasts_of(part, **reading.scale).check()
         raise
+    found = found.with_skipped(rows.skipped)
     parts = subgroups_by(
         rows.first,
         rows.models,
@@ -99,13 +106,41 @@ def compare(
         "command": "compare",
         "files": {name: str(path) for name, path in paths.items()},
         "matched": rows.how,
+        "left_out": {name: vars(left) for name, left in rows.left_out.items()},
         "taken": {name: part.roles.to_dict() for name, part in rows.files.items()},
         "comparison": found.to_dict(),
         "subgroups": {name: part.to_dict() for name, part in parts.items()},
         "html": None if html is None else str(html),
     }
     taken = [f"{name}: {'; '.join(part.taken)}" for name, part in rows.files.items()]
-    texts = [*taken, f"Rows were matched {rows.how}.", "", repr(found)]
+    lacking = [
+        f"{name}: {left} left out, which another file lacks."
+        for name, left in rows.left_out.items()
+        if left.count
+    ]
+    texts = [*taken, f"Rows were matched {rows.how}.", *lacking, "", repr(found)]
     texts += [f"\n{part}" for part in parts.values()]
     texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)
+
+
+def _paths(given: list[str], reading: Reading) -> dict[str, Path]:
+    """The file of each model: one for each, or one for all where the columns of each are named."""
+    from verax import files
+
+    named = reading.named_probs
+    if named is None:
+        if len(given) < 2:
+            raise InputError(
+                "Compare takes two files or more; evaluate takes one",
+                argument="path",
+                remedies=[Remedy("Of two models in one file: --probs a='A*' --probs b='B*'.")],
+            )
+        return files.name_files(given)
+    if len(given) > 1:
+        raise InputError(
+            "can name the columns of models in one file only",
+            argument="probs",
+            found=f"there are {len(given)} files",
+        )
+    return {name: Path(given[0]) for name in named}

@@ -59,6 +59,7 @@ def decompose(
         # Where rows are at fault, say so by the names of the file.
         files.forecasts_of(rows, **reading.scale).check()
         raise
+    found = found.with_skipped(rows.skipped)
     summary = add_skill(found, rows.y, rows.p, **grouped)
     if plot is not None:
         draw_to(plot, reliability(rows.y, rows.p, ordered=chosen.ordinal, **settings, **given).plot())

@@ -56,6 +56,10 @@ By = Annotated[list[str] | None, typer.Option(help="A column of subgroups to sco
 Id = Annotated[str | None, typer.Option("--id", help="The column that identifies the rows.")]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits.")]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Divide every row by its sum.")]
+SkipInvalid = Annotated[
+    bool,
+    typer.Option("--skip-invalid", help="Leave out rows that are invalid or lack a value; they are counted."),
+]
 Rules = Annotated[
     list[str] | None,
     typer.Option("--rule", help="A rule, such as rps or 'penalized(brier)'. May be repeated."),
@@ -99,6 +103,7 @@ class Reading:
     row_id: Id = None
     logits: Logits = False
     normalize: Normalize = False
+    skip_invalid: SkipInvalid = False
     delimiter: Delimiter = None
     decimal: Decimal = "."
 
@@ -108,11 +113,29 @@ class Reading:
 
         return files.open(path, **self._request(ordered))
 
-    def read_together(self, paths: dict[str, Path], *, ordered: bool) -> Joined:
+    def read_together(self, paths: dict[str, Path], *, ordered: bool, shared_ids: bool = False) -> Joined:
         """The files of several models with their rows matched."""
         from verax import files
 
-        return files.read_together(paths, **self._request(ordered))
+        request = {**self._request(ordered), "shared_ids": shared_ids}
+        named = self.named_probs
+        return files.read_together(paths, **(request if named is None else {**request, "probs": named}))
+
+    @property
+    def named_probs(self) -> dict[str, list[str]] | None:
+        """The columns of each model in one file, given as name=columns; None where they are not."""
+        parts = [text.partition("=") for text in self.probs or ()]
+        if len(parts) < 2 or not all(name and equals and columns for name, equals, columns in parts):
+            return None
+        names = [name.strip() for name, _, _ in parts]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(
+                "must have a different name for each model",
+                argument="probs",
+                found=f"{show(twice)} is there twice",
+            )
+        return {name: split(columns) for name, (_, _, columns) in zip(names, parts, strict=True)}
 
     def check_groups(self, html: Path | None) -> None:
         """Refuse two kinds of groups where not all that is asked for can allow for them."""
@@ -145,6 +168,7 @@ class Reading:
             "ordered": ordered,
             "logits": self.logits,
             "normalize": self.normalize,
+            "invalid": "skip" if self.skip_invalid else "raise",
             **self.of_texts,
         }
 

@@ -120,6 +120,7 @@ def save_report(path: Path, rows: Predictions, models: Mapping[str, Any], **sett
     from verax.report import Report
 
     settings |= {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups, "ids": rows.ids}
+    settings |= {"skipped": rows.skipped, "numbers": rows.rows}
     Report.of(rows.y, dict(models), by=dict(rows.by) or None, **settings).save(path)
 
 

@@ -87,6 +87,7 @@ def retain(
     with progress(f"Reading {file.name}", source.n_rows) as advance:
         batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
         curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
+    curves = curves.with_skipped(source.skipped)
     if plot is not None:
         axes = curves.plot()
         draw_to(plot, (axes[0] if isinstance(axes, list) else axes).figure)
@@ -140,4 +141,5 @@ def _table(curves: RetentionCurves) -> str:
     better = {c.metric: "higher" if c.higher_is_better else "lower" for c in drawn}
     notes = [f"{metric}: {which} is better." for metric, which in better.items()]
     notes += [SEES_THE_OUTCOME] if drawn[0].sees_outcome else []
+    notes += [] if curves.skipped is None else [f"{curves.skipped}."]
     return "\n".join([*text_table(lines, right=range(2, len(header))), *notes])

@@ -29,7 +29,10 @@ _CALLED = {
     "directions": ("direction",),
     "n_classes": ("n-classes", "classes"),
     "k": ("length",),
+    "invalid": ("skip-invalid",),
 }
+# Options without a value.
+_FLAGS = frozenset({"skip-invalid"})
 # What stands for a value that only the user knows.
 _METAVARS = {"classes": "a,b,c", "probs": "'p_*'", "positive": "CLASS", "rule": "RULE"}
 
@@ -59,7 +62,7 @@ class CommandWords:
         known = self._name(name)
         if known is None:
             return None
-        if value is True:
+        if value is True or known in _FLAGS:
             return f"--{known}"
         text = _METAVARS.get(known, "COLUMN") if value is ... else shlex.quote(_typed(value))
         return f"--{known} {text}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from verax.analyses.worst import find, ranking
@@ -12,6 +14,10 @@ from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, show
 from verax.scores.metrics import needs_order
+
+if TYPE_CHECKING:
+    from verax.files import Predictions
+    from verax.inputs.forecasts import Forecasts
 
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 `verax worst grades.csv --target grade --ordered --classes none,mild,severe --id patient --json`"""
@@ -40,6 +46,22 @@ def worst(
     source = reading.open(file, ordered=order_matters)
     with progress(f"Reading {file.name}", source.n_rows) as advance:
         batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
-        found = find(((forecasts, part.ids) for forecasts, part in batches), rules, n)
-    result = {"command": "worst", "file": str(file), "taken": source.roles.to_dict(), **found.to_dict()}
+        numbers: list[Any] = []
+        found = find(_noting(batches, numbers), rules, n)
+    found = found.with_skipped(source.skipped, np.concatenate(numbers))
+    result: dict[str, Any] = {
+        "command": "worst",
+        "file": str(file),
+        "taken": source.roles.to_dict(),
+        **found.to_dict(),
+    }
     show(result, [f"{file}: {'; '.join(source.taken)}", repr(found)], as_json=as_json)
+
+
+def _noting(
+    batches: Iterator[tuple[Forecasts, Predictions]], numbers: list[Any]
+) -> Iterator[tuple[Forecasts, object | None]]:
+    """Forecasts and ids of every batch; the numbers of the rows go into `numbers`."""
+    for forecasts, part in batches:
+        numbers.append(part.start + np.arange(len(part)) if part.rows is None else part.rows)
+        yield forecasts, part.ids

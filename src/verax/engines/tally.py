@@ -7,10 +7,11 @@ because totals are kept to twice the working precision.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from threading import Lock
@@ -23,7 +24,7 @@ from verax.engines.scan import Plan, scan_rows
 from verax.engines.stats import Formula, RowStats
 from verax.engines.sums import Moments, Sum, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
-from verax.inputs.arrays import Array, Floats, to_host
+from verax.inputs.arrays import Array, Floats, Ints, to_host
 from verax.inputs.groups import Groups, is_two_way
 from verax.inputs.rows import RowBatch, Rows
 
@@ -343,6 +344,18 @@ class Tally:
             None if other.clusters is None else other.clusters.scaled(b),
         )
         return merged
+
+    def renumbered(self, rows: Ints, n_given: int) -> Tally:
+        """The same sums with the rows known by `rows`, their numbers among `n_given` consecutive rows."""
+        named = copy.copy(self)
+        if self.spans and len(self.spans) == 1:
+            start = self.spans[0][0]
+            named.spans = ((start, start + n_given),)
+            if self.counts is not None:
+                named.counts = replace(
+                    self.counts, zero_rows=[int(rows[row - start]) for row in self.counts.zero_rows]
+                )
+        return named
 
     def _check_same(self, n_classes: int) -> None:
         if n_classes != self.n_classes:

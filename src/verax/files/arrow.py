@@ -17,6 +17,7 @@ from verax.errors import InputError, Kind, Remedy, passing, show
 from verax.inputs.groups import Groups
 
 Array = np.ndarray[Any, Any]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 # Whole numbers that a double holds exactly.
 _EXACT = 2.0**53
@@ -57,17 +58,20 @@ class Place:
         at: int | None = None,
         value: object = None,
         kind: Kind = "type",
+        count: int = 1,
         remedies: Sequence[Remedy] = (),
     ) -> InputError:
-        """The error about this column; `at` is the place of the offending value in it."""
+        """The error about this column; `at` is the place of the first of `count` offending values in it."""
         row = None if at is None else self.start + at // self.per_row
+        more = f" ({count:,} rows so far)" if count > 1 else ""
         return InputError(
             f"Column {show(self.column)} {requirement}",
             argument=self.argument,
             kind=kind,
-            found=found if row is None else f"row {row} {found}",
+            found=found if row is None else f"row {row} {found}{more}",
             rows=() if row is None else (row,),
             values=() if at is None else (value,),
+            count=0 if row is None else count,
             remedies=remedies,
             source=self.path,
         )
@@ -108,8 +112,39 @@ def refuse_missing(column: Any, place: Place) -> None:
             "has none",
             at=at,
             kind="missing",
-            remedies=[Remedy("Fill it in, or leave the row out.")],
+            count=int(column.null_count),
+            remedies=[Remedy("Fill it in."), passing("to leave such rows out", invalid="skip")],
         )
+
+
+def missing(column: Any) -> Bools:
+    """Which values of a chunked column are missing; those hidden in a dictionary, too."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return view(column.is_null())
+
+
+def unusable(column: Any, place: Place) -> Bools:
+    """Which cells of a chunked column hold no number, or nothing."""
+    bad = missing(column)
+    if not pa.types.is_string(column.type):
+        return bad
+    cells = [cell or "" for cell in column.to_pylist()]
+    return bad | np.array([not _is_number(cell.replace(place.decimal, ".")) for cell in cells], np.bool_)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def unusable_lists(column: Any, width: int) -> Bools:
+    """Which lists of a chunked column are missing, have a missing value or another length than `width`."""
+    lists = column.to_pylist()
+    return np.array([v is None or len(v) != width or None in v for v in lists], np.bool_)
 
 
 def numbers(column: Any, place: Place) -> Array:
@@ -152,9 +187,11 @@ def _no_number(column: Any, place: Place) -> InputError:
         except pa.ArrowException:
             high = middle
     text = column[low].as_py()
+    count = sum(not _is_number(cell or "") for cell in column.to_pylist())
     comma = place.decimal == "." and text.replace(",", "", 1).lstrip("-").isdecimal() and "," in text
     remedy = passing(decimal=",") if comma else Remedy("Correct it, or leave the row out.")
-    return place.refusal("must hold numbers", f"holds {show(text)}", at=low, value=text, remedies=[remedy])
+    found = f"holds {show(text)}"
+    return place.refusal("must hold numbers", found, at=low, value=text, count=count, remedies=[remedy])
 
 
 def side_by_side(columns: Sequence[Any], places: Sequence[Place]) -> Array:
@@ -194,7 +231,12 @@ def from_lists(column: Any, place: Place, width: int) -> Array:
             at = int(np.argmax(wrong))
             found = f"holds {lengths[at]} numbers where the first row holds {width}"
             raise here.refusal(
-                "must hold lists of one length", found, at=at, value=int(lengths[at]), kind="length"
+                "must hold lists of one length",
+                found,
+                at=at,
+                value=int(lengths[at]),
+                kind="length",
+                count=int(wrong.sum()),
             )
         values = numbers(chunk.flatten(), _moved(place, row, max(1, width)))
         parts.append(values.reshape(len(chunk), width))
@@ -208,10 +250,7 @@ def integers(column: Any, place: Place) -> Array:
     if pa.types.is_boolean(column.type):
         return view(column).astype(np.int64)
     values = view(column if pa.types.is_integer(column.type) else column.cast(pa.float64()))
-    if values.dtype.kind == "f":
-        odd = ~((np.abs(values) <= _EXACT) & (values == np.floor(values)))
-    else:
-        odd = values > np.iinfo(np.int64).max if values.dtype == np.uint64 else np.zeros(0, np.bool_)
+    odd = not_whole(values)
     if odd.any():
         at = int(np.argmax(odd))
         value = values[at].item()
@@ -221,8 +260,18 @@ def integers(column: Any, place: Place) -> Array:
             at=at,
             value=value,
             kind="label",
+            count=int(odd.sum()),
         )
     return values.astype(np.int64)
+
+
+def not_whole(values: Array) -> Bools:
+    """Which numbers are no whole numbers, or too large for one."""
+    if values.dtype.kind == "f":
+        return np.asarray(~((np.abs(values) <= _EXACT) & (values == np.floor(values))))
+    if values.dtype == np.uint64:
+        return np.asarray(values > np.iinfo(np.int64).max)
+    return np.zeros(len(values), np.bool_)
 
 
 def coded(column: Any, place: Place) -> tuple[Array, list[str]]:

@@ -5,15 +5,32 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, Remedy, passing, show
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.predictions import Array, Predictions
 from verax.files.sources import read
+from verax.inputs.skipping import Skipped
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The rows of a file that some other file lacks: how many, and the first of their ids."""
+
+    count: int
+    ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = [show(text) for text in self.ids]
+        more = self.count - len(shown)
+        which = join([*shown, *([f"{more:,} more"] if more else [])])
+        return f"{self.count:,} {'row' if self.count == 1 else 'rows'} ({which})"
 
 
 @dataclass(frozen=True)
@@ -29,9 +46,13 @@ class Joined:
     models : dict[str, numpy.ndarray]
         The probabilities of each model, by name.
     files : dict[str, Predictions]
-        The rows of each file.
+        The matched rows of each file.
     how : str
         How the rows were matched.
+    left_out : dict[str, LeftOut]
+        The rows of each file that others lack; empty unless only shared rows were asked for.
+    skipped : Skipped | None
+        The rows of the first file that are invalid in any file; None unless these were to be left out.
     """
 
     y: Array
@@ -39,6 +60,8 @@ class Joined:
     models: dict[str, Array]
     files: dict[str, Predictions]
     how: str
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    skipped: Skipped | None = None
 
     @property
     def first(self) -> Predictions:
@@ -76,7 +99,13 @@ def _named(text: str) -> tuple[str | None, Path]:
     return (name, Path(path)) if named else (None, Path(text))
 
 
-def read_together(paths: Mapping[str, Path], **request: Any) -> Joined:
+def read_together(
+    paths: Mapping[str, Path],
+    *,
+    probs: Mapping[str, Any] | Sequence[str] | str | None = None,
+    shared_ids: bool = False,
+    **request: Any,
+) -> Joined:
     """Read the files of several models and match their rows.
 
     With an `id` column rows are matched by it, otherwise by their order. Anything that does not fit is an
@@ -85,50 +114,123 @@ def read_together(paths: Mapping[str, Path], **request: Any) -> Joined:
     Parameters
     ----------
     paths : Mapping[str, Path]
-        The file of each model, by name.
+        The file of each model, by name. Several models may be in one file.
+    probs : Mapping, sequence or str, optional
+        As for `read`, or for each model the columns of its own.
+    shared_ids : bool
+        Leave out rows whose id some file lacks, and count them.
     request : Any
         As for `read`; weights, groups and subgroups are taken from the first file.
     """
-    name, path = next(iter(paths.items()))
-    first = read(path, **request)
     # The first file says which classes there are and in what order; the others must have the same.
     rest = {key: value for key, value in request.items() if key not in ("weights", "groups", "by")}
-    if first.classes is not None:
-        rest["classes"] = first.classes
-    read_files, models = {name: first}, {name: first.p}
-    for other, where in list(paths.items())[1:]:
-        found = read(where, **rest)
-        order = _order(first, found)
-        _check_classes(first, found)
-        _check_outcomes(first, found, order)
-        read_files[other] = found
-        models[other] = found.p if order is None else found.p[order]
+    parts: dict[str, Predictions] = {}
+    for name, path in paths.items():
+        own = probs[name] if isinstance(probs, Mapping) else probs
+        parts[name] = read(path, probs=own, **(rest if parts else request))
+        first = next(iter(parts.values()))
+        if first.classes is not None:
+            rest["classes"] = first.classes
+        _check_classes(first, parts[name])
+    files, left_out, skipped = _matched(parts, shared_ids)
+    first, *others = files.values()
+    for other in others:
+        _check_outcomes(first, other)
+    files[next(iter(files))] = replace(first, skipped=skipped)
     how = "by the order of the rows" if first.ids is None else f"by {first.roles.id}"
-    return Joined(first.y, first.classes, models, read_files, how)
+    models = {name: part.p for name, part in files.items()}
+    return Joined(first.y, first.classes, models, files, how, left_out, skipped)
 
 
-def _order(first: Predictions, other: Predictions) -> Array | None:
-    """Which row of `other` goes with each row of `first`; None where they stand in the same order."""
-    if first.ids is None or other.ids is None:
-        if len(first) != len(other):
+def _matched(
+    parts: Mapping[str, Predictions], shared: bool
+) -> tuple[dict[str, Predictions], dict[str, LeftOut], Skipped | None]:
+    """The rows that all files have, in the order of the first; what was left out of each; invalid rows."""
+    by_id = all(part.ids is not None for part in parts.values())
+    if shared and not by_id:
+        raise InputError(
+            "needs ids, by which rows are matched",
+            argument="shared_ids",
+            kind="missing",
+            remedies=[passing("(the column that says which rows belong together)", id=...)],
+        )
+    keys = {name: _texts(part) if by_id else _numbers(part) for name, part in parts.items()}
+    if not by_id:
+        _check_lengths(parts)
+    elif not shared:
+        _check_ids(parts, keys)
+    common = reduce(lambda a, b: a[np.isin(a, b)], keys.values())
+    if not len(common):
+        raise InputError(
+            "The files must have rows in common", argument="id", kind="missing", found="none is in all"
+        )
+    files = {name: _in_order(parts[name], keys[name], common) for name in parts}
+    lacked = {name: own[_lacked(name, parts, keys)] for name, own in keys.items()} if shared else {}
+    left_out = {name: LeftOut(len(ids), tuple(ids[:3].tolist())) for name, ids in lacked.items()}
+    return files, left_out, _skipped(parts, next(iter(files.values())), lacked)
+
+
+def _skipped(
+    parts: Mapping[str, Predictions], matched: Predictions, lacked: Mapping[str, Array]
+) -> Skipped | None:
+    """The rows of the first file that are invalid in any, by their numbers there; None unless asked for."""
+    found = [part.skipped for part in parts.values() if part.skipped is not None]
+    if not found:
+        return None
+    name, first = next(iter(parts.items()))
+    numbers = _numbers(first)
+    gone = ~np.isin(numbers, _numbers(matched))
+    if name in lacked:
+        gone &= ~np.isin(_texts(first), lacked[name])
+    rows = tuple(sorted([*found[0].rows, *numbers[gone].tolist()]))
+    count = found[0].count + int(gone.sum())
+    return Skipped(len(matched) + count, count, rows, reduce(add, found).reasons)
+
+
+def _numbers(part: Predictions) -> Array:
+    return np.arange(len(part)) if part.rows is None else part.rows
+
+
+def _in_order(part: Predictions, keys: Array, common: Array) -> Predictions:
+    """The rows of a file that have these keys, in their order."""
+    if len(keys) == len(common) and bool((keys == common).all()):
+        return part
+    places = np.argsort(keys, kind="stable")
+    return part.take(places[np.searchsorted(keys, common, sorter=places)])
+
+
+def _lacked(name: str, parts: Mapping[str, Predictions], keys: Mapping[str, Array]) -> Array:
+    """Which rows of a file some other file lacks; one that was left out there as invalid is not lacking."""
+    lacked = np.zeros(len(keys[name]), np.bool_)
+    for other, part in parts.items():
+        if other != name:
+            lacked |= ~np.isin(keys[name], keys[other]) & ~np.isin(keys[name], part.ids_left_out)
+    return lacked
+
+
+def _check_ids(parts: Mapping[str, Predictions], keys: Mapping[str, Array]) -> None:
+    """Refuse files that lack rows of each other, the first one first."""
+    first = next(iter(parts))
+    for other in list(parts)[1:]:
+        for has, lacks in ((first, other), (other, first)):
+            pair = {name: parts[name] for name in (has, lacks)}
+            lacked = _lacked(has, pair, keys)
+            if lacked.any():
+                raise _lacking(parts[has], parts[lacks], keys[has][lacked])
+
+
+def _check_lengths(parts: Mapping[str, Predictions]) -> None:
+    first, *others = parts.values()
+    for other in others:
+        if first.n_given != other.n_given:
             raise InputError(
                 "The files must have the same rows",
                 argument="id",
                 kind="length",
-                found=f"{first.path} has {len(first):,} rows and {other.path} {len(other):,}",
-                values=[len(first), len(other)],
+                found=f"{first.path} has {first.n_given:,} rows and {other.path} {other.n_given:,}",
+                values=[first.n_given, other.n_given],
                 remedies=[passing("(the column that says which rows belong together)", id=...)],
             )
-        return None
-    wanted, found = _texts(first), _texts(other)
-    places = np.argsort(found, kind="stable")
-    at = np.minimum(np.searchsorted(found, wanted, sorter=places), len(found) - 1)
-    missing = found[places[at]] != wanted
-    if missing.any():
-        raise _lacking(first, other, wanted[missing])
-    if len(found) > len(wanted):
-        raise _lacking(other, first, np.setdiff1d(found, wanted))
-    return places[at]
 
 
 def _texts(rows: Predictions) -> Array:
@@ -155,6 +257,8 @@ def _lacking(has: Predictions, lacks: Predictions, ids: Array) -> InputError:
         kind="missing",
         found=f"{lacks.path} lacks {rows} of {has.path}: {has.roles.id} {some}",
         values=[str(i) for i in ids[:3]],
+        count=len(ids),
+        remedies=[passing("to compare the rows that all files have", shared_ids=True)],
     )
 
 
@@ -170,8 +274,8 @@ def _check_classes(first: Predictions, other: Predictions) -> None:
         )
 
 
-def _check_outcomes(first: Predictions, other: Predictions, order: Array | None) -> None:
-    outcomes = other.y if order is None else other.y[order]
+def _check_outcomes(first: Predictions, other: Predictions) -> None:
+    outcomes = other.y
     if first.y.shape != outcomes.shape:
         raise InputError(
             "The files must have outcomes of one kind",
@@ -183,14 +287,18 @@ def _check_outcomes(first: Predictions, other: Predictions, order: Array | None)
     if differ.any():
         row = int(np.argmax(differ))
         here, there = _label(first, first.y[row]), _label(first, outcomes[row])
-        which = f"row {row}" if first.ids is None else f"{first.roles.id} {show(str(first.ids[row]))}"
+        which = (
+            f"row {first.number(row)}"
+            if first.ids is None
+            else f"{first.roles.id} {show(str(first.ids[row]))}"
+        )
         raise InputError(
             "The files must have the same outcomes",
             argument="target",
             kind="label",
             found=f"{first.path} and {other.path} differ in {int(differ.sum()):,} of {len(first):,} rows: "
             f"{which} is {here} and {there}",
-            rows=(row,),
+            rows=(first.number(row),),
             count=int(differ.sum()),
             remedies=[passing("if the rows are in different orders", id=...)] if first.ids is None else [],
         )

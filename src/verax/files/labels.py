@@ -14,7 +14,7 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.errors import InputError, Kind, Remedy, join, passing, show
-from verax.files.arrow import Place
+from verax.files.arrow import Place, not_whole
 from verax.files.predictions import Request
 
 Array = np.ndarray[Any, Any]
@@ -122,12 +122,16 @@ class Labels:
 
     def encode_texts(self, codes: Array, texts: Sequence[str], place: Place) -> Array:
         """Outcomes from codes into `texts`, which may have more than the classes."""
-        table = np.array([self._find(text) for text in texts], dtype=np.int64)
-        y = table[codes] if len(table) else np.zeros(0, np.int64)
+        y = self.positions(codes, texts)
         if len(y) and y.min() < 0:
             at = int(np.argmin(y))
-            raise self._unknown(texts[codes[at]], at, place)
+            raise self._unknown(texts[codes[at]], at, place, int((y < 0).sum()))
         return self._named(y)
+
+    def positions(self, codes: Array, texts: Sequence[str]) -> Array:
+        """The positions of classes from codes into `texts`; -1 where a text names none."""
+        table = np.array([self._find(text) for text in texts], dtype=np.int64)
+        return table[codes] if len(table) else np.zeros(0, np.int64)
 
     def _find(self, text: str) -> int:
         """The position of the class that a text names; -1 if it names none."""
@@ -142,15 +146,23 @@ class Labels:
         """Outcomes from whole numbers: positions as they are, labels by looking them up."""
         if self.classes is None:
             return values
+        y = self.positions_of(values)
+        if len(y) and y.min() < 0:
+            first = int(np.argmin(y))
+            raise self._unknown(int(values[first]), first, place, int((y < 0).sum()))
+        return self._named(y)
+
+    def positions_of(self, values: Array) -> Array:
+        """The positions of classes that whole numbers name; -1 where one names none."""
+        if self.classes is None:
+            return values
         known = self._by_number
         keys = np.array(sorted(known), dtype=np.int64)
         places = np.array([known[key] for key in sorted(known)], dtype=np.int64)
-        at = np.minimum(np.searchsorted(keys, values), max(0, len(keys) - 1))
-        unknown = keys[at] != values if len(keys) else np.ones(len(values), np.bool_)
-        if unknown.any():
-            first = int(np.argmax(unknown))
-            raise self._unknown(int(values[first]), first, place)
-        return self._named(places[at])
+        if not len(keys):
+            return np.full(len(values), -1)
+        at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+        return np.where(keys[at] == values, places[at], -1)
 
     def _named(self, y: Array) -> Array:
         """Positions, or the labels themselves where any class is a number, which could be a position."""
@@ -160,10 +172,17 @@ class Labels:
         whole = all(isinstance(c, int) for c in classes)
         return np.array(classes if whole else [str(c) for c in classes])[y]
 
-    def _unknown(self, label: int | str, at: int, place: Place) -> InputError:
-        """The error about a label that is none of the classes."""
+    def positions_where_whole(self, values: Array) -> Array:
+        """The same for numbers of any kind; -1 also where one is not whole."""
+        odd = not_whole(values) if values.dtype.kind in "fu" else np.zeros(len(values), np.bool_)
+        whole = np.where(odd, -1, values).astype(np.int64)
+        found = self.positions_of(whole)
+        return np.where(odd, -1, found)
+
+    def _unknown(self, label: int | str, at: int, place: Place, count: int) -> InputError:
+        """The error about `count` labels that are none of the classes, of which this is the first."""
         if self.names is None:
-            return self._no_position(label, at, place)
+            return self._no_position(label, at, place, count)
         names, remedies = list(self.names), []
         if self.keys is not None and None in self.keys:
             names = [str(c) for c in self.classes or ()]
@@ -181,14 +200,15 @@ class Labels:
             at=at,
             value=label,
             kind="label",
+            count=count,
             remedies=remedies,
         )
 
-    def _no_position(self, label: int | str, at: int, place: Place) -> InputError:
+    def _no_position(self, label: int | str, at: int, place: Place, count: int) -> InputError:
         """The error about a label that is no position of a class."""
         if self.classes is None:
             return place.refusal(
-                "must hold positions of classes", f"holds {show(label)}", at=at, kind="label"
+                "must hold positions of classes", f"holds {show(label)}", at=at, kind="label", count=count
             )
         names = [str(c) for c in self.classes or ()]
         n = len(names)
@@ -203,6 +223,7 @@ class Labels:
             at=at,
             value=label,
             kind="label",
+            count=count,
             remedies=[remedy],
         )
 

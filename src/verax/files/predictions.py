@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
+from verax.common.checks import check_choice
 from verax.errors import InputError, show
+from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
+from verax.inputs.skipping import Skipped, Survey, take_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +46,8 @@ class Request:
         Rows will be divided by their sums, so a row need not sum to 1.
     delimiter, decimal : str
         Of CSV files.
+    invalid : str
+        "raise", or "skip" to leave out rows that are invalid.
     """
 
     target: str | None = None
@@ -56,6 +63,7 @@ class Request:
     normalize: bool = False
     delimiter: str | None = None
     decimal: str = "."
+    invalid: str = "raise"
 
     @classmethod
     def of(cls, **given: Any) -> Request:
@@ -71,6 +79,7 @@ class Request:
         if given["delimiter"] is not None:
             _check_mark("delimiter", given["delimiter"])
         _check_mark("decimal", given["decimal"])
+        check_choice("invalid", given["invalid"], ("raise", "skip"))
         return cls(**given)
 
 
@@ -224,6 +233,12 @@ class Predictions:
         Which column is what.
     start : int
         The number of the first row, where these are not all rows.
+    rows : numpy.ndarray | None
+        (N,) the numbers of the rows in the file; None where they follow each other.
+    skipped : Skipped | None
+        The invalid rows that were left out; None unless that was asked for.
+    ids_left_out : tuple[str, ...]
+        The ids of these rows, as far as they have any.
     """
 
     path: str
@@ -236,9 +251,47 @@ class Predictions:
     by: Mapping[str, Array] = field(default_factory=dict)
     ids: Array | None = None
     start: int = 0
+    rows: Array | None = None
+    skipped: Skipped | None = None
+    ids_left_out: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def n_given(self) -> int:
+        """How many rows the file has here, those included that were left out."""
+        return len(self) if self.skipped is None else self.skipped.n_given
+
+    def number(self, row: int) -> int:
+        """The number of a row in the file."""
+        return self.start + row if self.rows is None else int(self.rows[row])
+
+    def take(self, rows: Array) -> Predictions:
+        """Some rows, in this order."""
+        numbers = self.start + rows if self.rows is None else self.rows[rows]
+        optional: dict[str, Any] = {
+            name: take_rows(getattr(self, name), rows) for name in ("weights", "groups", "ids")
+        }
+        by = {column: labels[rows] for column, labels in self.by.items()}
+        return replace(self, y=self.y[rows], p=self.p[rows], by=by, rows=numbers, **optional)
+
+    def valid(self, *, normalize: bool, logits: bool) -> Predictions:
+        """The valid rows, with what was left out."""
+        if not len(self):
+            return self
+        survey = Survey(len(self))
+        scale = {"normalize": normalize, "logits": logits}
+        forecasts = Forecasts(self.y, self.p, classes=self.classes, weights=self.weights, **scale)  # type: ignore[arg-type]
+        survey.add_offenders(forecasts.offenders(), np.arange(len(self)))
+        found, before = survey.skipped(), self.skipped or Skipped(len(self))
+        if not found.count:
+            return replace(self, skipped=before)
+        rows = sorted([*before.rows, *(self.number(row) for row in found.rows)])
+        both = replace(before + found, n_given=before.n_given, rows=tuple(rows))
+        gone = () if self.ids is None else tuple(str(self.ids[row]) for row in found.rows)
+        left_out = (*self.ids_left_out, *gone)
+        return replace(self.take(survey.kept), skipped=both, ids_left_out=left_out)
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -258,5 +311,8 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
 
     by = {column: np.concatenate([part.by[column] for part in parts]) for column in first.by}
     y, p = np.concatenate([part.y for part in parts]), np.concatenate([part.p for part in parts])
-    joined: dict[str, Any] = {name: whole(name) for name in ("weights", "groups", "ids")}
+    joined: dict[str, Any] = {name: whole(name) for name in ("weights", "groups", "ids", "rows")}
+    left_out = [part.skipped for part in parts if part.skipped is not None]
+    joined["skipped"] = reduce(add, left_out) if left_out else None
+    joined["ids_left_out"] = tuple(text for part in parts for text in part.ids_left_out)
     return replace(first, y=y, p=p, by=by, **joined)

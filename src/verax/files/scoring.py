@@ -62,7 +62,8 @@ def evaluate_source(
         forecasts = forecasts_of(batch, normalize=normalize, logits=logits, ordered=order_matters)
         tally = Tally(chosen, forecasts.n_classes).update(forecasts)
         metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
-        return Scorecard(tally, forecasts.classes, ordered, metrics, plan), forecasts
+        card = Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+        return card.with_skipped(batch.skipped, batch.rows), forecasts
 
     card: Scorecard | None = None
     for part, forecasts in in_order(score, source.batches(rows, coded=True), n_cores()):
@@ -72,6 +73,7 @@ def evaluate_source(
         if progress is not None:
             progress(part.n_rows)
     assert card is not None
+    card = card.with_skipped(source.skipped)
     if card.weight == 0:
         raise InputError("must not all be zero", argument="weights", source=source.path)
     if card.n_groups is not None and min(each_count(card.n_groups)) < 2:

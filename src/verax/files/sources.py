@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,13 @@ import pyarrow as pa
 from verax.common.paths import check_exists
 from verax.errors import InputError, Remedy, passing, show
 from verax.files import arrow, column_roles
-from verax.files.arrow import Place
+from verax.files.arrow import Bools, Place
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.tables import TEXTS, Table, format_of
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Request, Roles, concatenate, each_name
 from verax.inputs.groups import Groups, crossed, paired
+from verax.inputs.skipping import REASONS, Skipped, Survey
 from verax.inputs.validity import Unity
 
 # The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
@@ -40,6 +41,8 @@ class Source(ABC):
         The number of rows; None where only reading tells.
     width : int
         How many probabilities a row has.
+    skipped : Skipped | None
+        The invalid rows left out of what was read last; None unless that was asked for.
     """
 
     path: str
@@ -47,6 +50,8 @@ class Source(ABC):
     classes: tuple[Hashable, ...] | None
     n_rows: int | None
     width: int
+    skipped: Skipped | None = None
+    _request: Request
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -63,14 +68,24 @@ class Source(ABC):
         coded : bool
             Return groups as `Groups`, which saves sorting them again.
         """
-        start = 0
+        start = left = 0
+        self.skipped = Skipped(0) if self._request.invalid == "skip" else None
         rows = max(1, min(_ROWS, _PROBABILITIES // self.width)) if rows is None else rows
         for batch in self._batches(rows, coded):
-            if len(batch):
-                yield replace(batch, start=start)
-                start += len(batch)
+            whole = replace(batch, start=start)
+            start += batch.n_given
+            if self.skipped is not None:
+                whole = whole.valid(normalize=self._request.normalize, logits=self._request.logits)
+                self.skipped += whole.skipped or Skipped(len(whole))
+            if len(whole):
+                left += len(whole)
+                yield whole
         if not start:
             raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+        if not left:
+            raise InputError(
+                f"{self.path} has no valid row", argument="path", kind="file", found=str(self.skipped)
+            )
 
     @abstractmethod
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]: ...
@@ -101,6 +116,7 @@ def open(  # noqa: A001 - files.open is its name
     normalize: bool = False,
     delimiter: str | None = None,
     decimal: str = ".",
+    invalid: Literal["raise", "skip"] = "raise",
 ) -> Source:
     """Look at a file of predictions and find out which column is what; no row is kept.
 
@@ -131,6 +147,9 @@ def open(  # noqa: A001 - files.open is its name
         Rows will be divided by their sums: look for percentages, too.
     delimiter, decimal : str
         Of CSV files.
+    invalid : {"raise", "skip"}
+        What to do with rows that are invalid or lack a value: refuse them, or leave them out. They are
+        counted and listed, and all other rows keep their numbers.
     """
     request = Request.of(
         target=target,
@@ -146,6 +165,7 @@ def open(  # noqa: A001 - files.open is its name
         normalize=normalize,
         delimiter=delimiter,
         decimal=decimal,
+        invalid=invalid,
     )
     if not isinstance(path, (str, Path)):
         raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
@@ -247,6 +267,63 @@ class _Columns(Source):
 
     def _predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
         table = pa.Table.from_batches(batches)
+        if self._request.invalid == "skip":
+            survey = self._unusable(table)
+            kept = survey.kept
+            found = self._of_table(table.take(kept), start, coded)
+            gone = self._ids_of(table.take(np.flatnonzero(survey.bad)))
+            return replace(found, rows=start + kept, skipped=survey.skipped(start), ids_left_out=gone)
+        return self._of_table(table, start, coded)
+
+    def _ids_of(self, table: Any) -> tuple[str, ...]:
+        """The ids of some rows, without missing ones."""
+        if self.roles.id is None or not table.num_rows:
+            return ()
+        column = table[self.roles.id].drop_null()
+        return tuple(str(text) for text in arrow.labels(column, self._place(self.roles.id, "id")))
+
+    def _unusable(self, table: Any) -> Survey:
+        """The rows that cannot be read: a value is missing, or is no number, no list or no class."""
+        survey, roles = Survey(table.num_rows), self.roles
+        for argument, names in (
+            ("groups", each_name(roles.groups)),
+            ("by", roles.by),
+            ("id", each_name(roles.id)),
+        ):
+            for name in names:
+                survey.add(arrow.missing(table[name]), REASONS[argument, "missing"])
+        if roles.weights is not None:
+            weights = arrow.unusable(table[roles.weights], self._place(roles.weights, "weights"))
+            survey.add(weights, REASONS["weights", "sign"])
+        for name in roles.probs:
+            column, place = table[name], self._place(name, "probs")
+            bad = arrow.unusable_lists(column, self.width) if self._lists else arrow.unusable(column, place)
+            survey.add(bad, REASONS["p", "finite"])
+            if self._single and not self._request.logits:
+                usable = np.flatnonzero(~bad)
+                p = arrow.side_by_side([column.take(usable)], [place])[:, 0]
+                survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
+        self._add_outcomes(table[roles.target], survey)
+        return survey
+
+    def _add_outcomes(self, column: Any, survey: Survey) -> None:
+        """Note the rows without an outcome, or with one that is no class."""
+        bad = arrow.missing(column)
+        survey.add(bad, REASONS["y", "missing"])
+        there = np.flatnonzero(~bad)
+        column, place = column.take(there), self._place(self.roles.target, "target")
+        if arrow.is_text(column.type):
+            codes, texts = arrow.coded(column, place)
+            y = self._labels.positions(codes, self._as_typed(texts))
+        else:
+            y = self._labels.positions_where_whole(arrow.view(column.cast(pa.float64(), safe=False)))
+        survey.add(there[y < 0], REASONS["y", "label"])
+
+    def _as_typed(self, texts: list[str]) -> list[str]:
+        """Outcomes of a CSV file with the decimal mark of Python, where they are numbers."""
+        return self._plain_numbers(texts) if self._target.cells and self._target.kind == INTEGER else texts
+
+    def _of_table(self, table: Any, start: int, coded: bool) -> Predictions:
         roles = self.roles
 
         def labels(argument: str, name: str | None) -> Array | None:
@@ -289,9 +366,7 @@ class _Columns(Source):
         if not arrow.is_text(column.type):
             return self._labels.encode_integers(arrow.integers(column, place), place)
         codes, texts = arrow.coded(column, place)
-        if self._target.cells and self._target.kind == INTEGER:
-            texts = self._plain_numbers(texts)
-        return self._labels.encode_texts(codes, texts, place)
+        return self._labels.encode_texts(codes, self._as_typed(texts), place)
 
     def _probabilities(self, table: Any, start: int) -> Array:
         places = [self._place(name, "probs", start) for name in self.roles.probs]
@@ -306,6 +381,7 @@ class _Arrays(Source):
 
     def __init__(self, path: Path, request: Request) -> None:
         self.path = str(path)
+        self._request = request
         arrays = stored_arrays(path)
         if path.suffix.lower() == ".npy":
             arrays, self.roles = _pair_of_files(path, arrays, request)
@@ -367,8 +443,31 @@ class _Arrays(Source):
         start = 0
         for parts in zip(*streams.values(), strict=True):
             found = dict(zip(streams, parts, strict=True))
-            yield self._predictions(found, start)
-            start += len(found[self.roles.probs[0]])
+            n = len(found[self.roles.probs[0]])
+            if self._request.invalid == "skip":
+                survey = self._unusable(found)
+                usable = {name: values[survey.kept] for name, values in found.items()}
+                batch = self._predictions(usable, start)
+                yield replace(batch, rows=start + survey.kept, skipped=survey.skipped(start))
+            else:
+                yield self._predictions(found, start)
+            start += n
+
+    def _unusable(self, found: dict[str, Array]) -> Survey:
+        """The rows whose outcome is no class or whose only probability is none."""
+        p, y = found[self.roles.probs[0]], found[self.roles.target]
+        survey = Survey(len(p))
+        if self._single and not self._logits:
+            survey.add(~is_probability(p.reshape(-1)), REASONS["p", "sign"])
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if self._kind == TEXT:
+            texts, codes = np.unique(y, return_inverse=True)
+            survey.add(
+                self._labels.positions(codes, _texts(texts, self._place("target"))) < 0, REASONS["y", "label"]
+            )
+        elif y.ndim == 1:
+            survey.add(self._labels.positions_where_whole(y) < 0, REASONS["y", "label"])
+        return survey
 
     def _predictions(self, found: dict[str, Array], start: int) -> Predictions:
         roles = self.roles
@@ -452,7 +551,7 @@ def both_classes(p: Array, place: Place, logits: bool) -> Array:
     if logits:
         return np.stack([np.zeros_like(p), p], axis=1)
     rows = unity.both_classes(p, np)
-    bad = ~unity.holds(rows)
+    bad = ~is_probability(p)
     if bad.any():
         at = int(np.argmax(bad))
         value = float(p[at])
@@ -462,9 +561,16 @@ def both_classes(p: Array, place: Place, logits: bool) -> Array:
             at=at,
             value=value,
             kind="value",
+            count=int(bad.sum()),
             remedies=[Remedy("Divide percentages by 100."), passing("if these are logits", logits=True)],
         )
     return np.asarray(rows)
+
+
+def is_probability(p: Array) -> Bools:
+    """Which numbers may be the probability of the second of two classes."""
+    unity = Unity.at(64)
+    return unity.holds(np.asarray(unity.both_classes(p.astype(np.float64, copy=False), np)))
 
 
 def _floating(p: Array) -> Array:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from verax.common.checks import check_flag
+from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, Offenders, Remedy, join, passing
 from verax.inputs.arrays import (
     Array,
@@ -27,6 +27,9 @@ from verax.inputs.validity import Unity
 
 _RESCALE = passing("to rescale", normalize=True)
 _PERCENTAGES = Remedy("These are percentages: divide them by 100.")
+_SKIP = passing("to leave such rows out", invalid="skip")
+# At most this share of the rows is left out on advice.
+_FEW = 0.05
 _LOGITS = passing("if these are logits or log-probabilities", logits=True)
 
 
@@ -61,6 +64,7 @@ class Forecasts:
     normalize : divide each row of `p` by its sum.
     logits : `p` holds logits; apply the softmax (a single column: the logistic function).
     ordered : an ordinal rule will be used, so labels need an explicit order.
+    invalid : "raise"; functions leave invalid rows out, if they are asked to, before they come here.
     first_row : the number of the first row, where these are a part of all rows: errors then name rows
         by it, and weights may all be zero here.
 
@@ -81,7 +85,9 @@ class Forecasts:
         logits: bool = False,
         ordered: bool = False,
         first_row: int | None = None,
+        invalid: Literal["raise", "skip"] = "raise",
     ) -> None:
+        check_choice("invalid", invalid, ("raise",))
         if hasattr(p, "with_outcomes") and not isinstance(p, type):
             raise InputError(
                 "must be full distributions here",
@@ -194,6 +200,19 @@ class Forecasts:
 
     def check(self) -> None:
         """Read every row and raise the error that names the first invalid ones, if there are any."""
+        for offenders in self.offenders():
+            raise self._with_advice(offenders)
+        if self.weights is not None and self._first_row is None and not (to_host(self.weights) > 0).any():
+            raise InputError("must not all be zero", argument="weights")
+
+    def _with_advice(self, offenders: Offenders) -> InputError:
+        """The error about some rows; where these are few, with the advice to leave them out."""
+        error = offenders.error(*(self.outcomes.remedies() if offenders.argument == "y" else ()))
+        few = 0 < offenders.count <= self.n_rows * _FEW
+        return error.replace(remedies=(*error.remedies, _SKIP)) if few else error
+
+    def offenders(self) -> list[Offenders]:
+        """Read every row: what requirements are broken, and by which rows; empty where all are valid."""
         finite = Offenders("p", "must be finite", "finite")
         sign = Offenders("p", "must not be negative", "sign", remedies=(_LOGITS,))
         total = Offenders(
@@ -212,7 +231,6 @@ class Forecasts:
             total.requirement, total.remedies = "rows must have a positive, finite sum", ()
         outcome = self.outcomes.offenders()
         weight = Offenders("weights", "must be finite and not negative", "sign")
-        heaviest = 0.0
         offset = self._first_row or 0
         for batch in self.batches(4096):
             stop = batch.start + batch.y.shape[0]
@@ -224,22 +242,16 @@ class Forecasts:
             if batch.weights is not None:
                 w = to_host(batch.weights)
                 weight.add(~(np.isfinite(w) & (w >= 0)), w, offset + batch.start)
-                heaviest = max(heaviest, float(w.max()))
         if _is_transposed(self._p):
             total.remedies = (Remedy("Its columns do: if it is transposed, pass p.T.", python_only=True),)
         elif total.remedies and all(abs(value - 100) < 2 for value in total.values):
             total.remedies = (_PERCENTAGES, _RESCALE)
         elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):
             total.remedies = (_RESCALE, _LOGITS)
-        for offenders in (finite, sign, total, weight, outcome):
+        found = [each for each in (finite, sign, total, weight, outcome) if each.count]
+        for offenders in found:
             offenders.so_far = self._first_row is not None
-        for offenders in (finite, sign, total, weight):
-            if offenders.count:
-                raise offenders.error()
-        if outcome.count:
-            raise outcome.error(*self.outcomes.remedies())
-        if self.weights is not None and heaviest == 0 and self._first_row is None:
-            raise InputError("must not all be zero", argument="weights")
+        return found
 
     def _check_rows(
         self,

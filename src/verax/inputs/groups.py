@@ -59,10 +59,10 @@ class Groups:
                 kind="length" if raw.ndim == 1 else "type",
                 found=f"its shape is {raw.shape}",
             )
-        missing = Offenders("groups", "must name a group for every row", "missing")
-        missing.add(_missing(raw), raw, 0)
-        if missing.count:
-            raise missing.error()
+        unnamed = Offenders("groups", "must name a group for every row", "missing")
+        unnamed.add(missing(raw), raw, 0)
+        if unnamed.count:
+            raise unnamed.error()
         labels, codes = np.unique(_texts(raw) if raw.dtype.kind == "O" else raw, return_inverse=True)
         return cls(codes.astype(np.int64), labels)
 
@@ -183,7 +183,7 @@ def _texts(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return texts
 
 
-def _missing(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def missing(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which labels are missing: None, NaN, NaT and the missing values of pandas."""
     if labels.dtype.kind in "fc":
         return np.asarray(np.isnan(labels))

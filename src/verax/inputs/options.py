@@ -12,7 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypedDict, TypeVar, get_args
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +24,7 @@ class Form(TypedDict, total=False):
     classes: Sequence[Hashable] | None
     normalize: bool
     logits: bool
+    invalid: Literal["raise", "skip"]
 
 
 class Weighted(Form, total=False):
@@ -58,11 +59,20 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     ),
     "normalize": ("bool, default False", False, "Divide each row of `p` by its sum first."),
     "logits": ("bool, default False", False, "`p` holds logits; the softmax is applied first."),
+    "invalid": (
+        '{"raise", "skip"}, default "raise"',
+        "raise",
+        "What to do with invalid rows: refuse them, or leave them out. The result counts and lists them\n"
+        "    (`skipped`), and rows keep their numbers.",
+    ),
 }
 
 
 def reads(function: Callable[P, T]) -> Callable[P, T]:
     """Show the options that `function` takes as `**read` one by one, and refuse all others.
+
+    Invalid rows that are to be left out are left out before `function` is called, of every argument that has
+    a value per row (`skipping.PER_ROW`), and its result is told.
 
     >>> from typing import Unpack
     >>> @reads
@@ -79,6 +89,15 @@ def reads(function: Callable[P, T]) -> Callable[P, T]:
     Traceback (most recent call last):
     TypeError: count() got an unexpected keyword argument 'weigths'. Did you mean 'weights'?
     """
+    return _reading(function, per_row=False)
+
+
+def reads_each(function: Callable[P, T]) -> Callable[P, T]:
+    """`reads` for a function that returns a number per row: NaN for rows that are left out."""
+    return _reading(function, per_row=True)
+
+
+def _reading(function: Callable[P, T], *, per_row: bool) -> Callable[P, T]:
     bundle = _bundle_of(function)
     named = inspect.signature(function)
     options = [
@@ -95,11 +114,35 @@ def reads(function: Callable[P, T]) -> Callable[P, T]:
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
-        return function(*args, **kwargs)
+        invalid = kwargs.pop("invalid", "raise")
+        if invalid == "raise":
+            return function(*args, **kwargs)
+        return _skipping(shown, function, invalid, per_row, args, kwargs)
 
-    checked.__signature__ = named.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    shown = named.replace(parameters=[*own, *options])
+    checked.__signature__ = shown  # type: ignore[attr-defined]
     checked.__doc__ = _documented(function.__doc__, bundle)
     return checked
+
+
+def _skipping(
+    signature: inspect.Signature,
+    function: Callable[..., T],
+    invalid: object,
+    per_row: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> T:
+    """The result of a function for the valid rows among those given."""
+    from verax.common.checks import check_choice
+    from verax.inputs.skipping import marked, without_invalid
+
+    check_choice("invalid", invalid, ("raise", "skip"))
+    bound = signature.bind(*args, **kwargs)
+    valid, skipped, kept = without_invalid(bound.arguments)
+    bound.arguments.update(valid)
+    result = function(*bound.args, **bound.kwargs)
+    return marked(result, skipped, kept, per_row=per_row)  # type: ignore[no-any-return]
 
 
 def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:

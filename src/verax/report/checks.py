@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.analyses.cards.scorecard import Scorecard
 from verax.errors import join
+from verax.inputs.skipping import Skipped
 from verax.report.problem import Problem
 from verax.report.words import clean, count, number, percent
 
@@ -33,6 +34,7 @@ def look_over(
 ) -> list[Check]:
     """All checks, in the order in which the page shows them."""
     checks = [
+        *([] if problem.skipped is None else [_left_out(problem.skipped)]),
         _duplicated_rows(problem),
         *([_duplicated_ids(problem)] if problem.ids is not None else []),
         *_sums(problem),
@@ -49,28 +51,40 @@ def look_over(
 # ---- rows --------------------------------------------------------------------------------------
 
 
+def _left_out(skipped: Skipped) -> Check:
+    """The invalid rows that were left out."""
+    share = skipped.count / skipped.n_given
+    kind: Kind = "fine" if not skipped.count else "look" if share > 0.01 else "note"
+    return Check("Invalid rows that were left out", kind, f"{skipped}.")
+
+
 def _duplicated_rows(problem: Problem) -> Check:
     question = "Rows that are there twice"
-    rows = duplicates(problem.y, list(problem.models.values()))
-    if not len(rows):
+    pairs = duplicates(problem.y, list(problem.models.values()))
+    if not len(pairs):
         return Check(question, "fine", "No two rows have the same outcome and the same probabilities.")
-    share = len(rows) / problem.n_rows
+    share = len(pairs) / problem.n_rows
+    which = "; ".join(
+        f"{_rows(problem, [row])} repeats {_name(problem, first)}" for row, first in pairs[:_NAMED]
+    )
+    more = f"; and {len(pairs) - _NAMED:,} more" if len(pairs) > _NAMED else ""
     what = (
-        f"{count(len(rows), 'row')} ({percent(share)}) repeat an earlier one in outcome and probabilities: "
-        f"{_rows(problem, rows)}. If these are copies, the intervals are too narrow."
+        f"{count(len(pairs), 'row')} ({percent(share)}) {'repeats' if len(pairs) == 1 else 'repeat'} an "
+        f"earlier one in outcome and probabilities: {which}{more}. If these are copies, the intervals are "
+        "too narrow."
     )
     return Check(question, "look" if share > 0.01 else "note", what)
 
 
 def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:
-    """The rows that repeat an earlier one in every number.
+    """The rows that repeat an earlier one in every number, each with the row before that it repeats.
 
     Rows are put in the order of a 64-bit mix of their numbers, and neighbours of equal mix compared.
 
     >>> import numpy as np
     >>> p = np.array([[0.5, 0.5], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
     >>> duplicates(np.array([0, 1, 0, 1]), [p]).tolist()
-    [2]
+    [[2, 0]]
     """
     mixed = _mix(y.astype(np.uint64))
     columns = [column for p in forecasts for column in (p.T if p.ndim == 2 else [p])]
@@ -84,7 +98,8 @@ def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:
     same = y[before] == y[after]
     for column in columns:
         same &= column[before] == column[after]
-    return np.sort(after[same])
+    pairs = np.stack([after[same], before[same]], axis=1)
+    return pairs[np.argsort(pairs[:, 0], kind="stable")]
 
 
 def _mix(x: Any) -> Any:
@@ -120,13 +135,15 @@ def _sums(problem: Problem) -> list[Check]:
     off = {name: np.abs(p.sum(axis=1, dtype=np.float64) - 1) for name, p in problem.models.items()}
     worst = max(off, key=lambda name: float(off[name].max()))
     largest, row = float(off[worst].max()), int(off[worst].argmax())
-    rows = int(sum(np.sum(o > 1e-6) for o in off.values()))
+    counts = {name: int(np.sum(o > 1e-6)) for name, o in off.items()}
     of = "" if len(off) == 1 else f" of {worst}"
     if largest <= 1e-6:
         return [Check(question, "fine", "Every row sums to one within a millionth.")]
+    # Of each model, because the same row may be off in several.
+    rows = "; ".join(f"{_of(name, off)}{count(n, 'row')}" for name, n in counts.items() if n)
+    verb = "differs" if list(counts.values()) == [1] else "differ"
     answer = (
-        f"{count(rows, 'row')} {'differs' if rows == 1 else 'differ'} from one by more than a millionth; "
-        f"the farthest{of} sums to "
+        f"{rows} {verb} from one by more than a millionth; the farthest{of} sums to "
         f"{float(problem.models[worst][row].sum(dtype=np.float64)):.6f} ({_rows(problem, [row])}). "
     )
     answer += (
@@ -139,13 +156,15 @@ def _sums(problem: Problem) -> list[Check]:
 
 def _rows(problem: Problem, rows: Sequence[int]) -> str:
     """The first few rows by id, or by number."""
-    first = [int(row) for row in rows[:_NAMED]]
-    if problem.ids is None:
-        shown = ", ".join(str(row) for row in first)
-    else:
-        shown = ", ".join(f"“{clean(problem.id_of(row), 40)}”" for row in first)
+    shown = ", ".join(_name(problem, row) for row in rows[:_NAMED])
     word = ("id" if problem.ids is not None else "row") + ("" if len(rows) == 1 else "s")
     return f"{word} {shown}{', …' if len(rows) > _NAMED else ''}"
+
+
+def _name(problem: Problem, row: int) -> str:
+    """The id of a row in quotes, or its number."""
+    found = problem.id_of(int(row))
+    return str(found) if problem.ids is None else f"“{clean(found, 40)}”"
 
 
 # ---- outcomes and classes ----------------------------------------------------------------------

@@ -213,7 +213,7 @@ def affordable(problem: Problem, parts: int = 1) -> int:
 
 def _worst(problem: Problem, name: str) -> Worst:
     labels = problem.names
-    return worst(
+    found = worst(
         np.array([*labels, None], dtype=object)[problem.y],
         problem.models[name],
         rule=problem.primary,
@@ -222,6 +222,7 @@ def _worst(problem: Problem, name: str) -> Worst:
         ids=problem.ids,
         **problem.options,
     )
+    return found.with_skipped(problem.skipped, problem.numbers)
 
 
 def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: bool) -> list[RetentionCurve]:

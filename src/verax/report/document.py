@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from verax._version import __version__
+from verax.common.checks import check_choice
 from verax.display.writing import written
 from verax.inference.intervals import WeightsAre, check_confidence
+from verax.inputs.arrays import Ints
+from verax.inputs.skipping import Skipped, without_invalid
 from verax.report.contents import Contents, compute
 from verax.report.page import render
 from verax.report.problem import Problem
@@ -54,12 +57,15 @@ class Report:
         time_ordered: bool = False,
         confidence: float = 0.95,
         seed: int = 0,
+        invalid: Literal["raise", "skip"] = "raise",
+        skipped: Skipped | None = None,
+        numbers: Ints | None = None,
     ) -> Report:
         """Compute everything.
 
         Parameters
         ----------
-        y, classes, ordered, costs, weights, weights_are, groups, rules, normalize, logits
+        y, classes, ordered, costs, weights, weights_are, groups, rules, normalize, logits, invalid
             As for `evaluate`.
         p : array or dict
             The forecasts of one model, or of several by name: {name: p, ...}.
@@ -73,6 +79,9 @@ class Report:
             The title of the page, and where the rows come from.
         confidence, seed
             Level of all intervals and tests, and random seed.
+        skipped, numbers : Skipped, array or None
+            What rows were left out before as invalid, and (N,) the numbers of all others; for callers that
+            left them out themselves.
 
         Examples
         --------
@@ -83,22 +92,26 @@ class Report:
         'The model is far better than knowing the class frequencies alone'
         """
         check_confidence(confidence)
+        check_choice("invalid", invalid, ("raise", "skip"))
+        given: dict[str, Any] = {"y": y, "p": p, "weights": weights, "groups": groups, "by": by, "ids": ids}
+        if invalid == "skip":
+            scale = {"classes": classes, "normalize": normalize, "logits": logits}
+            valid, skipped, numbers = without_invalid({**given, **scale})
+            given = {name: valid[name] for name in given}
         problem = Problem.of(
-            y,
-            p,
+            given.pop("y"),
+            given.pop("p"),
+            **given,
             classes=classes,
             ordered=ordered,
             costs=costs,
-            weights=weights,
-            groups=groups,
-            by=by,
-            ids=ids,
             rules=rules,
             normalize=normalize,
             weights_are=weights_are,
             time_ordered=time_ordered,
             logits=logits,
         )
+        problem = replace(problem, skipped=skipped, numbers=numbers)
         return cls(compute(problem, confidence=confidence, seed=seed), title, source)
 
     @property
@@ -139,7 +152,7 @@ class Report:
             "replicates": contents.replicates,
             "models": {
                 found.name: {
-                    "card": found.card.to_dict(),
+                    "card": found.card.with_skipped(problem.skipped, problem.numbers).to_dict(),
                     "skill": {
                         name_of(rule): _skill(contents, found.name, name_of(rule)) for rule in problem.rules
                     },
@@ -160,6 +173,7 @@ class Report:
             "left_out": {name: [list(pair) for pair in left] for name, left in contents.left_out.items()},
             "comparison": contents.comparison.to_dict(),
             "checks": [vars(check) for check in contents.checks],
+            "skipped": None if problem.skipped is None else problem.skipped.to_dict(),
         }
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from verax.common.checks import check_flag
 from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
-from verax.inputs.arrays import Floats, to_array, to_host
+from verax.inputs.arrays import Floats, Ints, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.skipping import Skipped
 from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, cost_range, needs_order
@@ -38,6 +39,10 @@ class Problem:
         The rules on the card. The first is the one that ranks models and rows.
     by : dict
         Labels of the rows for each breakdown.
+    skipped : Skipped or None
+        The invalid rows that were left out; None unless that was asked for.
+    numbers : array or None
+        The numbers of the rows among all that were given; None where none was left out.
     """
 
     models: dict[str, Any]
@@ -55,6 +60,8 @@ class Problem:
     logits: bool
     weights_are: WeightsAre
     time_ordered: bool
+    skipped: Skipped | None = None
+    numbers: Ints | None = None
 
     @classmethod
     def of(
@@ -166,7 +173,9 @@ class Problem:
 
     def id_of(self, row: int) -> object:
         """The id of a row, or its number."""
-        return row if self.ids is None else self.ids[row]
+        if self.ids is not None:
+            return self.ids[row]
+        return row if self.numbers is None else int(self.numbers[row])
 
 
 def _fitting(ordered: bool) -> list[Rule]:

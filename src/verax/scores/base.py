@@ -18,7 +18,7 @@ from verax.engines.tally import Tally
 from verax.errors import InputError, RuleError
 from verax.inputs.arrays import Array, move_like, namespace_of, to_array
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.options import Form, Weighted, reads
+from verax.inputs.options import Form, Weighted, reads, reads_each
 from verax.inputs.rows import RowBatch, Rows, pair
 from verax.scores.properties import Properties
 
@@ -97,7 +97,7 @@ class Rule(ABC):
         rows = pair(y, p, ordered=self.ordinal, **read)
         return float(Tally([self], rows.n_classes, counts=False).update(rows).moments.mean[0])
 
-    @reads
+    @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
         """The loss of each row, as an array of the kind that `p` is; torch can differentiate it.
 

@@ -23,6 +23,7 @@ from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import parse
@@ -268,7 +269,7 @@ class Components:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Decomposition:
+class Decomposition(MaySkip):
     """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
 
     Attributes
@@ -359,6 +360,7 @@ class Decomposition:
                 "weights_are": self.resampling.weights_are,
                 "method": "t; of components corrected for overfitting of the isotonic fit",
             },
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -398,7 +400,7 @@ class Decomposition:
                 "Infinite: something happened that had been given probability zero. Recalibration "
                 "repairs that, so the miscalibration is infinite too."
             )
-        return notes
+        return notes + self._said()
 
     def __repr__(self) -> str:
         return "\n".join([self._heading(), *text_table(self._cells(), right=(1, 2, 3, 4)), *self._notes()])

@@ -21,6 +21,7 @@ from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Weighted, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.registry import brier, rps
 
 # The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
@@ -197,7 +198,7 @@ class ReliabilityCurve:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Reliability:
+class Reliability(MaySkip):
     """The reliability curves of all classes, or thresholds; `diagram["name"]` is one of them."""
 
     curves: tuple[ReliabilityCurve, ...]
@@ -225,7 +226,7 @@ class Reliability:
         title = (
             f"verax reliability: {self.n_rows:,} rows, {self.n_classes:,} {kind}; squared error of each event"
         )
-        return "\n".join([title, *(repr(curve.components) for curve in self.curves)])
+        return "\n".join([title, *(repr(curve.components) for curve in self.curves), *self._said()])
 
     def to_dict(self) -> dict[str, Any]:
         """All curves as plain Python values."""
@@ -235,6 +236,7 @@ class Reliability:
             "n_classes": self.n_classes,
             "bands": {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed},
             "curves": [curve.to_dict() for curve in self.curves],
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:

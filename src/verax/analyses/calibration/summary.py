@@ -19,6 +19,7 @@ from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
 from verax.scores.metrics import HIGHER, LOWER, needs_order
 from verax.scores.registry import brier, name_of, parse, rps
@@ -56,7 +57,7 @@ class Measure:
 
 
 @dataclass(frozen=True, repr=False)
-class CalibrationSummary:
+class CalibrationSummary(MaySkip):
     """Skill, miscalibration, discrimination and ECE of one model; `summary["skill"]` is a number.
 
     Attributes
@@ -91,6 +92,7 @@ class CalibrationSummary:
             "intervals": {
                 name: list(found.interval) for name, found in self.measures.items() if found.interval.defined
             },
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -125,7 +127,9 @@ class CalibrationSummary:
         if not any(line[2] for line in lines):
             header, *lines = ([*line[:2], line[3]] for line in (header, *lines))
         note = "Higher skill and discrimination are better, and lower miscalibration and ece."
-        return "\n".join([*text_table([header, *lines], right=range(1, len(header) - 1)), note])
+        return "\n".join(
+            [*text_table([header, *lines], right=range(1, len(header) - 1)), note, *self._said()]
+        )
 
 
 def decomposable(rule: Rule, n_classes: int = 3) -> bool:

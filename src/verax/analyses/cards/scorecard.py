@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,8 +30,9 @@ from verax.inference.intervals import (
     t_quantile,
     wilson,
 )
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import GroupCount, each_count, in_words
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.metrics import (
@@ -99,7 +102,7 @@ class CardLine:
 
 
 @dataclass(frozen=True)
-class Scorecard:
+class Scorecard(MaySkip):
     """The scores of one set of forecasts. It holds sums only, so cards of parts can be merged.
 
     `card["brier"]` is a mean; `scores` has the details of the rules, `metrics` those of the
@@ -122,7 +125,12 @@ class Scorecard:
             raise VeraxError(f"A card merges with another card, not with a {type(other).__name__}.")
         if self.classes != other.classes or self.ordered != other.ordered:
             raise VeraxError("Cards of different classes, or with and without an order, cannot be merged.")
-        return replace(self, tally=self.tally.merge(other.tally))
+        merged = replace(self, tally=self.tally.merge(other.tally))
+        parts = [card.skipped for card in (self, other) if card.skipped is not None]
+        return merged if not parts else merged.with_skipped(reduce(add, parts))
+
+    def _renumbered(self, rows: Ints, n_given: int) -> Self:
+        return replace(self, tally=self.tally.renumbered(rows, n_given))
 
     def __getitem__(self, name: str | Rule) -> float:
         lines = {**self.scores, **self.metrics}
@@ -447,6 +455,7 @@ class Scorecard:
             "class_counts": self.class_counts.tolist(),
             "confusion": None if self.confusion is None else self.confusion.tolist(),
             "zero_probability": {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)},
+            **self._noted(),
         }
 
     def _method(self) -> str:
@@ -504,7 +513,7 @@ class Scorecard:
         if infinite:
             finite = ", ".join(f"{s.name} {s.finite_mean:.4f}" for s in infinite)
             notes.append(f"Without the rows of infinite loss: {finite}.")
-        return notes
+        return notes + self._said()
 
     def __str__(self) -> str:
         header, *body = text_table(self._cells(), right=(1, 2))

@@ -22,6 +22,7 @@ from verax.inputs.arrays import to_array, to_host
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Weighted, reads
 from verax.inputs.rows import Rows, pair
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of
@@ -131,7 +132,7 @@ def _choose(rules: Rule | str | Sequence[Rule | str] | None) -> list[Padded]:
 
 
 @dataclass(frozen=True)
-class LengthComparison:
+class LengthComparison(MaySkip):
     """Mean losses of predictions of growing length. `comparison["brier"]` has those of one rule.
 
     Attributes
@@ -226,6 +227,7 @@ class LengthComparison:
             "excess": {name: list(self.excess(name)) for name in self.means},
             "length_within_1_percent": {name: self.length_within(name) for name in self.means},
             "words": self.words(),
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -255,6 +257,6 @@ class LengthComparison:
         m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
         heading = f"what longer lists buy: {self.n_rows:,} rows, {m} classes"
         words = [line for text in self.words() for line in textwrap.wrap(text, 106)]
-        return "\n".join([heading, lines[0], rule, *lines[1:], rule, *words])
+        return "\n".join([heading, lines[0], rule, *lines[1:], rule, *words, *self._said()])
 
     __repr__ = __str__

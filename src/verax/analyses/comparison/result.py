@@ -15,13 +15,14 @@ from verax.common.checks import check_choice
 from verax.display.tables import FrameKind, data_frame, html_table, record_frame, text_table
 from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount, in_words
+from verax.inputs.skipping import MaySkip
 
 # The columns of a table of differences, of which a single model has none.
 _PAIR_COLUMNS = ("rule", "a", "b", "difference", "low", "high", "p_value", "p_adjusted")
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(MaySkip):
     """Models compared under one or several rules; `models` and `differences` are by rule name.
 
     `claims` says which traits of the models differ beyond chance; None where that was not tested.
@@ -86,6 +87,7 @@ class Comparison:
             "traits": {name: vars(t) for name, t in self.traits.items()},
             "disagreements": self.disagreements,
             "notes": list(self.notes),
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["models", "differences"] = "models") -> Any:
@@ -131,15 +133,18 @@ class Comparison:
         for rule in self.models:
             lines += ["", f"{rule} (lower is better)", *text_table(self._ranking(rule), right=(0, 2))]
             lines += ["", *text_table(self._pairs(rule), right=(1, 3, 4))]
-        lines += [""] if self.disagreements or self.notes else []
-        return "\n".join([*lines, *self.disagreements, *self.notes])
+        lines += [""] if self._words() else []
+        return "\n".join([*lines, *self._words()])
 
     def _repr_html_(self) -> str:
         parts = [f"<p>{self._heading()}</p>"]
         for rule in self.models:
             parts.append(html_table(self._ranking(rule), caption=f"{rule} (lower is better)"))
             parts.append(html_table(self._pairs(rule)))
-        return "".join(parts) + html_table([["notes"], *([t] for t in [*self.disagreements, *self.notes])])
+        return "".join(parts) + html_table([["notes"], *([text] for text in self._words())])
+
+    def _words(self) -> list[str]:
+        return [*self.disagreements, *self.notes, *self._said()]
 
 
 def _record(line: Model | Difference) -> dict[str, Any]:

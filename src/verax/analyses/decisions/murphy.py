@@ -21,6 +21,7 @@ from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.inference.intervals import check_confidence, check_seed, t_quantile
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 
 # Differences of mean scores that are smaller are rounding.
 _ROUNDING = 1e-12
@@ -170,7 +171,7 @@ class MurphyPair:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Murphy:
+class Murphy(MaySkip):
     """The Murphy diagrams of all events."""
 
     curves: tuple[MurphyCurve, ...]
@@ -215,6 +216,7 @@ class Murphy:
             "curves": [plain_fields(curve) for curve in self.curves],
             "differences": [plain_fields(pair) for pair in self.pairs],
             "sentences": self.sentences,
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -248,7 +250,7 @@ class Murphy:
 
     def __repr__(self) -> str:
         table = text_table(self._cells()) if self.pairs else []
-        return "\n".join([self.rows.heading("Murphy diagrams"), *table, *self.sentences])
+        return "\n".join([self.rows.heading("Murphy diagrams"), *table, *self.sentences, *self._said()])
 
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=self.rows.heading("Murphy diagrams"), notes=self.sentences)

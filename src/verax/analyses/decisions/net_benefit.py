@@ -17,6 +17,7 @@ from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.inference.intervals import check_confidence, check_seed, t_quantile
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 
 
 @reads
@@ -145,7 +146,7 @@ class CurveGap:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DecisionCurves:
+class DecisionCurves(MaySkip):
     """The decision curves of all models and events."""
 
     curves: tuple[DecisionCurve, ...]
@@ -196,6 +197,7 @@ class DecisionCurves:
             "curves": [plain_fields(curve) for curve in self.curves],
             "differences": [plain_fields(gap) for gap in self.gaps],
             "sentences": self.sentences,
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -231,7 +233,7 @@ class DecisionCurves:
 
     def __repr__(self) -> str:
         table = text_table(self._cells(), right=range(2, 9))
-        return "\n".join([self._heading(), *table, *self.sentences])
+        return "\n".join([self._heading(), *table, *self.sentences, *self._said()])
 
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=self._heading(), notes=self.sentences)

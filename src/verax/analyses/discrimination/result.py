@@ -15,6 +15,7 @@ from verax.display.tables import Cells, FrameKind, data_frame, html_table, text_
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
+from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class RankPart:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RankScore:
+class RankScore(MaySkip):
     """How well a forecast ranks the rows.
 
     Attributes
@@ -75,6 +76,7 @@ class RankScore:
             "n_classes": self.rows.n_classes,
             "n_groups": self.rows.n_groups,
             "notes": list(self.notes),
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -102,7 +104,7 @@ class RankScore:
     def footnotes(self) -> list[str]:
         """What a reader of the table should know."""
         caution = [f"Caution: {self.interval.caution}."] if self.interval.caution else []
-        return [*self.notes, *caution]
+        return [*self.notes, *caution, *self._said()]
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -113,7 +115,7 @@ class RankScore:
         return html_table(self.cells(), caption=self.rows.heading(self.metric), notes=self.footnotes())
 
 
-class RankScores(Mapping[str, RankScore]):
+class RankScores(MaySkip, Mapping[str, RankScore]):
     """The scores of several models on the same rows, by their names, and their paired differences."""
 
     def __init__(self, scores: Mapping[str, RankScore]) -> None:
@@ -160,6 +162,7 @@ class RankScores(Mapping[str, RankScore]):
         return {
             "scores": {name: score.to_dict() for name, score in self.items()},
             "differences": [{**vars(d), "interval": list(d.interval)} for d in self.differences],
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -197,7 +200,7 @@ class RankScores(Mapping[str, RankScore]):
         lines = [f"{first.rows.heading(first.metric)}; {first.average}"]
         for i, table in enumerate(self._tables()):
             lines += ([""] if i else []) + text_table(table, right=(1, 2, 3, 4))
-        return "\n".join([*lines, *first.footnotes()])
+        return "\n".join([*lines, *first.footnotes(), *self._said()])
 
     def _repr_html_(self) -> str:
         return "".join(html_table(table) for table in self._tables())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -29,9 +29,10 @@ from verax.display.tables import FrameKind, band_columns, data_frame, stacked
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import WeightsAre
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
 from verax.scores.registry import as_rules, name_of, parse
@@ -48,7 +49,7 @@ SEES_THE_OUTCOME = (
 
 
 @dataclass(frozen=True, repr=False)
-class RetentionCurve:
+class RetentionCurve(MaySkip):
     """A metric over the rows kept, for growing shares of rows removed.
 
     Attributes
@@ -89,6 +90,9 @@ class RetentionCurve:
     seed: int
 
     def __repr__(self) -> str:
+        return "\n".join([self._line(), *self._said()])
+
+    def _line(self) -> str:
         interval = "" if self.interval is None else f" ({self.interval[0]:.4f} to {self.interval[1]:.4f})"
         unit = "mean height" if self.area_kind == "mean" else "steps"
         last = f"{100 * self.removed[-1]:g}% removed: {self.values[-1]:.4f}"
@@ -114,6 +118,7 @@ class RetentionCurve:
             "replicates": len(self.areas),
             "confidence": self.confidence,
             "seed": self.seed,
+            **self._noted(),
         }
 
     def columns(self) -> dict[str, list[Any]]:
@@ -132,7 +137,7 @@ class RetentionCurve:
         return RetentionCurves({self.order: self}).plot(ax)
 
 
-class RetentionCurves(Mapping[Any, RetentionCurve]):
+class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
     """Several curves over the same rows, by the name of the order, or by (order, metric)."""
 
     def __init__(self, curves: Mapping[Any, RetentionCurve]) -> None:
@@ -164,7 +169,13 @@ class RetentionCurves(Mapping[Any, RetentionCurve]):
         return first.area - second.area, (float(low), float(high))
 
     def __repr__(self) -> str:
-        return "\n".join(repr(curve) for curve in self._curves.values())
+        return "\n".join([*(curve._line() for curve in self._curves.values()), *self._said()])
+
+    def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
+        """The curves, each of which knows what rows were left out."""
+        marked = super().with_skipped(skipped, rows)
+        marked._curves = {key: curve.with_skipped(skipped, rows) for key, curve in self._curves.items()}
+        return marked
 
     def to_dict(self) -> list[dict[str, Any]]:
         """All curves as plain Python values."""

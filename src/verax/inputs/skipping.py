@@ -1,0 +1,298 @@
+"""Invalid rows left out on request: which, why, and results that say so.
+
+`invalid="skip"` is one of the options that all functions share when they read forecasts. The decorator
+`options.reads` calls `without_invalid` before such a function and `marked` after it, so the functions
+themselves only ever see valid rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from verax.errors import SHOWN_ROWS, InputError, Offenders, join
+from verax.inputs.arrays import (
+    Array,
+    Bools,
+    Ints,
+    kind_of,
+    move_like,
+    namespace_of,
+    to_array,
+    to_host,
+)
+from verax.inputs.columns import Columns
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups, kinds_of, missing
+
+# Arguments that have a value for every row, wherever they occur.
+PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids")
+# How many numbers of rows are kept where parts of a file are put together.
+_KEPT = 10_000
+# What is wrong with a row, by the argument and the kind of its error.
+REASONS = {
+    ("p", "finite"): "probabilities that are missing or not finite",
+    ("p", "sign"): "probabilities below 0 or above 1",
+    ("p", "sum"): "probabilities that do not sum to 1",
+    ("weights", "sign"): "weights that are missing, negative or not finite",
+    ("y", "label"): "outcomes that are no class",
+    ("y", "missing"): "missing outcomes",
+    ("groups", "missing"): "missing groups",
+    ("by", "missing"): "missing subgroups",
+    ("id", "missing"): "missing ids",
+}
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """The rows that were left out because they are invalid.
+
+    Attributes
+    ----------
+    n_given : int
+        How many rows there were.
+    count : int
+        How many were left out.
+    rows : tuple of int
+        Their numbers, from 0; of a file at most the first 10,000.
+    reasons : dict
+        How many were left out for what reason; a row may have several.
+    """
+
+    n_given: int
+    count: int = 0
+    rows: tuple[int, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        of = f"{self.n_given:,} {'row' if self.n_given == 1 else 'rows'}"
+        if not self.count:
+            return f"None of {of} was left out: all are valid"
+        shown = [str(row) for row in self.rows[:SHOWN_ROWS]]
+        more = self.count - len(shown)
+        which = join([*shown, *([f"{more:,} more"] if more else [])])
+        why = join(f"{n:,} with {reason}" for reason, n in self.reasons.items())
+        verb, number = ("was", "row") if self.count == 1 else ("were", "rows")
+        return f"{self.count:,} of {of} {verb} left out ({number} {which}): {why}"
+
+    def __add__(self, other: Skipped) -> Skipped:
+        """The rows left out of both parts, which have row numbers of their own."""
+        reasons = {
+            reason: self.reasons.get(reason, 0) + other.reasons.get(reason, 0)
+            for reason in (*self.reasons, *(r for r in other.reasons if r not in self.reasons))
+        }
+        rows = (*self.rows, *other.rows)[:_KEPT]
+        return Skipped(self.n_given + other.n_given, self.count + other.count, rows, reasons)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        return {
+            "n_given": self.n_given,
+            "count": self.count,
+            "rows": list(self.rows),
+            "reasons": dict(self.reasons),
+        }
+
+
+class Survey:
+    """The invalid rows among `n` rows, gathered reason by reason."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._found: dict[str, Bools] = {}
+
+    def add(self, rows: Ints | Bools, reason: str) -> None:
+        """Note rows, by number or by a mask; one that is noted twice for a reason counts once."""
+        mask = self._found.get(reason, np.zeros(self._n, np.bool_))
+        mask[rows] = True
+        if mask.any():
+            self._found[reason] = mask
+
+    def add_offenders(self, found: list[Offenders], kept: Ints) -> None:
+        """Note what a check found in the rows `kept`."""
+        for offenders in found:
+            self.add(kept[offenders.numbers], REASONS[offenders.argument, offenders.kind])
+
+    @property
+    def bad(self) -> Bools:
+        """Which rows are invalid."""
+        return np.asarray(np.any([np.zeros(self._n, np.bool_), *self._found.values()], axis=0))
+
+    @property
+    def kept(self) -> Ints:
+        """The numbers of the valid rows."""
+        return np.flatnonzero(~self.bad)
+
+    def skipped(self, start: int = 0) -> Skipped:
+        """The rows left out; `start` is the number of the first row."""
+        rows = tuple((start + np.flatnonzero(self.bad)).tolist())
+        reasons = {reason: int(mask.sum()) for reason, mask in self._found.items()}
+        return Skipped(self._n, len(rows), rows, reasons)
+
+
+class MaySkip:
+    """What a result says of rows that were left out; a base of all results.
+
+    `skipped` is None unless invalid rows were to be left out.
+    """
+
+    skipped: Skipped | None = None
+
+    @property
+    def n_skipped(self) -> int:
+        """How many invalid rows were left out."""
+        return 0 if self.skipped is None else self.skipped.count
+
+    def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
+        """The same result, which knows what rows were left out and, by `rows`, the numbers of all others."""
+        if skipped is None:
+            return self
+        marked = copy.copy(self if rows is None else self._renumbered(rows, skipped.n_given))
+        # Results are frozen; this is not one of their fields, because it is no part of what they found.
+        object.__setattr__(marked, "skipped", skipped)
+        return marked
+
+    def _renumbered(self, rows: Ints, n_given: int) -> Self:
+        """With the rows it names called by `rows`, their numbers among all `n_given` rows."""
+        return self
+
+    def _said(self) -> list[str]:
+        """What `repr` adds: a line, or none."""
+        return [] if self.skipped is None else [f"{self.skipped}."]
+
+    def _noted(self) -> dict[str, Any]:
+        """What `to_dict` adds: an entry, or none."""
+        return {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
+
+
+def without_invalid(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, Ints]:
+    """The arguments of a function less the invalid rows, what was left out, and the rows kept.
+
+    A row is left out if it is invalid for any model, for the outcome, or for its weight, and if it has no
+    group where there are groups.
+    """
+    given = {name: _unmasked(value) if name in PER_ROW else value for name, value in given.items()}
+    if given.get("groups") is not None:
+        # Two kinds of groups are two columns.
+        kinds = kinds_of(given["groups"])
+        given["groups"] = dict(enumerate(kinds)) if len(kinds) > 1 else kinds[0]
+    models = _models(given)
+    n = _n_rows(next(iter(models.values()), ()))
+    survey = Survey(n)
+    for name, column in _columns(given):
+        if _n_rows(column) != n:
+            raise InputError(
+                f"must have {n} rows, as many as the forecasts",
+                argument=name,
+                kind="length",
+                found=f"there are {_n_rows(column)}",
+            )
+        if name in ("y", "groups", "by"):
+            survey.add(_missing(column), REASONS[name, "missing"])
+    first = survey.kept
+    options = {name: given[name] for name in ("classes", "normalize", "logits") if name in given}
+    y, weights = (take_rows(given.get(name), first) for name in ("y", "weights"))
+    for name, p in models.items():
+        try:
+            rows = Forecasts(y, take_rows(p, first), weights=weights, **options)
+        except InputError as error:
+            raise error.replace(source=repr(name)) if name and error.argument == "p" else error from None
+        survey.add_offenders(rows.offenders(), first)
+    kept = survey.kept
+    if not len(kept):
+        raise InputError(
+            "must have at least one valid row", argument="p", kind="length", found=str(survey.skipped())
+        )
+    filtered = {
+        name: take_rows(value, kept) if name in PER_ROW and value is not None else value
+        for name, value in given.items()
+    }
+    if isinstance(filtered.get("groups"), dict):
+        filtered["groups"] = tuple(filtered["groups"].values())
+    return filtered, survey.skipped(), kept
+
+
+def _columns(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Everything that has a value per row, with the name of its argument."""
+    for name in PER_ROW:
+        values = given.get(name)
+        for column in values.values() if isinstance(values, Mapping) else [values]:
+            if column is not None:
+                yield name, column
+
+
+def _models(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The forecasts by the names of their models; a single model has none."""
+    models = given["forecasts"] if "forecasts" in given else given["p"]
+    models = models if isinstance(models, Mapping) else {"": models}
+    if isinstance(given["y"], Mapping) or any(hasattr(p, "with_outcomes") for p in models.values()):
+        raise InputError(
+            "cannot be 'skip' for top lists, nor where every model has rows of its own",
+            argument="invalid",
+            values=["skip"],
+        )
+    return models
+
+
+def marked(result: Any, skipped: Skipped, kept: Ints, *, per_row: bool = False) -> Any:
+    """A result of the rows `kept` that says so; of results per row NaN stands for the others."""
+    if isinstance(result, MaySkip):
+        return result.with_skipped(skipped, kept)
+    return _spread(result, kept, skipped.n_given) if per_row else result
+
+
+def _spread(x: Array, kept: Ints, n: int) -> Array:
+    xp = namespace_of(x)
+    place = np.full(n, len(kept))
+    place[kept] = np.arange(len(kept))
+    whole = xp.concat([x, xp.full_like(x[:1], xp.nan)])
+    return xp.take(whole, move_like(place, x), axis=0)
+
+
+def _unmasked(x: Any) -> Any:
+    """A masked array as floats with NaN where it is masked."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        x = np.ma.asarray(x)
+        return x.astype(float).filled(np.nan) if x.dtype.kind in "fiub" else x.astype(object).filled(None)
+    return x
+
+
+def _n_rows(x: Any) -> int:
+    shape = getattr(x, "shape", None)
+    return int(shape[0]) if shape else len(x) if hasattr(x, "__len__") else 0
+
+
+def _missing(labels: Any) -> Bools:
+    if isinstance(labels, Groups):
+        return np.zeros(len(labels.codes), np.bool_)
+    values = to_array(labels, "y")[0]
+    if values.ndim != 1 or kind_of(values) not in ("text", "object", "other", "real"):
+        return np.zeros(int(values.shape[0]), np.bool_)
+    return missing(to_host(values))
+
+
+def take_rows(x: Any, rows: Ints) -> Any:
+    """Some rows of an array, a list, a column or a frame, in a container of its kind."""
+    if x is None:
+        return None
+    if isinstance(x, Mapping):
+        return {name: take_rows(value, rows) for name, value in x.items()}
+    if isinstance(x, np.ndarray):
+        return x[rows]
+    if isinstance(x, Columns):
+        return Columns([column[rows] for column in x.columns])
+    if isinstance(x, Groups):
+        return x.labels[x.codes][rows]
+    if hasattr(x, "iloc"):
+        return x.iloc[rows]
+    if type(x).__module__.partition(".")[0] in ("polars", "pyarrow", "modin", "cudf", "narwhals"):
+        import narwhals as nw
+
+        return nw.to_native(nw.from_native(x, allow_series=True)[rows.tolist()])
+    if hasattr(x, "ndim") and hasattr(x, "shape"):
+        return namespace_of(x).take(x, move_like(rows, x), axis=0)
+    return [x[row] for row in rows.tolist()]

@@ -1,0 +1,228 @@
+"""Invalid rows left out on request: results are those of the other rows, and say what was left out."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import verax as vx
+from cases import NAMESPACES
+from verax.common.strictjson import plain
+from verax.inputs.skipping import Skipped
+from verax.report import Report
+
+N, K = 120, 3
+BAD = (5, 7, 11, 20)
+GOOD = np.setdiff1d(np.arange(N), BAD)
+REASONS = {
+    "probabilities that are missing or not finite": 1,
+    "probabilities below 0 or above 1": 1,
+    "probabilities that do not sum to 1": 1,
+    "outcomes that are no class": 1,
+}
+
+
+def rows():
+    """Rows of which four are invalid, each for a reason of its own; one rules out what happened."""
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, K, N), rng.dirichlet(np.ones(K), N)
+    p[5, 1] = np.nan
+    p[7, 0] += 0.3
+    y[11] = 9
+    p[20] = [1.2, -0.2, 0]
+    y[30], p[30] = 0, [0, 0.5, 0.5]
+    return y, p
+
+
+# Every public function that reads outcomes and forecasts.
+READERS = [getattr(vx, name) for name in vx.__all__]
+READERS = [f for f in READERS if inspect.isfunction(f) and "invalid" in inspect.signature(f).parameters]
+READERS += [vx.Rule.__call__, vx.Rule.samples]
+
+# What each function takes besides y and p; where p has another name.
+EXTRA = {
+    "compare": {"rule": "brier", "weights": np.arange(N) % 3 + 1.0},
+    "decompose": {"rule": "rps", "groups": np.arange(N) // 2},
+    "net_benefit": {"ordered": True},
+    "retention": {"rule": "brier", "metric": "accuracy"},
+    "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2], "bootstrap": 0},
+    "worst": {"rule": "brier", "ids": np.arange(N) + 1000},
+}
+
+
+@pytest.mark.parametrize("function", READERS, ids=lambda function: function.__qualname__)
+def test_results_are_those_of_the_valid_rows(function):
+    y, p = rows()
+    extra = EXTRA.get(function.__name__, {})
+    less = {name: v[GOOD] if isinstance(v, np.ndarray) else v for name, v in extra.items()}
+    first = (vx.spherical,) if "." in function.__qualname__ else ()
+    several = "forecasts" in inspect.signature(function).parameters
+    given, valid = (
+        {"a": p, "b": np.full((N, K), 1 / K)},
+        {"a": p[GOOD], "b": np.full((len(GOOD), K), 1 / K)},
+    )
+    with pytest.raises(vx.InputError):
+        function(*first, y, given if several else p, **extra)
+    found = function(*first, y, given if several else p, invalid="skip", **extra)
+    expected = function(*first, y[GOOD], valid if several else p[GOOD], **less)
+    if isinstance(found, float):
+        assert found == expected
+        return
+    if isinstance(found, np.ndarray):
+        np.testing.assert_array_equal(found[GOOD], expected)
+        assert np.isnan(found[list(BAD)]).all()
+        return
+    assert (found.n_skipped, found.skipped.rows, dict(found.skipped.reasons)) == (4, BAD, REASONS)
+    assert expected.skipped is None
+    assert f"4 of {N} rows were left out (rows 5, 7, 11 and 1 more)" in repr(found)
+    assert "left out" not in repr(expected)
+    there, wanted = found.to_dict(), expected.to_dict()
+    entry = there.pop("skipped") if isinstance(there, dict) else there[0].pop("skipped")
+    assert plain(entry) == {"n_given": N, "count": 4, "rows": list(BAD), "reasons": REASONS}
+    if function is vx.worst:
+        assert [case["id"] - 1000 for case in there["cases"]] == [case["row"] for case in there["cases"]]
+        for case in wanted["cases"]:
+            case["row"] = int(GOOD[case["row"]])
+    if function is vx.evaluate:
+        assert there.pop("zero_probability") == {"count": 1, "rows": [30]}
+        assert wanted.pop("zero_probability") == {"count": 1, "rows": [26]}
+    assert repr(there) == repr(wanted)
+
+
+def as_list(x):
+    return np.asarray(x).tolist()
+
+
+def as_pandas(x):
+    return (
+        pd.DataFrame(x, index=np.arange(len(x)) + 7)
+        if np.ndim(x) == 2
+        else pd.Series(x, index=np.arange(len(x)) + 7)
+    )
+
+
+def as_polars(x):
+    return pl.DataFrame(x, schema=["0", "1", "2"]) if np.ndim(x) == 2 else pl.Series(x)
+
+
+def as_pyarrow(x):
+    return (
+        pa.table({str(j): x[:, j] for j in range(K)}) if np.ndim(x) == 2 else pa.chunked_array([pa.array(x)])
+    )
+
+
+@pytest.mark.parametrize("to", [*NAMESPACES, as_list, as_pandas, as_polars, as_pyarrow])
+def test_rows_of_every_container_are_left_out(to):
+    y, p = rows()
+    card = vx.evaluate(to(y), to(p), weights=to(np.arange(N) + 1.0), invalid="skip")
+    expected = vx.evaluate(y[GOOD], p[GOOD], weights=GOOD + 1.0)
+    assert card["brier"] == pytest.approx(expected["brier"], rel=1e-6)
+    assert (card.skipped.rows, card.zero_probability_rows) == (BAD, (30,))
+    losses = vx.brier.samples(to(y), to(p), invalid="skip")
+    assert np.flatnonzero(np.isnan(np.asarray(losses))).tolist() == list(BAD)
+
+
+def test_missing_outcomes_groups_weights_and_subgroups():
+    y, p = rows()
+    p = np.nan_to_num(p, nan=0.0)
+    p /= p.sum(axis=1, keepdims=True)
+    p[20] = 1 / 3
+    labels = np.array(["a", "b", "c"], dtype=object)[np.minimum(y, 2)]
+    labels[3] = None
+    groups = pd.Series(np.arange(N) // 4, dtype="Int64")
+    groups[9] = pd.NA
+    weights = np.ones(N)
+    weights[13] = -1
+    by = np.array(["u", "v"], dtype=object)[np.arange(N) % 2]
+    by[15] = None
+    found = vx.subgroups(
+        labels, p, by=by, classes=["a", "b", "c"], groups=groups, weights=weights, invalid="skip", bootstrap=0
+    )
+    assert found.skipped.rows == (3, 9, 13, 15)
+    assert list(found.skipped.reasons) == [
+        "missing outcomes",
+        "missing groups",
+        "missing subgroups",
+        "weights that are missing, negative or not finite",
+    ]
+    two = vx.evaluate(labels, p, classes=["a", "b", "c"], groups=[groups, np.arange(N) % 5], invalid="skip")
+    assert (two.skipped.rows, two.n_groups) == ((3, 9), (30, 5))
+    masked = np.ma.masked_array(p, np.zeros_like(p, bool))
+    masked[4, 1] = np.ma.masked
+    assert vx.evaluate(np.minimum(y, 2), masked, invalid="skip").skipped.rows == (4,)
+
+
+def test_a_row_is_left_out_for_all_models_and_counted_once():
+    y, p = rows()
+    other = p.copy()
+    other[50] = 2
+    found = vx.compare(y, {"a": p, "b": other}, rule="brier", invalid="skip")
+    assert (found.n_rows, found.skipped.rows) == (N - 5, (*BAD, 50))
+    assert found.skipped.reasons["outcomes that are no class"] == 1
+
+
+def test_nothing_to_leave_out_is_said_too():
+    y, p = rows()
+    card = vx.evaluate(y[GOOD], p[GOOD], invalid="skip")
+    assert (card.n_skipped, card.skipped) == (0, Skipped(len(GOOD)))
+    assert "None of 116 rows was left out: all are valid." in repr(card)
+
+
+def test_cards_of_parts_merge_with_what_they_left_out():
+    y, p = rows()
+    parts = [vx.evaluate(y[part], p[part], invalid="skip") for part in (slice(0, 10), slice(10, N))]
+    merged = parts[0].merge(parts[1])
+    assert (merged.n_rows, merged.skipped.count, merged.skipped.n_given) == (N - 4, 4, N)
+    assert merged.skipped.rows == (5, 7, 1, 10)
+    assert pickle.loads(pickle.dumps(merged)).skipped == merged.skipped
+
+
+def test_what_cannot_be_left_out():
+    y, p = rows()
+    lists = vx.TopLists.from_probabilities(p[GOOD], 2)
+    with pytest.raises(vx.InputError) as found:
+        vx.evaluate(y[GOOD], lists, invalid="skip")
+    assert found.value.argument == "invalid"
+    with pytest.raises(vx.InputError) as found:
+        vx.compare({"a": y, "b": y}, {"a": p, "b": p}, rule="brier", invalid="skip")
+    assert found.value.argument == "invalid"
+    with pytest.raises(vx.InputError) as found:
+        vx.evaluate(y, p, invalid="drop")
+    assert found.value.argument == "invalid"
+    with pytest.raises(vx.InputError, match="at least one valid row; 2 of 2 rows were left out"):
+        vx.evaluate([0, 1], [[2.0, 3.0], [0.5, 0.4]], invalid="skip")
+    with pytest.raises(vx.InputError) as found:
+        vx.evaluate(y, p[:50], invalid="skip")
+    assert (found.value.argument, found.value.kind) == ("y", "length")
+
+
+def test_few_invalid_rows_come_with_the_advice_to_leave_them_out():
+    y, p = rows()
+    with pytest.raises(vx.InputError) as found:
+        vx.evaluate(y, p)
+    assert {"invalid": "skip"} in [remedy.options for remedy in found.value.remedies]
+    with pytest.raises(vx.InputError) as found:
+        vx.evaluate(y[:10], p[:10])
+    assert {"invalid": "skip"} not in [remedy.options for remedy in found.value.remedies]
+
+
+def test_the_report_says_so_and_names_rows_by_their_numbers():
+    y, p = rows()
+    report = Report.of(y, {"a": p, "b": p[::-1][np.argsort(np.arange(N)[::-1])]}, invalid="skip")
+    found = report.to_dict()
+    assert found["skipped"]["rows"] == list(BAD)
+    assert found["checks"][0]["question"] == "Invalid rows that were left out"
+    assert "rows 5, 7, 11 and 1 more" in found["checks"][0]["answer"]
+    assert found["models"]["a"]["card"]["zero_probability"]["rows"] == [30]
+    zero = next(check for check in found["checks"] if "probability zero" in check["question"])
+    assert "row 30" in zero["answer"]
+    expected = vx.worst(y, p, rule="brier", n=3, invalid="skip")
+    assert [case["row"] for case in found["models"]["a"]["worst"]["cases"][:3]] == [
+        case.row for case in expected
+    ]
