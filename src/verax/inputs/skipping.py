@@ -173,7 +173,7 @@ def without_invalid(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, 
     """The arguments of a function less the invalid rows, what was left out, and the rows kept.
 
     A row is left out if it is invalid for any model, for the outcome, or for its weight, and if it has no
-    group where there are groups.
+    group where there are groups. Without outcomes, forecasts alone are looked at.
     """
     given = {name: _unmasked(value) if name in PER_ROW else value for name, value in given.items()}
     if given.get("groups") is not None:
@@ -194,6 +194,7 @@ def without_invalid(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, 
         if name in ("y", "groups", "by"):
             survey.add(_missing(column), REASONS[name, "missing"])
     first = survey.kept
+    given.setdefault("y", np.zeros(n, np.int64))
     options = {name: given[name] for name in ("classes", "normalize", "logits") if name in given}
     y, weights = (take_rows(given.get(name), first) for name in ("y", "weights"))
     for name, p in models.items():
@@ -229,7 +230,7 @@ def _models(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """The forecasts by the names of their models; a single model has none."""
     models = given["forecasts"] if "forecasts" in given else given["p"]
     models = models if isinstance(models, Mapping) else {"": models}
-    if isinstance(given["y"], Mapping) or any(hasattr(p, "with_outcomes") for p in models.values()):
+    if isinstance(given.get("y"), Mapping) or any(hasattr(p, "with_outcomes") for p in models.values()):
         raise InputError(
             "cannot be 'skip' for top lists, nor where every model has rows of its own",
             argument="invalid",

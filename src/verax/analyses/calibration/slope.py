@@ -19,6 +19,7 @@ from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 
 
 @reads
@@ -106,7 +107,7 @@ class CalibrationLine:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CalibrationSlopes:
+class CalibrationSlopes(MaySkip):
     """Slopes and intercepts of all events; `slopes["name"]` is one of them."""
 
     lines: tuple[CalibrationLine, ...]
@@ -133,6 +134,7 @@ class CalibrationSlopes:
             "ordered": self.rows.ordered,
             "confidence": self.confidence,
             "lines": [line.to_dict() for line in self.lines],
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -170,7 +172,7 @@ class CalibrationSlopes:
 
     def __repr__(self) -> str:
         table = text_table(self._cells(), right=(1, 2, 3, 4))
-        return "\n".join([self.rows.heading("calibration slopes"), *table, *self._notes()])
+        return "\n".join([self.rows.heading("calibration slopes"), *table, *self._notes(), *self._said()])
 
     def _repr_html_(self) -> str:
         heading = self.rows.heading("calibration slopes")

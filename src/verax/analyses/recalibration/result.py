@@ -24,11 +24,12 @@ from verax.inputs.arrays import Floats, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.options import Form as Reading
-from verax.inputs.options import reads
+from verax.inputs.options import reads, reads_each
+from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recalibration:
+class Recalibration(MaySkip):
     """A way to better probabilities, and what it gains.
 
     Made by `recalibrate`, or by `Recalibration.load` from a file.
@@ -102,7 +103,7 @@ class Recalibration:
 
     # ---- use ---------------------------------------------------------------------------------
 
-    @reads
+    @reads_each
     def apply(
         self,
         p: object,
@@ -312,7 +313,9 @@ class Recalibration:
         return [*remarks, *self.notes]
 
     def __repr__(self) -> str:
-        return "\n".join([self._heading(), *text_table(self._cells(), right=(2, 3, 4, 6)), *self._remarks()])
+        return "\n".join(
+            [self._heading(), *text_table(self._cells(), right=(2, 3, 4, 6)), *self._remarks(), *self._said()]
+        )
 
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=self._heading(), notes=self._remarks())

@@ -20,6 +20,7 @@ from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
 from verax.scores.registry import name_of, parse
@@ -125,7 +126,7 @@ class _Curve:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RiskCoverage:
+class RiskCoverage(MaySkip):
     """The risk of the rows kept, by their share.
 
     Attributes
@@ -256,6 +257,7 @@ class RiskCoverage:
             "replicates": self.resampling.replicates,
             "confidence": self.resampling.confidence,
             "seed": self.resampling.seed,
+            **self._noted(),
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -278,7 +280,7 @@ class RiskCoverage:
         ]
         risks = ", ".join(f"{self.risk_at(c):.4f} at {100 * c:g}%" for c in (1.0, 0.9, 0.8, 0.5))
         first = f"verax risk and coverage: {self.loss} by {self.order}, {len(self.losses):,} rows"
-        return "\n".join([first, ", ".join(areas), f"risk {risks} coverage"])
+        return "\n".join([first, ", ".join(areas), f"risk {risks} coverage", *self._said()])
 
 
 def _share(argument: str, value: object) -> float:
