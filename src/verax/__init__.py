@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from verax.analyses.comparison.compare import compare
     from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
     from verax.analyses.comparison.result import Comparison
+    from verax.analyses.decisions.deferral import Deferral, deferral
     from verax.analyses.decisions.murphy import Murphy, murphy
     from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves, net_benefit
+    from verax.analyses.decisions.thresholds import Thresholds, choose_thresholds
     from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
     from verax.analyses.discrimination.result import RankScore, RankScores
     from verax.analyses.recalibration.recalibration import recalibrate
@@ -81,6 +83,7 @@ __all__ = [
     "DecisionCurve",
     "DecisionCurves",
     "Decomposition",
+    "Deferral",
     "Forecasts",
     "Holds",
     "InputError",
@@ -106,6 +109,7 @@ __all__ = [
     "Scorecard",
     "Spherical",
     "Subgroups",
+    "Thresholds",
     "TopLists",
     "VeraxError",
     "ZeroOne",
@@ -116,12 +120,14 @@ __all__ = [
     "c_index",
     "calibration_slope",
     "certify",
+    "choose_thresholds",
     "combine",
     "compare",
     "compare_lengths",
     "compat",
     "decide",
     "decompose",
+    "deferral",
     "ece",
     "evaluate",
     "expected_cost",
@@ -168,6 +174,7 @@ _LAZY = {
     "DecisionCurve": "verax.analyses.decisions.net_benefit",
     "DecisionCurves": "verax.analyses.decisions.net_benefit",
     "Decomposition": "verax.analyses.calibration.decomposition",
+    "Deferral": "verax.analyses.decisions.deferral",
     "Forecasts": "verax.inputs.forecasts",
     "Holds": "verax.scores.properties",
     "InputError": "verax.errors",
@@ -195,6 +202,7 @@ _LAZY = {
     "Scorecard": "verax.analyses.cards.scorecard",
     "Spherical": "verax.scores.rules",
     "Subgroups": "verax.analyses.subgroups",
+    "Thresholds": "verax.analyses.decisions.thresholds",
     "TopLists": "verax.inputs.lists.toplists",
     "VeraxError": "verax.errors",
     "ZeroOne": "verax.scores.rules",
@@ -204,11 +212,13 @@ _LAZY = {
     "c_index": "verax.analyses.discrimination.ranking",
     "calibration_slope": "verax.analyses.calibration.slope",
     "certify": "verax.scores.certificates.certify",
+    "choose_thresholds": "verax.analyses.decisions.thresholds",
     "combine": "verax.inputs.lists.pooling",
     "compare": "verax.analyses.comparison.compare",
     "compare_lengths": "verax.analyses.comparison.lengths",
     "decide": "verax.scores.decisions",
     "decompose": "verax.analyses.calibration.decomposition",
+    "deferral": "verax.analyses.decisions.deferral",
     "ece": "verax.analyses.calibration.ece",
     "evaluate": "verax.analyses.cards.evaluation",
     "expected_cost": "verax.scores.decisions",

@@ -1,0 +1,205 @@
+"""What deferring doubtful cases costs and saves, for several costs of deferring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.analyses.table import RowTable
+from verax.analyses.units import SamplingUnits
+from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.errors import InputError
+from verax.inference.intervals import Interval, check_confidence
+from verax.inputs.arrays import Floats
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.options import Reading, reads
+from verax.scores.decisions import DEFERRED, cheapest, cheapest_or_deferred, check_deferral
+from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
+
+
+@reads
+def deferral(
+    y: object,
+    p: object,
+    *,
+    defer: float | Sequence[float],
+    costs: CostsLike = "zero_one",
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> Deferral:
+    """How many cases are deferred at a cost of deferring, and what all decisions then cost.
+
+    By Chow's rule a case is deferred where even the cheapest decision is expected to cost more than deferring
+    it. That is right as far as the probabilities are; here the costs are those that were seen.
+
+    Parameters
+    ----------
+    y, p
+        Outcomes and forecasts as for `evaluate`.
+    defer : float or list of floats
+        What deferring a case costs.
+    costs : {"quadratic", "linear", "zero_one"} or (K, K) array
+        What decisions cost; in a matrix each row is an outcome and each column a decision.
+    confidence : float
+        Confidence of the intervals.
+    **read
+
+    References
+    ----------
+    Chow (1970), doi:10.1109/TIT.1970.1054406
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 1, 0], [0.1, 0.9, 0.4, 0.6]
+    >>> line = vx.deferral(y, p, defer=0.3).lines[0]
+    >>> line.deferred, line.cost, line.cost_of_deciding, line.cost_of_decided
+    (2, 0.15, 0.5, 0.0)
+    """
+    check_confidence(confidence)
+    given = list(defer) if isinstance(defer, (list, tuple, np.ndarray)) else [defer]
+    limits = [check_deferral(limit) for limit in given]
+    if not limits:
+        raise InputError("must hold at least one cost", argument="defer", kind="length")
+    forecasts = Forecasts(y, p, ordered=needs_order(costs=costs), **read)
+    cost_matrix(costs, forecasts.n_classes)
+    rows = RowTable.of(forecasts, [])
+    units, weighty = SamplingUnits.of(len(rows.y), rows.weights, rows.groups)
+    truth, q = (rows.y, rows.p) if weighty is None else (rows.y[weighty], rows.p[weighty])
+    usual = row_costs(truth, cheapest(q, costs), costs)
+    lines = []
+    for limit in limits:
+        decisions = cheapest_or_deferred(q, costs, limit)
+        deferred = decisions == DEFERRED
+        lines.append(_line(limit, deferred, np.where(deferred, limit, usual), usual, units, confidence))
+    return Deferral(tuple(lines), len(rows.y), forecasts.n_classes, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class DeferralLine:
+    """One cost of deferring.
+
+    Attributes
+    ----------
+    defer : float
+        The cost of deferring a case.
+    deferred : int
+        How many rows are deferred.
+    share : float
+        Their share of the weight.
+    cost : float
+        The mean cost of all rows, the deferred ones at the cost of deferring.
+    cost_of_deciding : float
+        The mean cost if all rows are decided.
+    cost_of_decided : float
+        The mean cost of the rows that are not deferred; NaN where all are.
+    saved : float
+        What deferring saves per row: the cost of deciding minus the cost.
+    cost_interval, saved_interval : Interval
+        Confidence intervals of `cost` and `saved`.
+    """
+
+    defer: float
+    deferred: int
+    share: float
+    cost: float
+    cost_of_deciding: float
+    cost_of_decided: float
+    saved: float
+    cost_interval: Interval
+    saved_interval: Interval
+
+
+def _line(
+    defer: float,
+    deferred: Any,
+    losses: Floats,
+    usual: Floats,
+    units: SamplingUnits,
+    confidence: float,
+) -> DeferralLine:
+    share = units.share
+    cost, deciding = float(share @ losses), float(share @ usual)
+    kept = float(share[~deferred].sum())
+    columns = [losses, usual - losses]
+    variances = units.variances(units.influence(columns))
+    intervals = [
+        units.interval(value, float(variance), confidence)
+        for value, variance in zip((cost, deciding - cost), variances, strict=True)
+    ]
+    return DeferralLine(
+        defer,
+        int(np.count_nonzero(deferred)),
+        float(share[deferred].sum()),
+        cost,
+        deciding,
+        float(share[~deferred] @ usual[~deferred] / kept) if kept > 0 else float("nan"),
+        deciding - cost,
+        *intervals,
+    )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Deferral:
+    """What deferring brings at each of some costs."""
+
+    lines: tuple[DeferralLine, ...]
+    n_rows: int
+    n_classes: int
+    confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        lines = [
+            {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(line).items()}
+            for line in self.lines
+        ]
+        return {"n_rows": self.n_rows, "confidence": self.confidence, "lines": lines}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per cost of deferring, as a data frame of the kind named."""
+        names = ("defer", "deferred", "share", "cost", "cost_of_deciding", "cost_of_decided", "saved")
+        columns = {name: [getattr(line, name) for line in self.lines] for name in names}
+        columns["saved_low"] = [line.saved_interval.low for line in self.lines]
+        columns["saved_high"] = [line.saved_interval.high for line in self.lines]
+        return data_frame(columns, kind)
+
+    def _cells(self) -> list[list[str]]:
+        level = f"{100 * self.confidence:g}% interval"
+        header = [
+            "cost of deferring",
+            "deferred",
+            "share",
+            "cost",
+            "saved per row",
+            level,
+            "cost of the rest",
+        ]
+        return [
+            header,
+            *(
+                [
+                    f"{line.defer:g}",
+                    f"{line.deferred:,}",
+                    f"{100 * line.share:.1f}%",
+                    f"{line.cost:.4f}",
+                    f"{line.saved:+.4f}",
+                    f"{line.saved_interval:.4f}",
+                    "" if line.share >= 1 else f"{line.cost_of_decided:.4f}",
+                ]
+                for line in self.lines
+            ),
+        ]
+
+    def _heading(self) -> str:
+        deciding = self.lines[0].cost_of_deciding
+        return f"verax deferral: {self.n_rows:,} rows; deciding all costs {deciding:.4f} per row"
+
+    def __repr__(self) -> str:
+        return "\n".join([self._heading(), *text_table(self._cells(), right=range(7))])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self._heading())

@@ -1,0 +1,342 @@
+"""Thresholds for decisions between ordered classes, chosen on data, with their honest value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.analyses.table import RowTable
+from verax.common.checks import check_count
+from verax.errors import InputError
+from verax.inference.bootstrap import bootstrap_interval
+from verax.inference.intervals import Interval, Resampling
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+from verax.inputs.options import Reading, reads
+from verax.scores.decisions import at_thresholds, cheapest, decide
+from verax.scores.metrics import CostsLike, DecisionMetric, find_metric
+
+# How many values of a threshold are tried, from how many starts, and how often all of them in turn.
+_CANDIDATES, _STARTS, _ROUNDS = 200, (0.5, 0.3, 0.7), 50
+# Improvements that are smaller are rounding.
+_ROUNDING = 1e-12
+# Beyond so many classes the tables of counts of all candidates are large.
+_MOST_CLASSES = 64
+
+
+@reads
+def choose_thresholds(
+    y: object,
+    p: object,
+    *,
+    metric: str | DecisionMetric = "ec",
+    costs: CostsLike = "quadratic",
+    folds: int = 5,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> Thresholds:
+    """Choose the thresholds of `decide` by a metric of decisions, and measure them on rows not used for it.
+
+    Where the probabilities are calibrated, the cheapest decision (`decide(p, costs=...)`) cannot be beaten
+    by much; thresholds help where they are not, and for metrics such as kappa that no costs stand for.
+
+    Parameters
+    ----------
+    y, p
+        Outcomes and forecasts as for `evaluate`. The columns of `p` are ordered from lowest to highest.
+    metric : str or DecisionMetric
+        What is optimised: the name of a metric of decisions, such as "ec", "qwk", "balanced_accuracy", "mae".
+    costs : {"quadratic", "linear", "zero_one"} or (K, K) array
+        The costs of the metric "ec".
+    folds : int
+        Number of folds of the cross-validation; rows of a group are in one fold.
+    bootstrap : int
+        Number of bootstrap replicates for the interval of the gain.
+    seed, confidence
+        Random seed, and confidence of the interval.
+    **read
+
+    For two classes all thresholds are tried (200 of them where there are more rows). For several, one is
+    optimised after the other until none can be improved, from four starts: a good choice, not always the
+    best. The interval takes the thresholds of each fold as they are: it is about these decisions.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 600)
+    >>> p = np.exp(rng.normal(size=(600, 3)) - np.abs(np.arange(3) - y[:, None])) * [1, 1, 3]
+    >>> p /= p.sum(axis=1, keepdims=True)
+    >>> chosen = vx.choose_thresholds(y, p, metric="qwk")
+    >>> chosen.values.round(2).tolist(), round(chosen.honest, 3), round(chosen.reference, 3)
+    ([0.7, 0.7], 0.726, 0.61)
+    >>> bool((chosen.decide(p) == vx.decide(p, thresholds=chosen.values)).all())
+    True
+    """
+    check_count("folds", folds, least=2)
+    plan = Resampling.checked(confidence, bootstrap, seed)
+    forecasts = Forecasts(y, p, ordered=True, **read)
+    measure = metric if isinstance(metric, DecisionMetric) else find_metric(metric, costs=costs)
+    _check_size(forecasts.n_classes)
+    # Costs that do not fit the classes are refused here.
+    measure.bounds(forecasts.n_classes)
+    by_cost = measure.with_costs is not None
+    rows = RowTable.of(forecasts, [])
+    sample = _Sample.of(rows, measure, forecasts.unity.decimals)
+    values, found = sample.best()
+    fold = _dealt(len(rows.y), rows.groups, folds, plan.seed)
+    held_out = np.empty(len(rows.y), np.int64)
+    per_fold = []
+    for i in range(int(fold.max()) + 1):
+        own, _ = sample.among(fold != i).best()
+        per_fold.append(own)
+        held_out[fold == i] = at_thresholds(rows.p[fold == i], own, sample.decimals)
+    usual = cheapest(rows.p, costs) if by_cost else rows.decisions
+    return _result(sample, rows, values, found, (held_out, usual), np.array(per_fold), by_cost, plan)
+
+
+def _check_size(n_classes: int) -> None:
+    if n_classes > _MOST_CLASSES:
+        raise InputError(
+            f"must have at most {_MOST_CLASSES} classes to choose thresholds",
+            argument="p",
+            kind="length",
+            found=f"there are {n_classes:,}",
+        )
+
+
+def _dealt(n_rows: int, groups: Groups | None, folds: int, seed: int) -> Ints:
+    """The fold of each row; rows of a group are in one fold."""
+    n_units = n_rows if groups is None else len(groups.labels)
+    if n_units < 2:
+        raise InputError(
+            "must be at least two rows or groups to cross-validate",
+            argument="p" if groups is None else "groups",
+            kind="length",
+            found=f"there is {n_units}",
+        )
+    fold = np.random.default_rng(seed).permutation(n_units) % min(folds, n_units)
+    return np.asarray(fold if groups is None else fold[groups.codes])
+
+
+# ---- result ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Thresholds:
+    """Thresholds chosen on data.
+
+    Attributes
+    ----------
+    values : (K - 1,) array
+        The thresholds: decide for the highest class k with P(Y >= k) >= values[k - 1].
+    metric : str
+        What they were chosen by.
+    higher_is_better : bool
+        Whether larger values of the metric are better.
+    in_sample : float
+        The metric of the rows that they were chosen on: too good to be true.
+    honest : float
+        The metric of decisions by cross-validation: each row by thresholds chosen without its fold.
+    reference : float
+        The metric of the usual decisions: the cheapest ones for costs, else the most likely class.
+    gain : float
+        By how much the honest value is better than the reference; negative if it is worse.
+    interval : Interval
+        Of the gain, from a bootstrap of the decisions (of whole groups where there are any).
+    per_fold : (folds, K - 1) array
+        The thresholds chosen in each fold: how much they vary.
+    against : str
+        What the reference is, in words.
+    """
+
+    values: Floats
+    metric: str
+    higher_is_better: bool
+    in_sample: float
+    honest: float
+    reference: float
+    gain: float
+    interval: Interval
+    per_fold: Floats
+    against: str
+    n_rows: int
+
+    def decide(self, p: object, *, normalize: bool = False, logits: bool = False) -> Any:
+        """Decide new forecasts by these thresholds."""
+        return decide(p, thresholds=self.values.tolist(), normalize=normalize, logits=logits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
+        return {**plain, "interval": self.interval.to_dict()}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{t:.3g}" for t in self.values)
+        better = "higher is better" if self.higher_is_better else "lower is better"
+        level = f"{100 * self.interval.confidence:g}%"
+        honest = f"{self.metric} in cross-validation {self.honest:.4f}"
+        gain = f"gain {self.gain:+.4f} ({level} interval {self.interval:.4f})"
+        lines = [
+            f"verax thresholds: {shown}, chosen by {self.metric} ({better}) on {self.n_rows:,} rows",
+            f"{honest}, of {self.against} {self.reference:.4f}: {gain}",
+            f"{self.metric} of the rows that they were chosen on: {self.in_sample:.4f}",
+        ]
+        return "\n".join(lines)
+
+
+def _result(
+    sample: _Sample,
+    rows: RowTable,
+    values: Floats,
+    in_sample: float,
+    decisions: tuple[Ints, Ints],
+    per_fold: Floats,
+    by_cost: bool,
+    plan: Resampling,
+) -> Thresholds:
+    sign = 1.0 if sample.metric.higher_is_better else -1.0
+
+    def measured(w: Floats) -> Floats:
+        return np.array([float(sample.metric.of(sample.table(d, w))) for d in decisions])
+
+    honest, reference = measured(sample.weights).tolist()
+    drawn = np.array([measured(w) for w in rows.multiplicities(plan.replicates, plan.seed)])
+    gains = sign * (drawn[:, 0] - drawn[:, 1])
+    method = "bootstrap" if rows.groups is None else f"bootstrap of {len(rows.groups.labels):,} groups"
+    return Thresholds(
+        values,
+        sample.metric.name,
+        sample.metric.higher_is_better,
+        in_sample,
+        honest,
+        reference,
+        sign * (honest - reference),
+        bootstrap_interval(gains, plan.confidence, method),
+        per_fold,
+        "the cheapest decisions" if by_cost else "the most likely class",
+        len(rows.y),
+    )
+
+
+# ---- search ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Rows to choose thresholds on.
+
+    Attributes
+    ----------
+    tails : (N, K - 1) array
+        P(Y >= k) for k from 1 on, rounded so that equal sums are equal.
+    """
+
+    y: Ints
+    tails: Floats
+    weights: Floats
+    metric: DecisionMetric
+    decimals: int
+
+    @classmethod
+    def of(cls, rows: RowTable, metric: DecisionMetric, decimals: int) -> _Sample:
+        tails = np.cumsum(rows.p[:, ::-1].astype(np.float64), axis=1)[:, ::-1][:, 1:]
+        weights = np.ones(len(rows.y)) if rows.weights is None else rows.weights / rows.weights.max()
+        return cls(rows.y, np.round(tails, decimals), weights, metric, decimals)
+
+    def among(self, kept: Any) -> _Sample:
+        """Some of the rows."""
+        return _Sample(self.y[kept], self.tails[kept], self.weights[kept], self.metric, self.decimals)
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.tails.shape[1]) + 1
+
+    def table(self, decisions: Ints, weights: Floats) -> Floats:
+        """Confusion counts of decisions."""
+        k = self.n_classes
+        return np.bincount(self.y * k + decisions, weights, k * k).reshape(k, k).astype(float)
+
+    def best(self) -> tuple[Floats, float]:
+        """Thresholds that no change of a single one improves, the best of several starts; their value."""
+        k = self.n_classes
+        candidates = [self._candidates(i) for i in range(k - 1)]
+        starts = [np.full(k - 1, start) for start in _STARTS]
+        found = [self._improved(start, candidates) for start in [*starts, self._as_often_as_it_happens()]]
+        return max(found, key=lambda x: self._goodness(np.array(x[1])))
+
+    def _goodness(self, value: Floats) -> Any:
+        """Higher is better; undefined is worst."""
+        sign = 1.0 if self.metric.higher_is_better else -1.0
+        return np.where(np.isnan(value), -np.inf, sign * value)
+
+    def _candidates(self, i: int) -> Floats:
+        """0, and the middle between neighbouring values, of many the quantiles."""
+        seen = np.unique(self.tails[self.weights > 0, i])
+        middle = np.round((seen[1:] + seen[:-1]) / 2, 15)
+        if len(middle) > _CANDIDATES:
+            # As many rows between any two candidates.
+            rows = np.sort(self.tails[self.weights > 0, i])
+            cuts = rows[np.linspace(0, len(rows) - 1, _CANDIDATES + 2).astype(np.int64)[1:-1]]
+            middle = np.unique(middle[np.minimum(np.searchsorted(middle, cuts), len(middle) - 1)])
+        above = seen[-1] + 1e-9
+        return np.unique(np.concatenate([[0.0], middle, [above] if above <= 1 else []]))
+
+    def _as_often_as_it_happens(self) -> Floats:
+        """Thresholds at which each class or a higher one is decided for as often as it happens."""
+        rates = [np.average(self.y > i, weights=self.weights) for i in range(self.n_classes - 1)]
+        cuts = [np.quantile(self.tails[:, i], 1 - rate) for i, rate in enumerate(rates)]
+        return np.clip(np.array(cuts), 0.0, 1.0)
+
+    def _improved(self, start: Floats, candidates: list[Floats]) -> tuple[Floats, float]:
+        chosen = start.copy()
+        slack = 0.5 * 10.0**-self.decimals
+        reached = self.tails >= chosen - slack
+        value = float(self.metric.of(self.table(_highest(reached), self.weights)))
+        for _ in range(_ROUNDS):
+            before = value
+            for i, tried in enumerate(candidates):
+                values = self.metric.of(self._tables(i, tried - slack, reached))
+                good = self._goodness(values)
+                # Of equally good ones the nearest to where it stands.
+                ties = np.flatnonzero(good >= good.max() - _ROUNDING)
+                at = ties[np.argmin(np.abs(tried[ties] - chosen[i]))]
+                if good[at] > self._goodness(np.array(value)) + _ROUNDING:
+                    chosen[i], value = tried[at], float(values[at])
+                    reached[:, i] = self.tails[:, i] >= chosen[i] - slack
+            if self._goodness(np.array(value)) <= self._goodness(np.array(before)) + _ROUNDING:
+                break
+        return chosen, value
+
+    def _tables(self, i: int, tried: Floats, reached: Any) -> Floats:
+        """Confusion counts, (C, K, K), if threshold `i` were each of those tried and the others stay.
+
+        Rows that reach a higher class stay there. Others are decided for class i + 1 where they reach the
+        threshold tried, and for the highest lower class that they reach where they do not.
+        """
+        k, n = self.n_classes, len(tried)
+        higher = reached[:, i + 1 :].any(axis=1)
+        lower = _highest(reached[:, :i])
+        place = np.searchsorted(tried, self.tails[:, i], side="right")
+        fixed = self.table(_highest(reached), self.weights * higher)
+        weights = self.weights * ~higher
+
+        def counted(decisions: Ints) -> Floats:
+            code = (place * k + self.y) * k + decisions
+            return np.bincount(code, weights, (n + 1) * k * k).reshape(n + 1, k, k).astype(float)
+
+        # A row at place c reaches the first c of the thresholds tried.
+        with_it = np.cumsum(counted(np.full(len(self.y), i + 1))[::-1], axis=0)[::-1][1:]
+        without = np.cumsum(counted(lower), axis=0)[:-1]
+        return np.asarray(fixed + with_it + without)
+
+
+def _highest(reached: Any) -> Ints:
+    """The highest class that each row reaches; 0 where it reaches none."""
+    n = reached.shape[1]
+    return np.asarray(np.where(reached, np.arange(1, n + 1), 0).max(axis=1, initial=0), np.int64)
