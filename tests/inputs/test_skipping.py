@@ -49,6 +49,7 @@ READERS += [vx.Rule.__call__, vx.Rule.samples]
 EXTRA = {
     "compare": {"rule": "brier", "weights": np.arange(N) % 3 + 1.0},
     "decompose": {"rule": "rps", "groups": np.arange(N) // 2},
+    "deferral": {"defer": 0.3},
     "net_benefit": {"ordered": True},
     "retention": {"rule": "brier", "metric": "accuracy"},
     "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2], "bootstrap": 0},

@@ -16,6 +16,7 @@ from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import DEFERRED, cheapest, cheapest_or_deferred, check_deferral
 from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
 
@@ -143,7 +144,7 @@ def _line(
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Deferral:
+class Deferral(MaySkip):
     """What deferring brings at each of some costs."""
 
     lines: tuple[DeferralLine, ...]
@@ -157,7 +158,7 @@ class Deferral:
             {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(line).items()}
             for line in self.lines
         ]
-        return {"n_rows": self.n_rows, "confidence": self.confidence, "lines": lines}
+        return {"n_rows": self.n_rows, "confidence": self.confidence, "lines": lines, **self._noted()}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per cost of deferring, as a data frame of the kind named."""
@@ -199,7 +200,7 @@ class Deferral:
         return f"verax deferral: {self.n_rows:,} rows; deciding all costs {deciding:.4f} per row"
 
     def __repr__(self) -> str:
-        return "\n".join([self._heading(), *text_table(self._cells(), right=range(7))])
+        return "\n".join([self._heading(), *text_table(self._cells(), right=range(7)), *self._said()])
 
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=self._heading())

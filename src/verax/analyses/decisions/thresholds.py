@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
 import numpy as np
 
+from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.table import RowTable
 from verax.common.checks import check_count
 from verax.errors import InputError
@@ -14,8 +15,8 @@ from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
 from verax.inputs.options import Reading, reads
+from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import at_thresholds, cheapest, decide
 from verax.scores.metrics import CostsLike, DecisionMetric, find_metric
 
@@ -74,7 +75,7 @@ def choose_thresholds(
     >>> p /= p.sum(axis=1, keepdims=True)
     >>> chosen = vx.choose_thresholds(y, p, metric="qwk")
     >>> chosen.values.round(2).tolist(), round(chosen.honest, 3), round(chosen.reference, 3)
-    ([0.7, 0.7], 0.726, 0.61)
+    ([0.7, 0.7], 0.722, 0.61)
     >>> bool((chosen.decide(p) == vx.decide(p, thresholds=chosen.values)).all())
     True
     """
@@ -89,7 +90,7 @@ def choose_thresholds(
     rows = RowTable.of(forecasts, [])
     sample = _Sample.of(rows, measure, forecasts.unity.decimals)
     values, found = sample.best()
-    fold = _dealt(len(rows.y), rows.groups, folds, plan.seed)
+    fold = dealt(rows.y, rows.groups, _n_folds(rows, folds), plan.seed)
     held_out = np.empty(len(rows.y), np.int64)
     per_fold = []
     for i in range(int(fold.max()) + 1):
@@ -110,25 +111,24 @@ def _check_size(n_classes: int) -> None:
         )
 
 
-def _dealt(n_rows: int, groups: Groups | None, folds: int, seed: int) -> Ints:
-    """The fold of each row; rows of a group are in one fold."""
-    n_units = n_rows if groups is None else len(groups.labels)
+def _n_folds(rows: RowTable, folds: int) -> int:
+    """As many folds as there may be."""
+    n_units = len(rows.y) if rows.groups is None else len(rows.groups.labels)
     if n_units < 2:
         raise InputError(
             "must be at least two rows or groups to cross-validate",
-            argument="p" if groups is None else "groups",
+            argument="p" if rows.groups is None else "groups",
             kind="length",
             found=f"there is {n_units}",
         )
-    fold = np.random.default_rng(seed).permutation(n_units) % min(folds, n_units)
-    return np.asarray(fold if groups is None else fold[groups.codes])
+    return min(folds, n_units)
 
 
 # ---- result ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Thresholds:
+class Thresholds(MaySkip):
     """Thresholds chosen on data.
 
     Attributes
@@ -173,8 +173,10 @@ class Thresholds:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
-        return {**plain, "interval": self.interval.to_dict()}
+        names = [field.name for field in fields(self)]
+        values = {name: getattr(self, name) for name in names}
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+        return {**plain, "interval": self.interval.to_dict(), **self._noted()}
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{t:.3g}" for t in self.values)
@@ -186,6 +188,7 @@ class Thresholds:
             f"verax thresholds: {shown}, chosen by {self.metric} ({better}) on {self.n_rows:,} rows",
             f"{honest}, of {self.against} {self.reference:.4f}: {gain}",
             f"{self.metric} of the rows that they were chosen on: {self.in_sample:.4f}",
+            *self._said(),
         ]
         return "\n".join(lines)
 
