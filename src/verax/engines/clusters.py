@@ -165,36 +165,32 @@ class Clusters:
         """(1 + R) jackknife variances, of the share of correct decisions and of the means; their freedom."""
         return variances_over(self.labels, self.sums.high)
 
-    def without_each(self, reduce: Callable[[Floats], Floats]) -> Floats:
+    def without_each(self, reduce: Callable[[Ints, Floats], Floats]) -> Floats:
         """(G, M) metrics of the confusion counts without each group; `reduce` as for `replicates`."""
-        n, n_cells = len(self.labels), self.cells.n_cells
+        n = len(self.labels)
         occurring, weights = self.cells.matrix(n)
         total = np.asarray(weights.sum(axis=0)).ravel()
         metrics, start = [], 0
-        for size in batches(n, n_cells):
-            counts = np.zeros((size, n_cells))
+        for size in batches(n, len(occurring)):
             # Rounding must not leave counts below zero.
             left = total - weights[start : start + size].toarray()
-            counts[:, occurring] = np.where(left > 1e-12 * total, left, 0.0)
-            metrics.append(reduce(counts))
+            metrics.append(reduce(occurring, np.where(left > 1e-12 * total, left, 0.0)))
             start += size
         return np.concatenate(metrics)
 
-    def replicates(self, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats]) -> Floats:
+    def replicates(self, n_replicates: int, seed: int, reduce: Callable[[Ints, Floats], Floats]) -> Floats:
         """(B, M) metrics of bootstrap samples of whole groups.
 
-        Replicates of confusion counts are made a few at a time and given to `reduce`, which turns
-        (b, n_cells) counts into (b, M) metrics; so memory is bounded whatever the number of classes.
+        Replicates of the counts of cells that occur are made a few at a time: `reduce` turns the numbers of C
+        cells and their (b, C) counts into (b, M) metrics.
         """
         rng = np.random.default_rng(seed)
-        n, n_cells = len(self.labels), self.cells.n_cells
+        n = len(self.labels)
         occurring, weights = self.cells.matrix(n)
         metrics = []
-        for size in batches(n_replicates, max(n, n_cells)):
+        for size in batches(n_replicates, max(n, len(occurring))):
             draws = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
-            counts = np.zeros((size, n_cells))
-            counts[:, occurring] = draws @ weights
-            metrics.append(reduce(counts))
+            metrics.append(reduce(occurring, draws @ weights))
         return np.concatenate(metrics)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from verax.engines.clusters import batches
 from verax.inference.intervals import Interval
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 
 # A bootstrap sample of more rows than this cannot be told from the sample it is drawn from.
@@ -60,16 +60,19 @@ def bootstrap_interval(replicates: Floats, confidence: float, method: str, cauti
 
 
 def resampled_metrics(
-    counts: Floats, squares: Floats, n_replicates: int, seed: int, reduce: Callable[[Floats], Floats]
+    counts: Floats,
+    squares: Floats,
+    n_replicates: int,
+    seed: int,
+    reduce: Callable[[Ints, Floats], Floats],
 ) -> Floats:
     """Metrics of tables of counts as a bootstrap of the rows would give them, (B, M).
 
     `counts` are the sums of weights in the cells and `squares` the sums of squared weights. The counts of a
     bootstrap sample are drawn directly, at a cost that does not depend on the number of rows: they are
     multinomial where all rows have the same weight. Else every cell is a multiple of a Poisson number with
-    the mean and the variance that it has in a bootstrap of the rows. Tables are drawn a few at a time and
-    given to `reduce`, which turns (b, K*K) counts into (b, M) metrics; so memory is bounded whatever the
-    number of classes.
+    the mean and the variance that it has in a bootstrap of the rows. Only cells that occur are drawn, a few
+    replicates at a time: `reduce` turns the numbers of C cells and their (b, C) counts into (b, M) metrics.
     """
     rng = np.random.default_rng(seed)
     occurring = np.flatnonzero(counts)
@@ -79,13 +82,12 @@ def resampled_metrics(
     same_weight = unit.max() <= unit.min() * (1 + 1e-9)
     n_rows = round(min(rows.sum(), _MOST_DRAWN))
     drawn = []
-    for size in batches(n_replicates, counts.size):
-        tables = np.zeros((size, counts.size))
+    for size in batches(n_replicates, len(occurring)):
         if same_weight:
-            tables[:, occurring] = rng.multinomial(n_rows, cells / cells.sum(), size=size)
+            tables = rng.multinomial(n_rows, cells / cells.sum(), size=size).astype(float)
         else:
-            tables[:, occurring] = unit * rng.poisson(rows, size=(size, len(rows)))
-        drawn.append(reduce(tables))
+            tables = unit * rng.poisson(rows, size=(size, len(rows)))
+        drawn.append(reduce(occurring, tables))
     return np.concatenate(drawn)
 
 

@@ -184,7 +184,7 @@ def _expanded(z: float, freedom: float) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return z + sum(term / freedom**i for i, term in enumerate(terms, 1))
+    return z + sum(term * (1 / freedom) ** i for i, term in enumerate(terms, 1))
 
 
 def wilson(share: float, n: float, quantile: float, confidence: float) -> Interval:

@@ -18,6 +18,7 @@ import numpy as np
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.scores.cells import EXTREME, kappa_of_cells
 
 Costs = Literal["quadratic", "linear", "zero_one"]
 CostsLike = Costs | Sequence[Sequence[float]] | Floats
@@ -30,8 +31,6 @@ COSTS = (*ORDERED_COSTS, "zero_one")
 NORMALIZATIONS = (None, "max", "naive")
 KAPPA_COSTS: dict[str, Costs] = {"quadratic": "quadratic", "linear": "linear", "unweighted": "zero_one"}
 
-# Counts beyond 2**400 or all below 2**-400 are scaled before they are multiplied.
-_EXTREME = 400
 _P = ParamSpec("_P")
 
 
@@ -122,7 +121,7 @@ def _of_counts(
     @wraps(function)
     def scaled(counts: Floats, /, *args: _P.args, **kwargs: _P.kwargs) -> Floats:
         exponents = np.frexp(np.max(counts, axis=(-2, -1), keepdims=True))[1]
-        if np.abs(exponents).max(initial=0) > _EXTREME:
+        if np.abs(exponents).max(initial=0) > EXTREME:
             counts = np.ldexp(counts, -exponents)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(function(counts, *args, **kwargs))
@@ -284,6 +283,9 @@ class DecisionMetric:
     of_row : callable or None
         For metrics that are means over rows: the value of each row, given outcomes and decisions.
         They need no table, whatever the number of classes.
+    of_cells : callable or None
+        The value of each of (b, C) weights of the cells that occur, given their outcomes and decisions: for
+        tables of many classes, most cells of which are empty. Metrics that are means over rows need none.
     with_costs : callable or None
         For metrics that depend on costs: the metric of these costs and this normalization.
     on_card : bool
@@ -300,6 +302,7 @@ class DecisionMetric:
     ordinal: bool = False
     reference: str = ""
     of_row: Callable[[Ints, Ints], Floats] | None = None
+    of_cells: Callable[[Ints, Ints, Floats], Floats] | None = None
     with_costs: Callable[[CostsLike, Normalization], DecisionMetric] | None = None
     on_card: bool = False
 
@@ -364,6 +367,7 @@ METRICS: dict[str, DecisionMetric] = {
             _from_minus_1_to_1,
             ordinal=True,
             reference="doi:10.1037/h0026256",
+            of_cells=partial(kappa_of_cells, cost_of=partial(row_costs, costs="quadratic")),
             on_card=True,
         ),
         expected_cost_metric(),
@@ -378,6 +382,7 @@ METRICS: dict[str, DecisionMetric] = {
             _from_minus_1_to_1,
             ordinal=True,
             reference="doi:10.1037/h0026256",
+            of_cells=partial(kappa_of_cells, cost_of=partial(row_costs, costs="linear")),
         ),
         DecisionMetric(
             "kappa",
@@ -389,6 +394,7 @@ METRICS: dict[str, DecisionMetric] = {
             partial(kappa_of, kind="unweighted"),
             _from_minus_1_to_1,
             reference="doi:10.1177/001316446002000104",
+            of_cells=partial(kappa_of_cells, cost_of=partial(row_costs, costs="zero_one")),
         ),
         DecisionMetric(
             "balanced_accuracy",

@@ -34,6 +34,7 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
+from verax.scores.cells import table_metrics
 from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.metrics import (
     HIGHER,
@@ -390,15 +391,18 @@ class Scorecard(MaySkip):
             drawn = clusters.replicates(plan.replicates, plan.seed, self._metrics_of)
             return np.asarray(drawn.var(axis=0, ddof=1))
         values = clusters.without_each(self._metrics_of)
-        whole = self._metrics_of(self._counts.cells.high[None])
+        occurring = np.flatnonzero(self._counts.cells.high)
+        whole = self._metrics_of(occurring, self._counts.cells.high.ravel()[None, occurring])
         return np.asarray(((values - whole) ** 2).sum(axis=0) * (n - 1) / n)
 
-    def _metrics_of(self, counts: Floats) -> Floats:
-        """(b, M) metrics of (b, K*K) counts; of accuracy, which has other intervals, nothing."""
-        tables = counts.reshape(-1, self.n_classes, self.n_classes)
-        nothing = np.full(len(counts), np.nan)
-        columns = [nothing if m.name == "accuracy" else np.asarray(m.of(tables)) for m in self.count_metrics]
-        return np.stack(columns, axis=1)
+    def _metrics_of(self, cells: Ints, weights: Floats) -> Floats:
+        """(b, M) metrics of tables with these weights of cells; NaN for accuracy."""
+        found = np.full((len(weights), len(self.count_metrics)), np.nan)
+        own = [i for i, metric in enumerate(self.count_metrics) if metric.name != "accuracy"]
+        if own:
+            metrics = [self.count_metrics[i] for i in own]
+            found[:, own] = table_metrics(metrics, self.n_classes, cells, weights)
+        return found
 
     @property
     def accuracy(self) -> float:

@@ -1,0 +1,87 @@
+"""Metrics of decisions from the cells of a confusion table that occur, for tables of very many cells.
+
+A table of a thousand classes has a million cells, and a few hundred rows fill a few hundred of them. Cells
+are given by (C,) outcomes and (C,) decisions; weights are (b, C), one row per table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.arrays import Floats, Ints
+
+# Smaller tables are filled: their metrics are then the same to the last digit, however many cells occur.
+_FILLED = 2**12
+# How many counts are held at a time.
+_HELD = 2**22
+# Weights beyond 2**400 or all below 2**-400 are scaled before they are multiplied.
+EXTREME = 400
+
+# What a cell costs, from outcomes and decisions.
+CostOf = Callable[[Ints, Ints], Floats]
+
+
+def table_metrics(metrics: Sequence[Any], n_classes: int, cells: Ints, weights: Floats) -> Floats:
+    """(b, M) metrics of tables whose cells, numbered row by row, have these (b, C) weights."""
+    y, decisions = np.divmod(cells, n_classes)
+    columns = []
+    for metric in metrics:
+        if n_classes**2 <= _FILLED or (metric.of_cells is None and metric.of_row is None):
+            columns.append(_of_tables(metric.of, n_classes, cells, weights))
+        elif metric.of_cells is not None:
+            columns.append(metric.of_cells(y, decisions, weights))
+        else:
+            columns.append(mean_of_cells(metric.of_row(y, decisions), weights))
+    return np.stack(columns, axis=1)
+
+
+def _of_tables(of: Callable[[Floats], Floats], n_classes: int, cells: Ints, weights: Floats) -> Floats:
+    """The metric of filled tables, some at a time."""
+    step = max(1, _HELD // n_classes**2)
+    found = []
+    for start in range(0, len(weights), step):
+        part = weights[start : start + step]
+        tables = np.zeros((len(part), n_classes * n_classes))
+        tables[:, cells] = part
+        found.append(of(tables.reshape(-1, n_classes, n_classes)))
+    return np.concatenate(found)
+
+
+def mean_of_cells(values: Floats, weights: Floats) -> Floats:
+    """The weighted mean of the values of cells, (b,); NaN without weight.
+
+    >>> mean_of_cells(np.array([0.0, 4.0]), np.array([[1.0, 1.0], [3.0, 1.0]])).tolist()
+    [2.0, 1.0]
+    """
+    weights = _moderate(weights)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((weights @ values) / weights.sum(axis=1))
+
+
+def kappa_of_cells(y: Ints, decisions: Ints, weights: Floats, cost_of: CostOf) -> Floats:
+    """Kappa with costs, (b,), as `metrics.kappa_of` has it of whole tables."""
+    weights = _moderate(weights)
+    outcomes, truth = _margin(y, weights)
+    choices, decided = _margin(decisions, weights)
+    observed = (weights @ cost_of(y, decisions)) * weights.sum(axis=1)
+    by_chance = ((truth @ cost_of(outcomes[:, None], choices[None, :])) * decided).sum(axis=1)
+    one_sided = ((truth > 0).sum(axis=1) == 1) | ((decided > 0).sum(axis=1) == 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        agreement = np.where(one_sided, 0.0, 1 - observed / by_chance)
+    return np.where(by_chance > 0, agreement, np.nan)
+
+
+def _margin(labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
+    """The labels that occur, increasing, and the sums of the weights of each, (b, L)."""
+    order = np.argsort(labels, kind="stable")
+    occurring, begins = np.unique(labels[order], return_index=True)
+    return occurring, np.add.reduceat(weights[:, order], begins, axis=1)
+
+
+def _moderate(weights: Floats) -> Floats:
+    """Weights scaled by a power of two where they are so extreme that products would overflow."""
+    exponents = np.frexp(weights.max(axis=1, keepdims=True))[1]
+    return np.ldexp(weights, -exponents) if np.abs(exponents).max(initial=0) > EXTREME else weights
