@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 
@@ -113,3 +115,72 @@ def test_losses_for_every_outcome_have_a_limit():
     with pytest.raises(vx.InputError) as caught:
         vx.brier.by_outcome(lists)
     assert caught.value.argument == "p"
+
+
+LISTS = {
+    "polars": lambda rows: pl.Series(rows),
+    "polars of fixed width": lambda rows: pl.Series(rows, dtype=pl.Array(pl.Float64, 3)),
+    "polars frame": lambda rows: pl.DataFrame({"probs": rows}),
+    "pandas": lambda rows: pd.Series(rows),
+    "pandas of arrays": lambda rows: pd.Series([None if row is None else np.array(row) for row in rows]),
+    "pandas frame": lambda rows: pd.DataFrame({"probs": rows}),
+    "pandas of arrow": lambda rows: pd.Series(rows, dtype=pd.ArrowDtype(pa.list_(pa.float64()))),
+    "arrow": lambda rows: pa.array(rows),
+    "arrow of fixed width": lambda rows: pa.array(rows, type=pa.list_(pa.float64(), 3)),
+    "chunked arrow": lambda rows: pa.chunked_array([rows[:1], rows[1:]]),
+}
+
+
+@pytest.mark.parametrize("make", LISTS.values(), ids=LISTS)
+def test_a_column_of_lists_of_probabilities(make):
+    rows = P.tolist()
+    assert vx.brier(Y, make(rows)) == pytest.approx(RIGHT, rel=1e-15)
+    assert vx.decide(make(rows)).tolist() == P.argmax(axis=1).tolist()
+    rows[2] = None
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(Y, make(rows))
+    assert (caught.value.argument, caught.value.kind, caught.value.rows) == ("p", "finite", (2,))
+    assert vx.evaluate(Y, make(rows), invalid="skip").skipped.rows == (2,)
+
+
+def test_lists_that_are_no_probabilities():
+    ragged = [*P.tolist()[:2], [0.5, 0.5], [1.0]]
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(Y, pl.Series(ragged))
+    assert (caught.value.kind, caught.value.rows, caught.value.values) == ("length", (2, 3), (2, 1))
+    with pytest.raises(vx.InputError, match="must hold lists of numbers"):
+        vx.brier(Y, pd.Series([["a", "b"]] * 4))
+    # Precision decides the tolerance.
+    single = pd.Series([row.astype(np.float32) for row in P * 1.00005])
+    assert vx.brier(Y, single) == pytest.approx(RIGHT, rel=1e-3)
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(Y, pd.Series((P * 1.00005).tolist()))
+    assert caught.value.kind == "sum"
+
+
+def test_enums_state_the_order_of_their_categories():
+    labels = np.array(["low", "middle", "high"])
+    y = pl.Series(labels[Y], dtype=pl.Enum(labels.tolist()))
+    shuffled = pl.DataFrame({"high": P[:, 2], "low": P[:, 0], "middle": P[:, 1]})
+    assert vx.rps(y, shuffled) == pytest.approx(vx.rps(Y, P), rel=1e-15)
+    for unordered in (pl.Series(labels[Y]), pl.Series(labels[Y], dtype=pl.Categorical)):
+        with pytest.raises(vx.InputError) as caught:
+            vx.rps(unordered, shuffled)
+        assert caught.value.kind == "order"
+
+
+@pytest.mark.parametrize("to", [np.asarray, torch.tensor])
+def test_a_single_column_comes_with_fitting_advice(to):
+    with pytest.raises(vx.InputError, match=r"pass one number per row: p\[:, 0\]"):
+        vx.brier([0, 1], to([[0.2], [0.7]]))
+
+
+def test_missing_values_are_all_counted():
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(np.array([0, None, 2, None], dtype=object), P)
+    assert (caught.value.kind, caught.value.rows, caught.value.count) == ("missing", (1, 3), 2)
+    masked = np.ma.masked_array(P, np.zeros(P.shape, bool))
+    masked[1, 0] = masked[1, 1] = masked[3, 2] = np.ma.masked
+    with pytest.raises(vx.InputError, match=r"row 1 has one \(2 rows in all\)") as caught:
+        vx.brier(Y, masked)
+    assert (caught.value.kind, caught.value.rows) == ("missing", (1, 3))

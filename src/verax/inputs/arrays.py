@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, Remedy
+from verax.errors import SHOWN_ROWS, InputError, Offenders, Remedy
 from verax.inputs.columns import Columns
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -28,17 +28,28 @@ _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "na
 
 
 def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
-    """Bring `x` to an array, without a copy where possible, with its column names if it has any."""
+    """Bring `x` to an array, without a copy where possible, with its column names if it has any.
+
+    A column of lists of probabilities becomes a table of numbers.
+    """
+    array, columns = _to_array(x, argument)
+    if argument == "p" and isinstance(array, np.ndarray) and array.dtype == object and array.ndim == 1:
+        array = _stacked(array, argument)
+    return array, columns
+
+
+def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     package = type(x).__module__.partition(".")[0]
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        at = np.argwhere(np.ma.getmaskarray(x))[0]
-        rows = [int(i) for i in at[:1]]
+        rows = np.unique(np.argwhere(np.ma.getmaskarray(x))[:, :1]).tolist()
+        more = f" ({len(rows):,} rows in all)" if len(rows) > 1 else ""
         raise InputError(
             "must not have masked values",
             argument=argument,
             kind="missing",
-            found=f"row {rows[0]} has one" if rows else "it is masked",
-            rows=rows,
+            found=f"row {rows[0]} has one{more}" if rows else "it is masked",
+            rows=rows[:SHOWN_ROWS],
+            count=len(rows),
         )
     if isinstance(x, (np.ndarray, np.generic)):
         return np.asarray(x), None
@@ -72,6 +83,9 @@ def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None
         raise InputError("must not be a lazy frame", argument=argument, kind="type", remedies=[advice])
     if isinstance(native, nw.DataFrame):
         values = native.to_numpy()
+        if values.dtype == object and values.shape[1] == 1 and argument == "p":
+            # A single column of lists.
+            return values[:, 0], None
         if values.dtype == object and all(dtype.is_numeric() for dtype in native.schema.dtypes()):
             # pandas has no numeric array for several columns of a pyarrow type, but has one for each.
             values = np.stack([column.to_numpy() for column in native.iter_columns()], axis=1)
@@ -79,6 +93,35 @@ def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None
     if isinstance(native, nw.Series):
         return native.to_numpy(), None
     return _as_numpy(x, argument), None
+
+
+def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any]:
+    """A column of lists of one length as (n, m) numbers, with NaN for what is missing; others as they are.
+
+    >>> _stacked(np.array([None, [0.5, 0.5]], dtype=object), "p").tolist()
+    [[nan, nan], [0.5, 0.5]]
+    """
+    # None, NaN and the missing value of pandas have no length.
+    rows = [row if hasattr(row, "__len__") else None for row in values.tolist()]
+    first = next((row for row in rows if row is not None), None)
+    if not isinstance(first, (list, tuple, np.ndarray)):
+        return values
+    lengths = np.array([len(first if row is None else row) for row in rows])
+    wrong = Offenders(argument, f"must hold lists of {len(first)} numbers", "length", ("has", "have"))
+    wrong.add(lengths != len(first), lengths, 0)
+    if wrong.count:
+        raise wrong.error()
+    empty = np.full(len(first), np.nan)
+    try:
+        parts = [empty if row is None else np.asarray(row, _number_type(row)) for row in rows]
+    except (TypeError, ValueError):
+        raise InputError("must hold lists of numbers", argument=argument, kind="type") from None
+    # What is missing does not widen the others.
+    return np.stack(parts).astype(_number_type(first), copy=False)
+
+
+def _number_type(row: object) -> Any:
+    return row.dtype if isinstance(row, np.ndarray) and row.dtype.kind == "f" else np.float64
 
 
 def _as_numpy(x: object, argument: str) -> np.ndarray[Any, Any]:

@@ -296,9 +296,7 @@ def _check_form_of_p(p: Array) -> None:
             kind="type",
             found=f"the shape is {shape}",
             remedies=[
-                Remedy(
-                    "For a binary problem pass the probabilities of class 1 as a 1-D array.", python_only=True
-                )
+                Remedy("For a binary problem pass one number per row: p[:, 0].", python_only=True),
             ],
         )
 
@@ -312,12 +310,13 @@ def _is_transposed(p: Array) -> bool:
 
 
 def _stated_order(y: object, columns: tuple[Any, ...] | None) -> list[Hashable] | None:
-    """The order of an ordered pandas categorical, where the columns of `p` are called like its categories.
+    """The order of an ordered categorical or an Enum, where the columns are called like its categories.
 
     Of unnamed columns it says nothing: scikit-learn, for one, sorts them by label.
     """
     dtype: Any = getattr(y, "dtype", None)
-    if columns is None or getattr(dtype, "ordered", None) is not True:
+    ordered = getattr(dtype, "ordered", None) is True or type(dtype).__name__ == "Enum"
+    if columns is None or not ordered or not hasattr(dtype, "categories"):
         return None
     categories = list(dtype.categories)
     return categories if {str(c) for c in columns} == {str(c) for c in categories} else None

@@ -222,16 +222,10 @@ def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     values = y.tolist()
     if not any(isinstance(v, int) for v in values):
         return y
-    for row, v in enumerate(values):
-        if v is None or v != v:
-            raise InputError(
-                "must have an outcome in every row",
-                argument="y",
-                kind="missing",
-                found=f"row {row} holds {v}",
-                rows=[row],
-                values=[v],
-            )
+    absent = Offenders("y", "must have an outcome in every row", "missing")
+    absent.add(np.array([v is None or v != v for v in values]), values, 0)
+    if absent.count:
+        raise absent.error()
     whole = all(isinstance(v, int) and abs(v) < 2**62 for v in values)
     return np.array(values, dtype=np.int64) if whole else y
 

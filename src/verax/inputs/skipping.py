@@ -290,7 +290,10 @@ def take_rows(x: Any, rows: Ints) -> Any:
         return x.labels[x.codes][rows]
     if hasattr(x, "iloc"):
         return x.iloc[rows]
-    if type(x).__module__.partition(".")[0] in ("polars", "pyarrow", "modin", "cudf", "narwhals"):
+    package = type(x).__module__.partition(".")[0]
+    if package == "pyarrow":
+        return x.take(rows.tolist())
+    if package in ("polars", "modin", "cudf", "narwhals"):
         import narwhals as nw
 
         return nw.to_native(nw.from_native(x, allow_series=True)[rows.tolist()])
