@@ -129,6 +129,23 @@ def test_subgroups_of_a_comparison(folder):
     assert expected.verdict() in text
 
 
+def test_subgroups_of_rows_in_order_of_time(folder):
+    both = ("compare", folder / "a.parquet", folder / "b.parquet", *ORDER, "--by", "site", "--time-ordered")
+    page = folder / "series.html"
+    found = json.loads(verax(*both, "--rule", "brier", "--html", page, "--json").stdout)
+    models = {"a": P, "b": Q}
+    for label, comparison in found["subgroups"]["site"]["comparisons"].items():
+        rows = np.arange(400) % 2 == int(label)
+        alone = vx.compare(
+            Y[rows], {name: p[rows] for name, p in models.items()}, rule="brier", time_ordered=True
+        )
+        assert comparison["method"] == "Diebold-Mariano test, rows in order of time"
+        p_value = comparison["differences"]["brier"][0]["p_value"]
+        assert p_value == pytest.approx(alone.differences["brier"][0].p_value)
+    assert "in order of time" in verax(*both).stdout
+    assert "Diebold-Mariano test, rows in order of time" in page.read_text()
+
+
 def test_the_terminal_and_the_report_say_the_same_of_subgroups(folder):
     one = ("evaluate", folder / "a.parquet", *ORDER, "--by", "site", "--html", folder / "same.html", "--json")
     for options in ((), ("--groups", "site")):

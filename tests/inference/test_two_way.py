@@ -1,5 +1,7 @@
 """Rows that belong together in two ways: leagues and dates."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -167,6 +169,30 @@ def test_what_has_no_two_way_form_says_so(rows):
     ):
         with pytest.raises(InputError, match="`groups` must be of one kind for"):
             refused()
+
+
+def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
+    y, p, league, date = rows
+    required = {"rule": "brier", "by": "max_probability", "metric": "accuracy"}
+    allowed, refused = set(), {}
+    for name in vx.__all__:
+        function = getattr(vx, name)
+        try:
+            parameters = inspect.signature(function).parameters
+        except (TypeError, ValueError):
+            continue
+        if "groups" not in parameters or isinstance(function, type):
+            continue
+        needed = [n for n, q in parameters.items() if q.default is q.empty and q.kind is q.KEYWORD_ONLY]
+        given = {"a": p, "b": p[:, ::-1]} if name == "compare" else p
+        options = {n: league if name == "subgroups" and n == "by" else required[n] for n in needed}
+        try:
+            function(y, given, groups=[league, date], **options)
+            allowed.add(name)
+        except InputError as error:
+            refused[name] = str(error)
+    assert all("must be of one kind" in text for text in refused.values()), refused
+    assert {"compare", "evaluate"} <= allowed <= {"compare", "evaluate", "recalibrate"}
 
 
 def test_tallies_merge_in_any_order(rows):
