@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.caching import cached_property
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import GroupCount, by_kind, count_groups, distinct
@@ -128,12 +129,12 @@ class Clusters:
         sums.high[place], sums.low[place], infinite[place] = self.sums.high, self.sums.low, self.infinite
         return Clusters(labels, sums, infinite, self.cells.relabeled(place))
 
-    @property
+    @cached_property
     def count(self) -> GroupCount:
         """The number of groups, of both kinds where there are two."""
         return count_groups(self.labels)
 
-    @property
+    @cached_property
     def kinds(self) -> list[Clusters]:
         """Of two kinds of groups those of the first, of the second, and of the pairs; else these alone."""
         return [*(self._joined(*kind) for kind in by_kind(self.labels)), self]

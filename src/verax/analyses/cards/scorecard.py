@@ -48,7 +48,8 @@ from verax.scores.rules import ZeroOne
 
 # An effective number of rows is 1 up to rounding.
 _ONE = 1e-9
-# Of more groups than this, the variances of metrics of decisions come from a bootstrap of the groups.
+# Of more groups than this, the variances of metrics of decisions come from a bootstrap of the groups, unless
+# leaving out each of them is cheaper: there are fewer cells than replicates.
 _MANY_GROUPS = 1000
 _BOOTSTRAP = "bootstrap of confusion counts"
 _NO_ROWS = "there is only one row to learn from"
@@ -387,7 +388,7 @@ class Scorecard(MaySkip):
         """(M,) variances of the metrics: by the jackknife, or of very many groups by the bootstrap."""
         plan = self.resampling
         n = len(clusters.labels)
-        if n > _MANY_GROUPS:
+        if n > _MANY_GROUPS and clusters.cells.n_cells > plan.replicates:
             drawn = clusters.replicates(plan.replicates, plan.seed, self._metrics_of)
             return np.asarray(drawn.var(axis=0, ddof=1))
         values = clusters.without_each(self._metrics_of)
