@@ -173,7 +173,7 @@ def test_what_has_no_two_way_form_says_so(rows):
 
 def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
     y, p, league, date = rows
-    required = {"rule": "brier", "by": "max_probability", "metric": "accuracy"}
+    required = {"rule": "brier", "by": "max_probability", "metric": "accuracy", "defer": 0.3}
     allowed, refused = set(), {}
     for name in vx.__all__:
         function = getattr(vx, name)
@@ -181,9 +181,9 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
             parameters = inspect.signature(function).parameters
         except (TypeError, ValueError):
             continue
-        if "groups" not in parameters or isinstance(function, type):
-            continue
         needed = [n for n, q in parameters.items() if q.default is q.empty and q.kind is q.KEYWORD_ONLY]
+        if "groups" not in parameters or isinstance(function, type) or not set(needed) <= set(required):
+            continue
         given = {"a": p, "b": p[:, ::-1]} if name == "compare" else p
         options = {n: league if name == "subgroups" and n == "by" else required[n] for n in needed}
         try:
