@@ -23,6 +23,12 @@ settings.register_profile("verax", deadline=None, derandomize=True)
 settings.load_profile("verax")
 
 
+@pytest.fixture(autouse=True)
+def compiled_at_once(monkeypatch):
+    """Large inputs are compiled in the first call already, as they are in later calls of a process."""
+    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 0)
+
+
 @pytest.fixture(params=RULES, ids=repr)
 def rule(request):
     return request.param

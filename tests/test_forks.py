@@ -38,7 +38,7 @@ COMPILER = """
 import os, signal, threading, time
 import numba
 from numba.core.compiler_lock import global_compiler_lock
-from verax.kernels import logarithm as _arithmetic
+from verax.kernels import arithmetic
 
 held = threading.Event()
 

@@ -45,7 +45,7 @@ def random_lists(n_entries=COMPILED_FROM, m=60, longest=40, seed=0):
 
 def without_compiler(monkeypatch):
     monkeypatch.setattr("verax.inputs.lists.ragged.kernels", lambda: None)
-    monkeypatch.setattr("verax.engines.scan.kernels", lambda: None)
+    monkeypatch.setattr("verax.engines.plans.kernels", lambda: None)
 
 
 @pytest.mark.parametrize("m", [60, 128_256, 2**40])

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 import verax as vx
-from verax.engines import scan
+from verax.kernels import limits
 
 TOLERANCES = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4, np.dtype(np.float16): 1e-2}
 
@@ -29,14 +29,15 @@ def attempt(rng: np.random.Generator) -> None:
     invalid = [i for i in range(n) if not _valid(p[i], tolerance)]
     if any(_undecidable(row, tolerance) for row in p):
         return
-    saved = scan.COMPILED_FROM
+    saved, at_once = limits.COMPILED_FROM, limits.COMPILED_AT_ONCE
+    limits.COMPILED_AT_ONCE = 0
     try:
         # Small inputs go through the array calls; with no threshold, the same rows are compiled.
         for threshold in (saved, 0):
-            scan.COMPILED_FROM = threshold
+            limits.COMPILED_FROM = threshold
             _check(y, p, invalid, f"{k=} {n=} {dtype=} {threshold=}")
     finally:
-        scan.COMPILED_FROM = saved
+        limits.COMPILED_FROM, limits.COMPILED_AT_ONCE = saved, at_once
 
 
 def _check(y: np.ndarray, p: np.ndarray, invalid: list[int], case: str) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 import verax as vx
 from cases import NAMESPACES, RULES, forecasts
-from verax.engines import scan
 from verax.inputs.arrays import to_host
 from verax.inputs.validity import Unity
+from verax.kernels import limits
 from verax.kernels.limits import COMPILED_FROM
 
 
@@ -52,7 +52,7 @@ def test_rows_that_sum_to_a_little_more_than_one_lose_within_the_bounds(rule, to
 
 
 def test_so_they_do_when_compiled(rule, monkeypatch):
-    monkeypatch.setattr(scan, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
     for k in (3, 12):
         for outcome in (0, k - 1):
             low, high = rule.bounds(k)

@@ -1,49 +1,54 @@
-"""From the formulas of several rules to one compiled loop that sums their losses.
+"""From the formulas of several rules to compiled loops that sum their losses.
 
-Every step of the formulas' trace (`engines.tracing`) becomes a line of a loop body; constants become
-parameters, so the loop is the same for every number of classes. numba compiles it and keeps it on
-disk. Formulas that have no trace are not fused: they run as NumPy calls on each block.
+Every step of the formulas' trace (`engines.tracing`) becomes a line of a loop body, and constants become
+parameters. There are two kinds of loops. For few classes a loop reads the rows themselves and makes
+everything at once: probabilities, statistics, losses, sums and counts (`fuse_rows`). For others, and for
+top lists, a loop reads the statistics that another kernel has left in a buffer (`fuse`); its text is the
+same for every number of classes. Formulas that have no trace are not fused: they run as NumPy calls.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-from functools import cache, lru_cache
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
 
-import numba
 import numpy as np
 
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
-from verax.kernels.dense import Kernel
-from verax.kernels.logarithm import OPTIONS, is_odd, log, plus
-from verax.kernels.statistics import PLACE
+from verax.inputs.arrays import Floats
+from verax.kernels.fewclasses import KNOWN, strip_rows, write_probabilities, write_statistics
+from verax.kernels.statistics import PLACE, Form
+from verax.kernels.texts import EXP_FROM, EXP_TO, Kernel, Lines, compile_text
 
-# How each operation of a trace is written in Python.
+# How each operation of a trace is written, but for functions that take several lines.
 _TEXTS = {
     "add": "{} + {}",
     "sub": "{} - {}",
     "mul": "{} * {}",
     "div": "{} / {}",
     "neg": "-{}",
-    "log": "log({})",
     "sqrt": "math.sqrt({})",
-    "exp": "math.exp({})",
     "abs": "abs({})",
-    "maximum": "max({}, {})",
-    "minimum": "min({}, {})",
+    "maximum": "select({0} > {1}, {0}, {1})",
+    "minimum": "select({0} < {1}, {0}, {1})",
 }
+# A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
+_FAR = 128.0
+# The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
+# Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
+_SPREAD, _CLOSE = 0.99, 1e-6
+# Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
+_TABLES = 4
 
 
 @lru_cache(maxsize=64)
-def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Kernel, Any] | None:
+def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Kernel, Floats] | None:
     """A kernel (stats, first, last, weights, constants, shift, out, sums) and its constants.
 
     None if a formula cannot be traced. For each rule the kernel writes to `out` the sums over the rows
-    `first` to `last` of w*d and w*d*d, with d the loss minus `shift`; below the rules stands the weight.
-    With weights two more columns have the same sums with the weights squared.
+    `first` to `last` of w*d and w*d*d, with d the loss minus `shift`; below the rules stand the weight and
+    the number of rows with weight. With weights two more columns have the same sums with the weights squared.
     If the sums can be trusted it adds them to `sums` and returns True. It returns False where a loss is
     infinite, where the logarithm of a number is needed that is zero, negative, subnormal or not finite, and
     where the shift lies too far from the losses. The caller then sums these rows by other means.
@@ -51,73 +56,261 @@ def fuse(rules: tuple[Formula, ...], n_classes: int, weighted: bool) -> tuple[Ke
     trace = record(rules, n_classes)
     if trace is None:
         return None
-    return _compile(_source(trace, weighted)), np.array(trace.constants)
+    return compile_text(_buffer_loop(trace, weighted), __file__), np.array(trace.constants)
 
 
-def _source(trace: Trace, weighted: bool) -> str:
-    w = "w[i] * " if weighted else ""
+def _buffer_loop(trace: Trace, weighted: bool) -> str:
     n = len(trace.losses)
-    lines = ["def kernel(s, first, last, w, c, m, out, sums):", "    n_odd = 0", "    weight = 0.0"]
-    lines += [f"    c{i} = c[{i}]" for i in range(len(trace.constants))]
-    lines += [f"    a{r} = b{r} = 0.0" for r in range(n)]
+    head, body = Lines(4), Lines(8)
+    _write_parameters(head, trace)
+    _write_zeros(head, n, weighted)
+    head.add("for i in range(first, last):")
+    for name in trace.statistics:
+        body.let(f"s[{PLACE[name]}, i]", name)
     if weighted:
-        lines += ["    squares = 0.0", *(f"    e{r} = f{r} = 0.0" for r in range(n))]
-    lines += ["    for i in range(first, last):"]
-    lines += [f"        {name} = s[{PLACE[name]}, i]" for name in trace.statistics]
-    if weighted:
-        lines += ["        weight = plus(weight, w[i])", "        v = w[i] * w[i]"]
-        lines += ["        squares = plus(squares, v)"]
+        body.let("w[i]", "weight_of_row")
+    write_formulas(body, trace)
+    body.all_hold("ok")
+    _write_sums(body, trace, weighted)
+    tail = Lines(4)
+    _write_out(tail, n, weighted)
+    tail.add("fine = n_rows == last - first")
+    _write_acceptance(tail, n, weighted)
+    tail.add("return fine")
+    start = "def kernel(s, first, last, w, c, m, out, sums):"
+    return "\n".join([start, *head.text, *body.text, *tail.text])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How rows of few classes lie in memory, and what is wanted of them: all that a kernel is printed for.
+
+    Attributes
+    ----------
+    n_classes : int
+        The number of classes, at most FEW.
+    columns : bool
+        Whether `p` is a tuple of 1-D arrays; otherwise it is one (n, K) array.
+    form : Form
+        What the numbers are.
+    binary : bool
+        Whether there is one number per row, that of class 1.
+    weighted : bool
+        Whether rows have weights.
+    counts : bool
+        Whether outcomes are counted against decisions.
+    """
+
+    n_classes: int
+    columns: bool
+    form: Form
+    binary: bool
+    weighted: bool
+    counts: bool
+
+
+@lru_cache(maxsize=64)
+def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
+    """A kernel (p, y, weights, clear, constants, shift, rough, sums, cells, squares, left) and its constants.
+
+    None if a formula cannot be traced. The kernel adds to `sums` what `fuse` says, and to `cells` (both parts
+    of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. It writes to
+    `left` the numbers of the rows that it left out, and returns how many: rows that are not clearly valid,
+    whose losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of
+    rows for which the shift lies too far from the losses. These are summed nevertheless if `rough`.
+    """
+    trace = record(rules, layout.n_classes)
+    if trace is None or not KNOWN.issuperset(trace.statistics):
+        return None
+    return compile_text(_row_loop(trace, layout), __file__), np.array(trace.constants)
+
+
+def _row_loop(trace: Trace, layout: Layout) -> str:
+    k, n, size = layout.n_classes, len(trace.losses), strip_rows(layout.n_classes)
+    n_given = 1 if layout.binary else k
+    head = Lines(4)
+    _write_parameters(head, trace)
+    head.add(f"out = np.zeros(({n + 1}, {4 if layout.weighted else 2}))")
+    head.add(f"cell = np.zeros({size}, np.uint64)")
+    if layout.counts:
+        head.add(f"table = np.zeros(({1 if layout.weighted else _TABLES}, {k * k + 1}))")
+        if layout.weighted:
+            head.add(f"square_table = np.zeros((1, {k * k + 1}))")
+    if not layout.columns:
+        head.add(f"strip = np.empty(({k}, {size}))")
+    head.add("n_left = 0")
+    head.add(f"for start in range(0, y.size, {size}):")
+    strip = Lines(8)
+    strip.add(f"n = min({size}, y.size - start)")
+    strip.add("outcomes = y[start : start + n]")
+    if layout.weighted:
+        strip.add("strip_weights = w[start : start + n]")
+    if layout.columns:
+        for j in range(n_given):
+            strip.add(f"column{j} = p[{j}][start : start + n]")
+    else:
+        # Rows are turned into columns, so that the compiler can do several at once.
+        strip.add("rows = p[start : start + n]")
+        strip.add("for i in range(n):")
+        for j in range(k):
+            strip.add(f"    strip[{j}, i] = rows[i, {j}]")
+        for j in range(k):
+            strip.add(f"column{j} = strip[{j}]")
+    _write_zeros(strip, n, layout.weighted)
+    strip.add("for i in range(n):")
+    row = Lines(12)
+    row.let("outcomes[i]", "o")
+    for j in range(n_given):
+        row.let(f"np.float64(column{j}[i])", f"q{j}")
+    if layout.weighted:
+        row.let("strip_weights[i]", "weight_of_row")
+        row.require("(weight_of_row >= 0.0) & (weight_of_row < math.inf)")
+    needs = {*trace.statistics, *({"decision"} if layout.counts else ())}
+    needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
+    write_probabilities(row, k, layout.form, binary=layout.binary)
+    write_statistics(row, k, needs, layout.form)
+    if layout.counts:
+        row.require("p_true > 0.0")
+    write_formulas(row, trace)
+    row.all_hold("ok")
+    _write_sums(row, trace, layout.weighted)
+    counted = f"U(o) * U({k}) + decision" if layout.counts else "U(0)"
+    row.add(f"cell[i] = select(ok, {counted}, U({k * k}))")
+    end = Lines(8)
+    _write_out(end, n, layout.weighted)
+    end.add("fine = True")
+    _write_acceptance(end, n, layout.weighted, unless="rough")
+    end.add("if not fine or n_rows < n:")
+    end.add("    for i in range(n):")
+    end.add(f"        if not fine or cell[i] == U({k * k}):")
+    end.add("            left[n_left] = start + i")
+    end.add("            n_left += 1")
+    if layout.counts:
+        end.add("if fine:")
+        _write_counting(end, k, layout.weighted)
+    tail = Lines(4)
+    if layout.counts and not layout.weighted:
+        _write_flush(tail, "table", "cells", _TABLES, k)
+    tail.add("return n_left")
+    start = "def kernel(p, y, w, clear, c, m, rough, sums, cells, squares, left):"
+    return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
+
+
+def write_formulas(lines: Lines, trace: Trace) -> None:
+    """Name the results of all steps of a trace."""
     for step in trace.steps:
-        lines += [f"        {step.name} = {_TEXTS[step.operation].format(*step.operands)}"]
         if step.operation == "log":
-            lines += [f"        n_odd += is_odd({step.operands[0]})"]
-    for r, loss in enumerate(trace.losses):
-        lines += [f"        d = {loss} - m[{r}]"]
-        lines += [f"        a{r} = plus(a{r}, {w}d)", f"        b{r} = plus(b{r}, {w}d * d)"]
-        if weighted:
-            lines += [f"        e{r} = plus(e{r}, v * d)", f"        f{r} = plus(f{r}, v * d * d)"]
-    lines += [f"    out[{r}, 0] = a{r} if n_odd == 0 else math.nan" for r in range(n)]
-    lines += [f"    out[{r}, 1] = b{r}" for r in range(n)]
-    lines += [f"    out[{n}, 0] = {'weight' if weighted else 'last - first'}"]
+            lines.require_normal(step.operands[0])
+            lines.let(lines.log(step.operands[0]), step.name)
+        elif step.operation == "exp":
+            x = step.operands[0]
+            lines.require(f"({x} >= {EXP_FROM!r}) & ({x} <= {EXP_TO!r})")
+            lines.let(lines.exp(x), step.name)
+        else:
+            lines.let(_TEXTS[step.operation].format(*step.operands), step.name)
+
+
+def _write_parameters(lines: Lines, trace: Trace) -> None:
+    for i in range(len(trace.constants)):
+        lines.let(f"c[{i}]", f"c{i}")
+    for r in range(len(trace.losses)):
+        lines.let(f"m[{r}]", f"m{r}")
+
+
+def _write_zeros(lines: Lines, n: int, weighted: bool) -> None:
+    names = ["n_rows", "weight", "positive", *(f"{name}{r}" for r in range(n) for name in "ab")]
     if weighted:
-        lines += [f"    out[{r}, 2], out[{r}, 3] = e{r}, f{r}" for r in range(n)]
-        lines += [f"    out[{n}, 2] = squares"]
-    lines += ["    return accept(out, m, sums)"]
-    return "\n".join(lines)
+        names += ["square_weight", *(f"{name}{r}" for r in range(n) for name in "ef")]
+    for name in names:
+        lines.let("0.0", name)
 
 
-# A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
-_FAR = 128.0
-# The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
-# Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
-_SPREAD, _CLOSE = 0.99, 1e-6
+def _write_sums(lines: Lines, trace: Trace, weighted: bool) -> None:
+    """Add the losses of a row to the sums, unless it is not ok."""
+    lines.add("n_rows = plus(n_rows, select(ok, 1.0, 0.0))")
+    if weighted:
+        lines.let("select(ok, weight_of_row, 0.0)", "u")
+        lines.let("u * u", "v")
+        lines.add("weight = plus(weight, u)")
+        lines.add("positive = plus(positive, select(u > 0.0, 1.0, 0.0))")
+        lines.add("square_weight = plus(square_weight, v)")
+    for r, loss in enumerate(trace.losses):
+        d = lines.let(f"select(ok, {loss} - m{r}, 0.0)")
+        for sums, factor in (("ab", "u * "), ("ef", "v * ")) if weighted else (("ab", ""),):
+            first = lines.let(f"{factor}{d}")
+            lines.add(f"{sums[0]}{r} = plus({sums[0]}{r}, {first})")
+            lines.add(f"{sums[1]}{r} = plus({sums[1]}{r}, {first} * {d})")
 
 
-@numba.njit(**OPTIONS)
-def accept(out: Any, shift: Any, sums: Any) -> bool:
-    """Add the sums of a block to those of its chunk, unless that would lose digits; whether it did."""
-    n = shift.size
-    weight = sums[n, 0] + out[n, 0]
+def _write_out(lines: Lines, n: int, weighted: bool) -> None:
     for r in range(n):
-        first = sums[r, 0] + out[r, 0]
-        second = sums[r, 1] + out[r, 1]
-        total = abs(shift[r] * weight + first)
-        if not total + second < math.inf or abs(shift[r]) * weight > _FAR * total:
-            return False
-        if first * first > _SPREAD * second * weight and abs(first) > _CLOSE * total:
-            return False
-    for r in range(n + 1):
-        for column in range(out.shape[1]):
-            sums[r, column] += out[r, column]
-    return True
+        lines.add(f"out[{r}, 0] = a{r}")
+        lines.add(f"out[{r}, 1] = b{r}")
+        if weighted:
+            lines.add(f"out[{r}, 2] = e{r}")
+            lines.add(f"out[{r}, 3] = f{r}")
+    lines.add(f"out[{n}, 0] = {'weight' if weighted else 'n_rows'}")
+    lines.add(f"out[{n}, 1] = {'positive' if weighted else 'n_rows'}")
+    if weighted:
+        lines.add(f"out[{n}, 2] = square_weight")
 
 
-@cache
-def _compile(source: str) -> Kernel:
-    # The name carries the text's digest and the file is this one, so numba's disk cache, which goes
-    # by file, name and byte code, can neither confuse two loops nor outlive a change of this module.
-    name = f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
-    scope: dict[str, Any] = {"math": math, "log": log, "is_odd": is_odd, "plus": plus, "accept": accept}
-    scope["__name__"] = __name__
-    exec(compile(source.replace("def kernel", f"def {name}"), __file__, "exec"), scope)
-    return numba.njit(**OPTIONS)(scope[name])  # type: ignore[no-any-return]
+def _write_acceptance(lines: Lines, n: int, weighted: bool, unless: str = "False") -> None:
+    """Add the sums in `out` to `sums` if they are fine: unless that would lose digits."""
+    lines.text += [
+        lines.indent + line
+        for line in f"""\
+total_weight = sums[{n}, 0] + out[{n}, 0]
+for r in range({n}):
+    first_sum = sums[r, 0] + out[r, 0]
+    second_sum = sums[r, 1] + out[r, 1]
+    size_of_sum = abs(m[r] * total_weight + first_sum)
+    fine &= size_of_sum + second_sum < math.inf
+    fine &= abs(m[r]) * total_weight <= {_FAR} * size_of_sum
+    near = first_sum * first_sum <= {_SPREAD} * second_sum * total_weight
+    fine &= near or abs(first_sum) <= {_CLOSE} * size_of_sum
+fine |= {unless}
+if fine:
+    for r in range({n + 1}):
+        for column in range({4 if weighted else 2}):
+            sums[r, column] += out[r, column]""".splitlines()
+    ]
+
+
+def _write_counting(lines: Lines, k: int, weighted: bool) -> None:
+    """Count the rows of a strip by the cells they fall into."""
+    if not weighted:
+        whole = f"n - n % {_TABLES}"
+        lines.add(f"    for i in range(0, {whole}, {_TABLES}):")
+        for turn in range(_TABLES):
+            lines.add(f"        table[{turn}, cell[i + {turn}]] += 1.0")
+        lines.add(f"    for i in range({whole}, n):")
+        lines.add("        table[0, cell[i]] += 1.0")
+        return
+    # The sums of a strip are short; those of all strips are compensated.
+    lines.add("    for i in range(n):")
+    lines.add(f"        if cell[i] < U({k * k}):")
+    lines.add("            table[0, cell[i]] += strip_weights[i]")
+    lines.add("            square_table[0, cell[i]] += strip_weights[i] * strip_weights[i]")
+    inner = Lines(12)
+    _write_flush(inner, "table", "cells", 1, k)
+    _write_flush(inner, "square_table", "squares", 1, k)
+    lines.text += inner.text
+
+
+def _write_flush(lines: Lines, table: str, cells: str, n_tables: int, k: int) -> None:
+    """Move the sums of a table to compensated sums."""
+    terms = " + ".join(f"{table}[{turn}, at]" for turn in range(n_tables))
+    lines.text += [
+        lines.indent + line
+        for line in f"""\
+for at in range({k * k}):
+    term = {terms}
+    before = {cells}[0, at]
+    after = before + term
+    virtual = after - before
+    {cells}[0, at] = after
+    {cells}[1, at] += (before - (after - virtual)) + (term - virtual)
+    for turn in range({n_tables}):
+        {table}[turn, at] = 0.0""".splitlines()
+    ]

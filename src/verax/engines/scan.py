@@ -8,25 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 import verax.engines.lists  # noqa: F401 - how top lists are read
 from verax.engines.arrays import compute, validate
 from verax.engines.compiled import reduction
+from verax.engines.plans import CHUNK_BLOCKS, Plan
 from verax.engines.stats import RowStats
 from verax.errors import VeraxError
+from verax.inputs.arrays import Ints
 from verax.inputs.rows import RowBatch, Rows
-from verax.kernels.limits import COMPILED_FROM
-from verax.kernels.loading import kernels
 from verax.kernels.threads import n_cores
-
-# How much is held at a time: what a cache holds, and for other devices what keeps them busy.
-_NUMPY_ELEMENTS = 2**16
-_DEVICE_ELEMENTS = 2**24
-_CHUNK_BLOCKS = 16
 
 
 class Visitor(Protocol):
@@ -35,16 +29,30 @@ class Visitor(Protocol):
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None: ...
 
 
+class Absorbing(Visitor, Protocol):
+    """A visitor that can take in whole chunks of rows by a kernel of its own."""
+
+    @property
+    def absorb(self) -> Callable[[int, int, int], tuple[Ints, bool]] | None:
+        """Take in the rows from one number to another, of a chunk; None where there is no such kernel.
+
+        The result has the numbers of the rows that were left out, to be shown like any others, and whether
+        any row that was taken in has a positive weight.
+        """
+
+
 V = TypeVar("V", bound=Visitor)
 
 
-def scan_rows(forecasts: Rows, needs: Collection[str], make: Callable[[], V]) -> list[V]:
+def scan_rows(
+    forecasts: Rows, needs: Collection[str], make: Callable[[], V], *, plan: Plan | None = None
+) -> list[V]:
     """Show every row to the visitors that `make` makes, and return them in a fixed order.
 
     Raises the error that names them if any rows are invalid. How the rows are cut into blocks and
     chunks of blocks depends on their number and on K alone, never on the number of threads.
     """
-    plan = Plan.of(forecasts)
+    plan = Plan.of(forecasts, frozenset(needs)) if plan is None else plan
     n_shares = min(n_cores(), plan.n_chunks) if plan.compiled else 1
     shares = [_Share(forecasts, plan, frozenset(needs), make()) for _ in range(n_shares)]
     if plan.compiled:
@@ -62,26 +70,6 @@ def scan_rows(forecasts: Rows, needs: Collection[str], make: Callable[[], V]) ->
     if seen != forecasts.n_rows:
         raise VeraxError(f"Only {seen} of {forecasts.n_rows} rows were scored; this is a defect of verax.")
     return [share.visitor for share in shares]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a pass cuts the rows: into blocks that fit a cache, and chunks of blocks for the threads."""
-
-    compiled: bool
-    block: int
-    n_chunks: int
-
-    @classmethod
-    def of(cls, forecasts: Rows) -> Plan:
-        n, k = forecasts.n_rows, forecasts.width
-        on_numpy = forecasts.xp is np
-        compiled = on_numpy and n * k >= COMPILED_FROM and kernels() is not None
-        if compiled:
-            block = max(64, min(8192, 2**17 // k))
-            return cls(True, block, -(-n // (block * _CHUNK_BLOCKS)))
-        block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
-        return cls(False, block, -(-n // block))
 
 
 class _Share(Generic[V]):
@@ -107,11 +95,33 @@ class _Share(Generic[V]):
             self._visit(compute(batch, self._needs), batch, chunk)
 
     def compiled(self, chunks: Iterable[int]) -> None:
+        absorb = getattr(self.visitor, "absorb", None)
+        if absorb is None:
+            self._by_blocks(chunks)
+        else:
+            self._by_chunks(chunks, absorb)
+
+    def _by_chunks(self, chunks: Iterable[int], absorb: Callable[[int, int, int], tuple[Ints, bool]]) -> None:
+        rows: Any = self._rows
+        block = self._plan.block
+        for chunk in chunks:
+            start = chunk * block * CHUNK_BLOCKS
+            end = min(start + block * CHUNK_BLOCKS, rows.n_rows)
+            left, some_weight = absorb(start, end, chunk)
+            self.positive = self.positive or some_weight
+            self.n_seen += end - start - len(left)
+            for first in range(0, len(left), block):
+                batch = rows.batch_of(left[first : first + block])
+                if not self._accepts(batch):
+                    return
+                self._visit(compute(batch, self._needs), batch, chunk)
+
+    def _by_blocks(self, chunks: Iterable[int]) -> None:
         rows, block = self._rows, self._plan.block
         reduce = reduction(rows, block, self._needs)
         for chunk in chunks:
-            end = min((chunk + 1) * block * _CHUNK_BLOCKS, rows.n_rows)
-            for start in range(chunk * block * _CHUNK_BLOCKS, end, block):
+            end = min((chunk + 1) * block * CHUNK_BLOCKS, rows.n_rows)
+            for start in range(chunk * block * CHUNK_BLOCKS, end, block):
                 batch = rows.batch(start, min(start + block, end))
                 stats, n_unclear = reduce(batch)
                 if n_unclear or not self._weights_hold(batch):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.engines.clusters import Clusters, ClusterSums
-from verax.engines.scan import Plan, scan_rows
+from verax.engines.plans import CHUNK_BLOCKS, Plan
+from verax.engines.scan import scan_rows
 from verax.engines.stats import Formula, RowStats
 from verax.engines.sums import Moments, Sum, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, Ints, to_host
 from verax.inputs.groups import Groups, is_two_way
-from verax.inputs.rows import RowBatch, Rows
+from verax.inputs.rows import RowBatch, Rows, numbers_of
 
 # Beyond this many classes no table of K x K counts is kept: it would take too much memory.
 CONFUSION_UP_TO = 1024
@@ -306,10 +307,10 @@ class Tally:
         part = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         part.n_rows, part.exponent = forecasts.n_rows, exponent
         part.spans = ((start, start + forecasts.n_rows),) if known else None
-        chunks = _Chunks(self, forecasts, exponent)
-        visitors = scan_rows(
-            forecasts, _needs(self, forecasts), lambda: _Visitor(self, chunks, forecasts.groups)
-        )
+        needs = _needs(self, forecasts)
+        plan = Plan.of(forecasts, (self.rules, *sorted(needs), forecasts.weights is None))
+        chunks = _Chunks(self, forecasts, exponent, plan)
+        visitors = scan_rows(forecasts, needs, lambda: _Visitor(self, chunks, forecasts.groups), plan=plan)
         chunks.fill(part)
         if self.counts is not None:
             counts = reduce(add, (visitor.counts for visitor in visitors))
@@ -379,8 +380,7 @@ class _Chunks:
     Large tables of counts are shared by all threads, which take turns.
     """
 
-    def __init__(self, tally: Tally, forecasts: Rows, exponent: int) -> None:
-        plan = Plan.of(forecasts)
+    def __init__(self, tally: Tally, forecasts: Rows, exponent: int, plan: Plan) -> None:
         n_rules = len(tally.rules)
         self.unit = math.ldexp(1.0, exponent)
         self.weighted = forecasts.weights is not None
@@ -398,10 +398,16 @@ class _Chunks:
         self.table = Sum.zeros(tally.n_classes**2) if shared else None
         self.square_table = Sum.zeros(tally.n_classes**2) if shared and self.weighted else None
         self.fused = None
+        self.row_sums = None
+        self.chunk_rows = plan.block * CHUNK_BLOCKS
         if plan.compiled:
             from verax.engines.fusion import fuse
+            from verax.engines.summing import RowSums
 
-            self.fused = fuse(tally.rules, tally.n_classes, self.weighted)
+            counts = tally.counts is not None and tally.decisions
+            self.row_sums = RowSums.of(tally.rules, forecasts, unit=self.unit, counts=counts)
+            if self.row_sums is None:
+                self.fused = fuse(tally.rules, tally.n_classes, self.weighted)
 
     def fill(self, part: Tally) -> None:
         """Give a tally the sums of all chunks."""
@@ -439,8 +445,10 @@ class _Visitor:
             self._counts = Counts.zeros(
                 tally.n_classes, decisions=tally.decisions and not shared, weighted=chunks.weighted
             )
-            if chunks.compiled and tally.counts.confusion is not None:
+            if chunks.compiled and chunks.row_sums is None and tally.counts.confusion is not None:
                 self._counter = _Counter(chunks, self._counts)
+        self._row_cells = np.zeros((2, 2, tally.n_classes**2 if chunks.row_sums is not None else 0))
+        self._left = np.empty(chunks.chunk_rows if chunks.row_sums is not None else 0, np.int64)
         self._clusters = None
         if groups is not None:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
@@ -451,13 +459,32 @@ class _Visitor:
     def counts(self) -> Counts:
         """What was counted."""
         assert self._counts is not None
-        return self._counts
+        if self._chunks.row_sums is None or not self._chunks.row_sums.counts:
+            return self._counts
+        cells, squares = (Sum(high, low) for high, low in self._row_cells)
+        more = Counts(self._counts.n_classes, cells, squares=squares if self._chunks.weighted else None)
+        return self._counts + more
 
     @property
     def clusters(self) -> Clusters:
         """The sums of the groups."""
         assert self._clusters is not None
         return self._clusters.total()
+
+    @property
+    def absorb(self) -> Callable[[int, int, int], tuple[Ints, bool]] | None:
+        """Sum the rows from one number to another by a kernel; None where there is none."""
+        return None if self._chunks.row_sums is None else self._absorb
+
+    def _absorb(self, start: int, stop: int, chunk: int) -> tuple[Ints, bool]:
+        chunks = self._chunks
+        assert chunks.row_sums is not None
+        shift, sums = chunks.shift[chunk], chunks.sums[chunk]
+        cells, squares = self._row_cells
+        left = chunks.row_sums(start, stop, shift, sums, cells, squares, self._left)
+        positive = sums[-1, 1]
+        chunks.positive[chunk] += positive
+        return left, bool(positive > 0)
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         w = batch.weights
@@ -523,7 +550,7 @@ class _Visitor:
             zero = stats.impossible
             zero = zero if batch.weights is None else zero & (batch.weights > 0)
             if bool(batch.xp.any(zero)):
-                counts.add_zeros((batch.start + np.flatnonzero(to_host(zero))).tolist())
+                counts.add_zeros(numbers_of(batch, np.flatnonzero(to_host(zero))).tolist())
 
     def _count_decisions(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> bool:
         """Count outcomes against decisions; True where no outcome is known to have had probability zero."""

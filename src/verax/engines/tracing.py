@@ -72,7 +72,7 @@ class Trace:
     steps : tuple of Step
         In an order in which they can be computed; the same operation on the same operands occurs once.
     constants : tuple of float
-        The values of c0, c1, ...
+        The values of c0, c1, ..., all different.
     losses : tuple of str
         For each rule the name of its loss: that of a step, a statistic or a constant.
     """
@@ -123,8 +123,10 @@ class _Recorder:
             return value.name
         if not isinstance(value, (int, float, np.floating, np.integer)):
             raise TypeError(f"a {type(value).__name__} cannot be traced")
-        self.constants.append(float(value))
-        return f"c{len(self.constants) - 1}"
+        number = float(value)
+        if number not in self.constants:
+            self.constants.append(number)
+        return f"c{self.constants.index(number)}"
 
     def __getattr__(self, function: str) -> Any:
         if function not in _FUNCTIONS:

@@ -12,6 +12,8 @@ from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, Offenders, Remedy, join, passing
 from verax.inputs.arrays import (
     Array,
+    Floats,
+    Ints,
     Namespace,
     kind_of,
     move_like,
@@ -21,9 +23,11 @@ from verax.inputs.arrays import (
     to_host,
     widen,
 )
+from verax.inputs.columns import Columns
 from verax.inputs.groups import Groups, kinds_of
 from verax.inputs.outcomes import Outcomes, check_classes
 from verax.inputs.validity import Unity
+from verax.kernels.statistics import Form
 
 _RESCALE = passing("to rescale", normalize=True)
 _PERCENTAGES = Remedy("These are percentages: divide them by 100.")
@@ -35,9 +39,10 @@ _LOGITS = passing("if these are logits or log-probabilities", logits=True)
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive rows in standard form: (n, K) probabilities, positions, float weights or None.
+    """Rows in standard form: (n, K) probabilities, positions, float weights or None.
 
-    Where probabilities come from `logits`, these come along: their logarithms do not underflow.
+    Where probabilities come from `logits`, these come along: their logarithms do not underflow. The rows are
+    consecutive from `start` on, unless `rows` has their numbers.
     """
 
     p: Array
@@ -49,6 +54,19 @@ class Batch:
     unity: Unity
     xp: Namespace
     logits: Array | None = None
+    rows: Ints | None = None
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Consecutive rows as they were given, for a kernel that brings them to standard form itself.
+
+    `p` is one contiguous (n, K) array, or a tuple of contiguous columns, of float64 or float32.
+    """
+
+    p: Any
+    y: Ints
+    weights: Floats | None
 
 
 class Forecasts:
@@ -166,26 +184,75 @@ class Forecasts:
 
     def batch(self, start: int, stop: int) -> Batch:
         """Rows `start` to `stop` in standard form. Invalid values pass through as they are."""
-        logits = self._logits_of(start, stop) if self._logits else None
+        return self._in_standard_form(slice(start, stop), start, None)
+
+    def batch_of(self, rows: Ints) -> Batch:
+        """The rows with these numbers, in standard form."""
+        return self._in_standard_form(rows, int(rows[0]), rows)
+
+    def _in_standard_form(self, at: slice | Ints, start: int, rows: Ints | None) -> Batch:
+        logits = self._logits_of(at) if self._logits else None
         return Batch(
-            p=self._probabilities(start, stop) if logits is None else softmax(logits, self.xp),
-            y=self.outcomes.positions(start, stop),
-            weights=None if self.weights is None else widen(move_like(self.weights[start:stop], self._p)),
-            groups=None if self.groups is None else self.groups.codes[start:stop],
+            p=self._probabilities(at) if logits is None else softmax(logits, self.xp),
+            y=self.outcomes.positions_of(at),
+            weights=None if self.weights is None else widen(move_like(self.weights[at], self._p)),
+            groups=None if self.groups is None else self.groups.codes[at],
             start=start,
             n_classes=self.n_classes,
             unity=self.unity,
             xp=self.xp,
             logits=logits,
+            rows=rows,
         )
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the numbers as they were given."""
+        return self._p.dtype
+
+    @property
+    def form(self) -> Form:
+        """What the numbers are that were given."""
+        return "logits" if self._logits else "rescaled" if self._normalize else "probabilities"
+
+    @property
+    def binary(self) -> bool:
+        """Whether each row has one number, that of class 1."""
+        return bool(self._binary_column)
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether the numbers of each class, rather than of each row, lie side by side."""
+        p = self._p
+        apart = isinstance(p, Columns) or bool(p.ndim == 1)
+        return apart or bool(p.strides[0] == p.itemsize and p.shape[0] > 1)
+
+    def unread(self, start: int, stop: int) -> Unread:
+        """Rows `start` to `stop` of NumPy arrays, not yet in standard form."""
+        weights = None if self.weights is None else to_host(self.weights[start:stop])
+        return Unread(
+            self._parts(start, stop),
+            self.outcomes.positions(start, stop),
+            None if weights is None else np.ascontiguousarray(weights, np.float64),
+        )
+
+    def _parts(self, start: int, stop: int) -> Any:
+        p = self._p
+        if p.ndim == 1:
+            return (_readable(p[start:stop], p.dtype),)
+        if isinstance(p, Columns):
+            return tuple(_readable(column[start:stop], p.dtype) for column in p.columns)
+        if self.by_columns:
+            return tuple(_readable(p[start:stop, j], p.dtype) for j in range(self.n_classes))
+        return _readable(p[start:stop], p.dtype)
 
     def batches(self, rows: int) -> Iterator[Batch]:
         """All rows, `rows` at a time."""
         for start in range(0, self.n_rows, rows):
             yield self.batch(start, min(start + rows, self.n_rows))
 
-    def _probabilities(self, start: int, stop: int) -> Array:
-        p = self._p[start:stop, ...]
+    def _probabilities(self, at: slice | Ints) -> Array:
+        p = self._p[at, ...]
         plain = not (self._binary_column or self._normalize)
         if plain and self.xp is np and p.dtype in (np.float64, np.float32) and p.dtype.isnative:
             return p
@@ -194,8 +261,8 @@ class Forecasts:
             p = self.unity.both_classes(p, self.xp) if self._binary_column else p
             return _rescaled(p, self.xp) if self._normalize else p
 
-    def _logits_of(self, start: int, stop: int) -> Array:
-        z = widen(self._p[start:stop, ...])
+    def _logits_of(self, at: slice | Ints) -> Array:
+        z = widen(self._p[at, ...])
         return self.xp.stack([self.xp.zeros_like(z), z], axis=1) if self._binary_column else z
 
     def check(self) -> None:
@@ -280,6 +347,14 @@ class Forecasts:
             with np.errstate(over="ignore"):
                 sums = rows.sum(axis=1)
             total.add(~self.unity.holds(p) & ~broken & ~low, sums, start)
+
+
+def _readable(part: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """A contiguous array that kernels read: one of two types, whether or not the caller's is writeable."""
+    single = dtype == np.float32
+    part = np.require(part, np.float32 if single else np.float64, ["C", "A"]).view()
+    part.flags.writeable = False
+    return part
 
 
 def _check_form_of_p(p: Array) -> None:

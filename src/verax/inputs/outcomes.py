@@ -8,10 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.errors import InputError, Offenders, Remedy, passing, show
-from verax.inputs.arrays import Array, kind_of, move_like, namespace_of, to_array, to_host, to_index
-
-# What stands for an outcome that is none of the classes. The pass over the rows counts these.
-UNKNOWN = -1
+from verax.inputs.arrays import Array, Ints, kind_of, move_like, namespace_of, to_array, to_host, to_index
+from verax.inputs.lookup import UNKNOWN, LookUp
 
 
 def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[Hashable, ...] | None:
@@ -114,7 +112,7 @@ class Outcomes:
             _refuse_lookalikes(classes, kind, "classes")
         lookup = classes is not None and (textual or any(_is_number(c) for c in classes))
         self.classes = classes
-        self._table = _LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
+        self._table = LookUp(classes) if lookup and classes is not None and self.raw.ndim == 1 else None
         self._exact = kind == "integer" or kind == "bool"
 
     @property
@@ -173,8 +171,12 @@ class Outcomes:
         return columns
 
     def positions(self, start: int, stop: int) -> Array:
-        """Class positions of these rows where the forecasts live; UNKNOWN where there is none."""
-        y = self.raw[start:stop, ...]
+        """Class positions of consecutive rows where the forecasts live; UNKNOWN where there is none."""
+        return self.positions_of(slice(start, stop))
+
+    def positions_of(self, rows: slice | Ints) -> Array:
+        """The same of any rows."""
+        y = self.raw[rows, ...]
         if self._table is not None:
             y = self._table(to_host(y))
         y = move_like(y, self._like)
@@ -304,41 +306,3 @@ def _refuse_lookalikes(classes: tuple[Hashable, ...], kind: str, who: Literal["c
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number, np.bool_))
-
-
-def _counts_up(numbers: np.ndarray[Any, Any]) -> bool:
-    return bool((np.diff(numbers) == 1).all())
-
-
-class _LookUp:
-    """Labels to positions, by binary search where the labels sort and by hashing where they may not."""
-
-    def __init__(self, classes: tuple[Hashable, ...]) -> None:
-        self.classes = classes
-        self._positions = {label: i for i, label in enumerate(classes)}
-        # Tuples are names, not rows, so they stay objects and are looked up by hashing.
-        plain = not any(isinstance(c, tuple) for c in classes)
-        names = np.asarray(classes) if plain else np.empty(len(classes), np.object_)
-        self._order = np.argsort(names) if names.dtype.kind in "iufUS" else None
-        self._sorted = names if self._order is None else names[self._order]
-        self._first: Any = classes[0] if names.dtype.kind in "iu" and _counts_up(names) else None
-
-    def __call__(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if self._first == 0 and y.dtype.kind == "i":
-            return y
-        if self._first is not None and y.dtype.kind == "i":
-            known = (y >= self._first) & (y < self._first + len(self.classes))
-            return np.where(known, y - self._first, UNKNOWN)
-        comparable = {"U": "U", "S": "S"}.get(self._sorted.dtype.kind, "iufb")
-        if self._order is None or y.dtype.kind not in comparable:
-            return self._by_hash(y)
-        nearest = np.minimum(np.searchsorted(self._sorted, y), len(self.classes) - 1)
-        return np.where(self._sorted[nearest] == y, self._order[nearest], UNKNOWN)
-
-    def _by_hash(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        try:
-            return np.fromiter((self._positions.get(v, UNKNOWN) for v in y.tolist()), np.int64, y.size)
-        except TypeError:
-            raise InputError(
-                "must hold labels", argument="y", kind="type", found="some values are lists or the like"
-            ) from None

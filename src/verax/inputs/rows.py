@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from verax.inputs.arrays import Array, Namespace
+from verax.inputs.arrays import Array, Ints, Namespace
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 
@@ -42,6 +42,12 @@ class Rows(Protocol):
     def batch(self, start: int, stop: int) -> RowBatch: ...
     def batches(self, rows: int) -> Iterator[RowBatch]: ...
     def check(self) -> None: ...
+
+
+def numbers_of(batch: RowBatch, at: Ints) -> Ints:
+    """The numbers among all rows of some rows of a batch."""
+    rows = getattr(batch, "rows", None)
+    return batch.start + at if rows is None else rows[at]
 
 
 def pair(y: object, p: object, **options: Any) -> Rows:

@@ -7,8 +7,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from verax.kernels.arithmetic import OPTIONS
 from verax.kernels.compensation import two_sum
-from verax.kernels.logarithm import OPTIONS
 
 _two_sum = numba.njit(**OPTIONS)(two_sum)
 

@@ -7,18 +7,15 @@ These kernels know row statistics, never a rule: rules reach compiled code throu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numba
 import numpy as np
 
-from verax.kernels.logarithm import OPTIONS
+from verax.kernels.arithmetic import OPTIONS
 from verax.kernels.statistics import PLACE
-
-Kernel = Callable[..., Any]
-
+from verax.kernels.texts import Kernel
 
 # Up to this many classes a kernel is compiled for that number, so that its loops are unrolled.
 SHORT_ROWS = 8

@@ -8,5 +8,7 @@ SMALLEST_MASS = 2.0**-52
 GRID = 2.0**26
 
 
-# From this many probabilities on, compiling once pays; below, the first call must not wait for it.
+# Fewer probabilities than this are always scored by array calls.
 COMPILED_FROM = 2**19
+# So many take array calls about as long as it takes to load a compiled kernel.
+COMPILED_AT_ONCE = 2**23

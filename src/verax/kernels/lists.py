@@ -12,9 +12,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from verax.kernels.dense import Kernel, places
+from verax.kernels.arithmetic import OPTIONS
+from verax.kernels.dense import places
 from verax.kernels.limits import GRID, SMALLEST_MASS
-from verax.kernels.logarithm import OPTIONS
+from verax.kernels.texts import Kernel
 
 # Up to this length comparing all pairs is faster than sorting.
 _PAIRS_UP_TO = 32

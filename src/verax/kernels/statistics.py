@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Family = Literal["outcome", "mode", "cumulative", "list"]
+# What the numbers of a row are: probabilities, logits, or numbers to be divided by their sum.
+Form = Literal["probabilities", "logits", "rescaled"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,79 @@
+"""How a pass goes through the rows: compiled or by array calls, and in which blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.rows import Rows
+from verax.kernels import limits
+from verax.kernels.loading import kernels
+
+# How much is held at a time: what a cache holds, and for other devices what keeps them busy.
+_NUMPY_ELEMENTS = 2**16
+_DEVICE_ELEMENTS = 2**24
+CHUNK_BLOCKS = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pass cuts the rows: into blocks that fit a cache, and chunks of blocks for the threads."""
+
+    compiled: bool
+    block: int
+    n_chunks: int
+
+    @classmethod
+    def of(cls, forecasts: Rows, work: Hashable) -> Plan:
+        """The plan for these rows; `work` says what kernels are needed, besides for which kind of rows."""
+        n, k = forecasts.n_rows, forecasts.width
+        on_numpy = forecasts.xp is np
+        kind = (type(forecasts), forecasts.n_classes, getattr(forecasts, "dtype", None), work)
+        if on_numpy and _pays(n * k, kind) and kernels() is not None:
+            block = max(64, min(8192, 2**17 // k))
+            return cls(True, block, -(-n // (block * CHUNK_BLOCKS)))
+        block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
+        return cls(False, block, -(-n // block))
+
+
+class _Ledger:
+    """What this process has scored without certain kernels so far, in numbers.
+
+    A kernel takes a while to load, and longer to compile for the first time. Array calls answer until they
+    have taken about as long: a single call does not wait, and many calls do not stay slow.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._spent: dict[Any, int] = {}
+        self.expected = 0
+
+    def spend(self, kind: Hashable, numbers: int) -> int:
+        with self._lock:
+            if len(self._spent) > 1000:
+                self._spent.clear()
+            self._spent[kind] = self._spent.get(kind, 0) + numbers
+            return self._spent[kind] + self.expected
+
+
+_LEDGER = _Ledger()
+
+
+def _pays(numbers: int, kind: Hashable) -> bool:
+    """Whether kernels that do this kind of work are worth loading, or have been."""
+    return numbers >= limits.COMPILED_FROM and _LEDGER.spend(kind, numbers) >= limits.COMPILED_AT_ONCE
+
+
+@contextmanager
+def expecting(numbers: int) -> Iterator[None]:
+    """Say that so many probabilities will be scored in parts: kernels may then pay from the first part on."""
+    _LEDGER.expected += numbers
+    try:
+        yield
+    finally:
+        _LEDGER.expected -= numbers

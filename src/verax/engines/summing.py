@@ -1,0 +1,78 @@
+"""Rows of few classes summed by one kernel: statistics, losses, sums and counts in one loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from verax.engines.fusion import Layout, fuse_rows
+from verax.engines.stats import Formula
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import Forecasts, Unread
+from verax.kernels.fewclasses import FEW
+
+# How many rows at either end of a chunk tell roughly what its losses are.
+_PROBE = 32
+_NO_WEIGHTS = np.zeros(0)
+
+
+class RowSums:
+    """The kernel for some rows and rules, and what it needs besides the rows.
+
+    Attributes
+    ----------
+    counts : bool
+        Whether the kernel counts outcomes against decisions.
+    """
+
+    def __init__(
+        self, kernel: Any, constants: Floats, forecasts: Forecasts, unit: float, counts: bool
+    ) -> None:
+        self._kernel, self._constants, self._forecasts = kernel, constants, forecasts
+        self._clear = forecasts.unity.clear(forecasts.n_classes)
+        self._scale = 1 / unit
+        self.counts = counts
+
+    @classmethod
+    def of(cls, rules: tuple[Formula, ...], rows: Any, *, unit: float, counts: bool) -> RowSums | None:
+        """The kernel for these rows; None where there are many classes, groups, or rules without a trace."""
+        if not isinstance(rows, Forecasts) or rows.n_classes > FEW or rows.groups is not None:
+            return None
+        if rows.binary and rows.form == "rescaled":
+            return None
+        weighted = rows.weights is not None
+        layout = Layout(rows.n_classes, rows.by_columns, rows.form, rows.binary, weighted, counts)
+        found = fuse_rows(rules, layout)
+        return None if found is None else cls(*found, rows, unit, counts)
+
+    def __call__(
+        self, start: int, stop: int, shift: Floats, sums: Floats, cells: Floats, squares: Floats, left: Ints
+    ) -> Ints:
+        """Add rows `start` to `stop` to the sums; the numbers of those left out. Sets `shift` first."""
+        rows = self._forecasts.unread(start, stop)
+        w = _NO_WEIGHTS if rows.weights is None else rows.weights
+        w = w if self._scale == 1 else w * self._scale
+        shift[:] = self._probe(rows, w, sums)
+        n_left = self._kernel(
+            rows.p, rows.y, w, self._clear, self._constants, shift, False, sums, cells, squares, left
+        )
+        return left[:n_left] + start
+
+    def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
+        """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
+        n = len(rows.y)
+        means = []
+        for part in (slice(0, _PROBE), slice(max(0, n - _PROBE), n)):
+            p = tuple(c[part] for c in rows.p) if isinstance(rows.p, tuple) else rows.p[part]
+            found = self._mean(p, rows.y[part], w[part], sums)
+            means.append(found)
+        smaller = np.where(np.abs(means[0]) < np.abs(means[1]), means[0], means[1])
+        return np.where(np.isfinite(smaller), smaller, 0.0)
+
+    def _mean(self, p: Any, y: Ints, w: Floats, sums: Floats) -> Floats:
+        found, unused = np.zeros_like(sums), np.zeros((2, self._forecasts.n_classes**2))
+        none, left = np.zeros(len(sums) - 1), np.zeros(len(y), np.int64)
+        self._kernel(p, y, w, self._clear, self._constants, none, True, found, unused, unused, left)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(found[:-1, 0] / found[-1, 0])
