@@ -145,6 +145,7 @@ def test_two_labels_for_two_rows_are_labels():
     [
         (lambda league, date: [league, date[:-1]], "shape is (399,)"),
         (lambda league, date: np.column_stack([date, date, date]), "shape is (400, 3)"),
+        (lambda league, date: np.zeros(400, [("a", int), ("b", int), ("c", int)]), "with 3 fields"),
         (lambda league, date: [league, np.zeros(400)], "there is 1 of one kind"),
         (lambda league, date: [league, np.where(date == 3, np.nan, date)], "row"),
     ],

@@ -52,12 +52,13 @@ class Groups:
     @classmethod
     def _of_one_kind(cls, given: object, n_rows: int) -> Groups:
         raw = to_host(to_array(given, "groups")[0])
-        if raw.shape != (n_rows,):
+        if raw.shape != (n_rows,) or raw.dtype.names is not None:
+            fields = "" if raw.dtype.names is None else f", with {len(raw.dtype.names)} fields"
             raise InputError(
                 f"must be {n_rows} labels, one per row, or two lists of them",
                 argument="groups",
                 kind="length" if raw.ndim == 1 else "type",
-                found=f"its shape is {raw.shape}",
+                found=f"its shape is {raw.shape}{fields}",
             )
         unnamed = Offenders("groups", "must name a group for every row", "missing")
         unnamed.add(missing(raw), raw, 0)
@@ -76,8 +77,8 @@ def kinds_of(groups: object) -> tuple[object, ...]:
     if isinstance(groups, (list, tuple)) and len(groups) == 2 and all(map(_is_column, groups)):
         return tuple(groups)
     names = getattr(getattr(groups, "dtype", None), "names", None)
-    if isinstance(groups, np.ndarray) and names is not None:
-        return tuple(groups[name] for name in names[:2]) if len(names) == 2 else (groups,)
+    if isinstance(groups, np.ndarray) and names is not None and len(names) == 2:
+        return groups[names[0]], groups[names[1]]
     if _shape(groups)[1:] == (2,):
         raw = to_host(to_array(groups, "groups")[0])
         return raw[:, 0], raw[:, 1]
