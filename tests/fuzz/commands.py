@@ -107,7 +107,7 @@ OPTIONS = {
             "--least",
         ),
         *("--rule", "--require", "--confidence", "--seed", "--delimiter", "--decimal"),
-        *("--ordered!", "--logits!", "--normalize!", "--require-interval!", "--json!"),
+        *("--ordered!", "--logits!", "--normalize!", "--skip-invalid!", "--require-interval!", "--json!"),
     ),
     "compare": (
         *(
@@ -127,6 +127,9 @@ OPTIONS = {
             "--ordered!",
             "--logits!",
             "--normalize!",
+            "--skip-invalid!",
+            "--shared-ids!",
+            "--probs",
             "--time-ordered!",
             "--json!",
         ),
@@ -140,6 +143,7 @@ OPTIONS = {
         "--classes",
         "--ordered!",
         "--logits!",
+        "--skip-invalid!",
         "--json!",
     ),
     "retain": (

@@ -205,7 +205,7 @@ def broken(rng: np.random.Generator, folder: Path) -> None:
         at = int(rng.integers(0, len(content)))
         content[at:at] = rng.bytes(int(rng.integers(1, 30)))
     path.write_bytes(bytes(content))
-    score(path, rng)
+    score(path, rng, invalid=str(rng.choice(["raise", "skip"])))
 
 
 def one_cell(rng: np.random.Generator, folder: Path) -> None:
@@ -221,6 +221,11 @@ def one_cell(rng: np.random.Generator, folder: Path) -> None:
     found = score(path, rng)
     if isinstance(found, vx.InputError) and found.rows:
         assert found.rows[0] == row, f"row {found.rows} is named for {cell!r} in row {row}"
+        left = np.delete(np.arange(len(y)), row)
+        if len(left):
+            card = score(path, rng, invalid="skip")
+            same(card, y[left], p[left], f"without {cell!r} in row {row}")
+            assert card.skipped.rows == (row,), f"{card.skipped} for {cell!r} in row {row}"
     if not isinstance(found, vx.VeraxError):
         # A single outcome that is a whole number is a position.
         y = np.array([int(cell)]) if column == 0 else y
@@ -260,7 +265,7 @@ def odd_types(rng: np.random.Generator, folder: Path) -> None:
     asked = {"weights": "w", "groups": "who", "id": "who", "by": "who"}
     chosen = {role: column for role, column in asked.items() if rng.random() < 0.4}
     probs = {} if rng.random() < 0.7 else {"probs": name if name != "label" else "w"}
-    score(path, rng, **chosen, **probs)
+    score(path, rng, **chosen, **probs, invalid=str(rng.choice(["raise", "skip"])))
 
 
 def odd_arrays(rng: np.random.Generator, folder: Path) -> None:
@@ -284,7 +289,7 @@ def odd_arrays(rng: np.random.Generator, folder: Path) -> None:
         for at in rng.integers(0, len(content), 3):
             content[at] = int(rng.integers(0, 256))
         path.write_bytes(bytes(content))
-        score(path, rng)
+        score(path, rng, invalid=str(rng.choice(["raise", "skip"])))
         return
     card = score(path, rng)
     plain = p_type in ("<f8", ">f8") and y_type in ("<i8", ">i4", "<u8", "<f8", ">f8", "<f4", "<f2")

@@ -220,6 +220,7 @@ PLAUSIBLE: dict[str, Callable[[], Any]] = {
     "to": lambda: "scikit-learn",
     "scores": lambda: np.log(P),
     "metric": lambda: "qwk",
+    "invalid": lambda: "skip",
 }
 # What differs from function to function.
 SPECIAL: dict[tuple[str, str], Callable[[], Any]] = {

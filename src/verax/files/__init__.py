@@ -15,7 +15,8 @@ from verax.files.joining import Joined, name_files, read_together
 from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions
 from verax.files.scoring import doubts_about, evaluate_source, forecasts_in, forecasts_of
-from verax.files.sources import Source, open, read, scan  # noqa: A004
+from verax.files.source import Source
+from verax.files.sources import open, read, scan  # noqa: A004
 
 __all__ = [
     "Joined",

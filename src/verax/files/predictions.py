@@ -13,7 +13,7 @@ import numpy as np
 from verax.common.checks import check_choice
 from verax.errors import InputError, show
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, crossed, paired
 from verax.inputs.skipping import Skipped, Survey, take_rows
 
 Array = np.ndarray[Any, Any]
@@ -297,6 +297,13 @@ class Predictions:
     def taken(self) -> tuple[str, ...]:
         """What was taken for what, in words: a line each."""
         return self.roles.in_words(self.classes)
+
+
+def together(kinds: list[Any]) -> Any:
+    """The labels of no, one or two kinds of groups, coded or not, as the groups of the rows."""
+    if len(kinds) < 2:
+        return kinds[0] if kinds else None
+    return crossed(*kinds) if isinstance(kinds[0], Groups) else paired(*kinds)
 
 
 def concatenate(parts: Sequence[Predictions]) -> Predictions:

@@ -16,7 +16,7 @@ from verax.files import arrow
 from verax.files.arrow import Place
 from verax.files.formats.tables import TEXTS, Table, format_of
 from verax.files.predictions import Array, Request
-from verax.files.sources import both_classes
+from verax.files.single import both_classes
 
 # Which endings are written, as what.
 _WRITTEN = {

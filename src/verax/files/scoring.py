@@ -12,7 +12,7 @@ from verax.errors import InputError, Remedy, passing
 from verax.files.families import NEARLY, PERCENT
 from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions, short
-from verax.files.sources import Source
+from verax.files.source import Source
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import each_count

@@ -1,0 +1,187 @@
+"""Files of NumPy arrays: an .npz file, or two .npy files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from verax.common.paths import check_exists
+from verax.errors import InputError, Remedy, passing
+from verax.files import arrow
+from verax.files.arrow import Place
+from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
+from verax.files.labels import INTEGER, TEXT, Target, find_labels
+from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together
+from verax.files.single import both_classes, is_probability
+from verax.files.source import Source
+from verax.inputs.skipping import REASONS, Survey
+
+
+class ArrayFile(Source):
+    """An .npz file, or two .npy files."""
+
+    def __init__(self, path: Path, request: Request) -> None:
+        self.path = str(path)
+        self._request = request
+        arrays = stored_arrays(path)
+        if path.suffix.lower() == ".npy":
+            arrays, self.roles = _pair_of_files(path, arrays, request)
+        else:
+            self.roles = find_arrays(arrays, request, path)
+        self._arrays = arrays
+        p, y = arrays[self.roles.probs[0]], arrays[self.roles.target]
+        self._check_shapes(p)
+        self.n_rows = p.shape[0]
+        n_columns = 1 if len(p.shape) == 1 or p.shape[1] == 1 else p.shape[1]
+        self.width = max(2, n_columns)
+        self._single, self._logits = n_columns == 1, request.logits
+        given = request.classes
+        if given is None and path.suffix.lower() == ".npz":
+            given = stored_classes(arrays, self.width)
+        target = self._look(y)
+        self._kind = target.kind
+        self._labels = find_labels(target, None, n_columns, replace(request, classes=given), self.path)
+        self.classes = self._labels.classes
+        one_hot = len(y.shape) == 2 and y.shape[1] > 1
+        self.roles = replace(self.roles, outcomes_are="one-hot" if one_hot else self._labels.outcomes_are)
+
+    def _look(self, y: Stored) -> Target:
+        """What the outcomes are, from their type and the first of them."""
+        if y.dtype.kind in "biuf":
+            return Target(self.roles.target, INTEGER, boolean=y.dtype.kind == "b")
+        if y.dtype.kind not in "US" or len(y.shape) > 2 or (len(y.shape) == 2 and y.shape[1] != 1):
+            raise y.refusal(
+                "must hold positions, names of classes, or one-hot rows; "
+                f"its shape is {y.shape} and its type {y.dtype}",
+                "target",
+            )
+        first: Array = next(y.slices(2**16), np.zeros(0, "U"))
+        seen = dict.fromkeys(_texts(first.ravel(), self._place("target")))
+        return Target(self.roles.target, TEXT, tuple(seen))
+
+    def _place(self, argument: str, start: int = 0) -> Place:
+        name = self.roles.probs[0] if argument == "probs" else self.roles.target
+        return Place(self.path, name, argument, start)
+
+    def _check_shapes(self, p: Stored) -> None:
+        if len(p.shape) not in (1, 2) or 0 in p.shape[1:] or p.dtype.kind not in "fiu":
+            raise p.refusal(
+                f"must hold probabilities of shape (N, K); its shape is {p.shape} and its type {p.dtype}",
+                "probs",
+            )
+        for name in self.roles.columns:
+            stored = self._arrays[name]
+            if not stored.shape or stored.shape[0] != p.shape[0]:
+                raise stored.refusal(
+                    f"must have {p.shape[0]} rows, as many as the probabilities; its shape is {stored.shape}"
+                )
+            single = len(stored.shape) == 1 or stored.shape[1:] == (1,)
+            if name not in (self.roles.probs[0], self.roles.target) and not single:
+                raise stored.refusal(f"must have one value per row; its shape is {stored.shape}")
+
+    def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]:
+        streams = {name: self._arrays[name].slices(rows) for name in self.roles.columns}
+        start = 0
+        for parts in zip(*streams.values(), strict=True):
+            found = dict(zip(streams, parts, strict=True))
+            n = len(found[self.roles.probs[0]])
+            if self._request.invalid == "skip":
+                survey = self._unusable(found)
+                usable = {name: values[survey.kept] for name, values in found.items()}
+                batch = self._predictions(usable, start)
+                yield replace(batch, rows=start + survey.kept, skipped=survey.skipped(start))
+            else:
+                yield self._predictions(found, start)
+            start += n
+
+    def _unusable(self, found: dict[str, Array]) -> Survey:
+        """The rows whose outcome is no class or whose only probability is none."""
+        p, y = found[self.roles.probs[0]], found[self.roles.target]
+        survey = Survey(len(p))
+        if self._single and not self._logits:
+            survey.add(~is_probability(p.reshape(-1)), REASONS["p", "sign"])
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if self._kind == TEXT:
+            texts, codes = np.unique(y, return_inverse=True)
+            survey.add(
+                self._labels.positions(codes, _texts(texts, self._place("target"))) < 0, REASONS["y", "label"]
+            )
+        elif y.ndim == 1:
+            survey.add(self._labels.positions_where_whole(y) < 0, REASONS["y", "label"])
+        return survey
+
+    def _predictions(self, found: dict[str, Array], start: int) -> Predictions:
+        roles = self.roles
+
+        def column(name: str | None) -> Array | None:
+            return None if name is None else found[name].reshape(-1)
+
+        p = found[roles.probs[0]]
+        if self._single:
+            p = both_classes(p.reshape(-1), self._place("probs", start), self._logits)
+        return Predictions(
+            self.path,
+            self._outcomes(found[roles.target], start),
+            _floating(p),
+            self.classes,
+            roles,
+            column(roles.weights),
+            together([column(name) for name in each_name(roles.groups)]),
+            {name: found[name].reshape(-1) for name in roles.by},
+            column(roles.id),
+        )
+
+    def _outcomes(self, y: Array, start: int) -> Array:
+        place = self._place("target", start)
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if self._kind == TEXT:
+            texts, codes = np.unique(y, return_inverse=True)
+            return self._labels.encode_texts(codes, _texts(texts, place), place)
+        if y.ndim > 1 or self.classes is None:
+            return y
+        whole = arrow.integers(pa.chunked_array([pa.array(np.ascontiguousarray(y))]), place)
+        return self._labels.encode_integers(whole, place)
+
+
+def _texts(values: Array, place: Place) -> list[str]:
+    """Texts of an array; bytes must be UTF-8."""
+    try:
+        return [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
+    except UnicodeDecodeError:
+        raise place.refusal("must hold texts", "it holds bytes that are not UTF-8") from None
+
+
+def _pair_of_files(
+    path: Path, arrays: dict[str, Stored], request: Request
+) -> tuple[dict[str, Stored], Roles]:
+    if request.target is None:
+        raise InputError(
+            f"{path} holds one array, the probabilities; the outcomes are in another .npy file",
+            argument="target",
+            kind="missing",
+            remedies=[passing("(that file)", target=...)],
+        )
+    other = Path(request.target)
+    beside = path.parent / other
+    other = beside if beside.exists() and not other.exists() else other
+    check_exists(other)
+    if other.suffix.lower() != ".npy":
+        raise InputError(f"{other} must be a .npy file, like {path.name}", argument="target", kind="file")
+    if request.weights or request.groups or request.by or request.id:
+        raise InputError(
+            f"{path} has no columns for weights, groups, subgroups or ids",
+            argument="path",
+            kind="missing",
+            remedies=[Remedy("Put everything into one .npz file.")],
+        )
+    name = other.name if other.name != path.name else str(other)
+    (stored,) = stored_arrays(other).values()
+    return {**arrays, name: stored}, Roles(name, (path.name,), logits=request.logits)
+
+
+def _floating(p: Array) -> Array:
+    return p if p.dtype in (np.float16, np.float32, np.float64) else p.astype(np.float64)

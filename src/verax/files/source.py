@@ -1,0 +1,82 @@
+"""A file of predictions as a source of rows: all of them at once, or in pieces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+
+from verax.errors import InputError
+from verax.files.predictions import Predictions, Request, Roles, concatenate
+from verax.inputs.skipping import Skipped
+
+# The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
+_ROWS, _PROBABILITIES = 2**17, 2**21
+
+
+class Source(ABC):
+    """A file whose columns are known and whose rows have not been read.
+
+    Attributes
+    ----------
+    path : str
+    roles : Roles
+        Which column is what.
+    classes : tuple[Hashable, ...] | None
+        The names of the classes; None where the file has none.
+    n_rows : int | None
+        The number of rows; None where only reading tells.
+    width : int
+        How many probabilities a row has.
+    skipped : Skipped | None
+        The invalid rows left out of what was read last; None unless that was asked for.
+    """
+
+    path: str
+    roles: Roles
+    classes: tuple[Hashable, ...] | None
+    n_rows: int | None
+    width: int
+    skipped: Skipped | None = None
+    _request: Request
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What was taken for what: a line each."""
+        return self.roles.in_words(self.classes)
+
+    def batches(self, rows: int | None = None, *, coded: bool = False) -> Iterator[Predictions]:
+        """All rows in order, about `rows` at a time, each batch with the number of its first row.
+
+        Parameters
+        ----------
+        rows : int | None
+            By default as many as keep a batch to some megabytes.
+        coded : bool
+            Return groups as `Groups`, which saves sorting them again.
+        """
+        start = left = 0
+        self.skipped = Skipped(0) if self._request.invalid == "skip" else None
+        rows = max(1, min(_ROWS, _PROBABILITIES // self.width)) if rows is None else rows
+        for batch in self._batches(rows, coded):
+            whole = replace(batch, start=start)
+            start += batch.n_given
+            if self.skipped is not None:
+                whole = whole.valid(normalize=self._request.normalize, logits=self._request.logits)
+                self.skipped += whole.skipped or Skipped(len(whole))
+            if len(whole):
+                left += len(whole)
+                yield whole
+        if not start:
+            raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+        if not left:
+            raise InputError(
+                f"{self.path} has no valid row", argument="path", kind="file", found=str(self.skipped)
+            )
+
+    @abstractmethod
+    def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]: ...
+
+    def read(self) -> Predictions:
+        """All rows."""
+        return concatenate(list(self.batches()))
