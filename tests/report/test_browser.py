@@ -425,3 +425,71 @@ def test_without_scripts_every_number_is_there(browser, page):
         assert browser.run("return document.querySelectorAll('table').length") > 20
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", value=False)
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory):
+    """A report with long ids, certain mistakes, negative skill and rare decisions."""
+    rng = np.random.default_rng(0)
+    p = np.exp(6 * rng.normal(size=(1200, 3)))
+    p /= p.sum(axis=1, keepdims=True)
+    y = rng.integers(0, 3, 1200)
+    # Class 2 happens 1,000 times, and is decided in 5 of them.
+    y[:200], y[200:] = rng.integers(0, 2, 200), 2
+    p[200:] = [0.02, 0.97, 0.01]
+    p[200:205] = [0.02, 0.01, 0.97]
+    ids = [f"patient-2024-03-17T09:12:33.123456Z/scan/{i:06d}/left-eye-macula-centred" for i in range(1200)]
+    path = tmp_path_factory.mktemp("edges") / "report.html"
+    Report.of(y, {"model": p}, classes=["a", "b", "c"], ids=ids).save(path)
+    return path
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_numbers_are_whole_beside_long_ids_and_clear_of_their_bars(browser, edges, width):
+    browser.open(edges)
+    browser.resize(width)
+    broken = """return [...document.querySelectorAll(".what .loss")].filter(x => {
+        const range = document.createRange();
+        range.selectNodeContents(x.lastChild);
+        return range.getClientRects().length !== 1 || x.getBoundingClientRect().right > innerWidth;
+    }).length"""
+    assert browser.run("return document.querySelectorAll('.what .loss').length") > 3
+    assert browser.run(broken) == 0
+    # How far the text of a probability ends before its bar begins, at the least.
+    gap = """const shown = [...document.querySelectorAll(".chances .n")].filter(x => x.offsetParent);
+        return Math.min(...shown.map(x => {
+        const range = document.createRange();
+        range.selectNodeContents(x);
+        const bar = x.parentElement.querySelector("i");
+        return bar ? bar.getBoundingClientRect().left - range.getBoundingClientRect().right : 99;
+    }))"""
+    assert browser.run(gap) >= 4
+    assert browser.run("return document.body.scrollWidth <= innerWidth")
+
+
+def test_negative_skill_is_drawn_to_the_left(browser, edges):
+    browser.open(edges)
+    bars = browser.run("""return [...document.querySelectorAll(".scores .gauge .signed")].map(x => {
+        const places = [x.querySelector("i"), x.querySelector("b"), x];
+        const [bar, zero, all] = places.map(y => y.getBoundingClientRect());
+        const skill = x.closest("tr").querySelectorAll("td.n")[1].firstChild.textContent;
+        return [skill, bar.left, bar.right, zero.left, all.left, all.right];
+    })""")
+    assert any(skill.startswith("−") for skill, *_ in bars)
+    for skill, left, right, zero, first, last in bars:
+        assert first - 1 <= left
+        assert right <= last + 1
+        value = float(skill.strip("%").replace("−", "-")) / 100
+        length = (last - first) / 2  # some score is at -100 % or below, so zero is in the middle
+        if value < 0:
+            assert right == pytest.approx(zero, abs=1)
+        else:
+            assert left == pytest.approx(zero, abs=1)
+        assert right - left == pytest.approx(length * min(1, abs(value)), abs=1.5)
+
+
+def test_small_shares_are_not_nothing(browser, edges):
+    browser.open(edges)
+    cells = browser.run("""return [...document.querySelectorAll(".matrix tbody tr")].at(-1)
+        .innerText.split(/\\s+/)""")
+    assert cells == ["c", "0", "995", "99.5%", "5", "0.5%", "1,000"]

@@ -627,3 +627,13 @@ def test_models_of_rows_in_order_of_time_are_compared_as_such():
     for comparison in report.contents.subgroups["subgroup"].comparisons.values():
         assert comparison.method.startswith("Diebold-Mariano")
     assert "rows in order of time" in report.to_html()
+
+
+def test_bars_of_skill_share_one_scale():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 300)
+    good, bad = 0.6 * np.eye(3)[y] + 0.4 / 3, np.roll(0.5 * np.eye(3)[y] + 0.5 / 3, 1, axis=1)
+    for p, signed in ((good, False), (bad, True)):
+        page = Report.of(y, {"model": p}).to_html()
+        assert ('class="signed"' in page) == signed
+        assert ('class="below"' in page) == signed

@@ -12,7 +12,7 @@ from verax.analyses.subgroups import WITHIN_GROUPS, Subgroup
 from verax.report.contents import LEAST, Contents, Findings
 from verax.report.reliability import PANELS, n_events
 from verax.report.verdict import claims_of, excess_share, miscalibrated
-from verax.report.words import clean, count, number, percent, probability, short_of, span, title_of
+from verax.report.words import clean, count, number, part_of, percent, probability, short_of, span, title_of
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of
 
@@ -182,7 +182,7 @@ def _matrix(names: tuple[str, ...], counts: Any, costs: Any) -> list[dict[str, A
             cells.append(
                 {
                     "count": f"{counts[i, j]:,.6g}",
-                    "share": "" if not counts[i, j] else percent(share, 0) if share >= 0.005 else "<1%",
+                    "share": part_of(share) if counts[i, j] else "",
                     "depth": round(float(share), 3),
                     "right": i == j,
                     "cost": "" if costs is None or not counts[i, j] or i == j else f"{costs[i, j]:g}",

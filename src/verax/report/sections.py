@@ -80,7 +80,21 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
 def _card(contents: Contents, found: Findings) -> dict[str, Any]:
     scores = [_line(score, *contents.skill(found.name, score.name)) for score in found.card.scores.values()]
     metrics = [_line(score, math.nan, (math.nan, math.nan)) for score in found.card.metrics.values()]
-    return {"lines": [*scores, *metrics], "notes": _calibration_words(contents, found)}
+    lines = [*scores, *metrics]
+    return {"lines": lines, "zero": _draw_skill(lines), "notes": _calibration_words(contents, found)}
+
+
+def _draw_skill(lines: list[dict[str, Any]]) -> float:
+    """Give every line the width of its bar in percent, and return where zero lies.
+
+    Bars of negative skill go to the left of it; what is below -100 % ends there, and has its number beside.
+    """
+    known = [min(1.0, max(-1.0, line["drawn"])) for line in lines if line["drawn"] is not None]
+    lowest = min([0.0, *known])
+    for line in lines:
+        drawn = line.pop("drawn")
+        line["bar"] = None if drawn is None else round(100 * min(1.0, max(-1.0, drawn)) / (1 - lowest), 2)
+    return round(-100 * float(lowest) / (1 - float(lowest)), 2)
 
 
 def _line(score: CardLine, skill: float, interval: tuple[float, float]) -> dict[str, Any]:
@@ -94,7 +108,7 @@ def _line(score: CardLine, skill: float, interval: tuple[float, float]) -> dict[
         "interval": span(score.interval),
         "skill": percent(skill, 1) if known else "",
         "skill_interval": f"{percent(interval[0], 1)} to {percent(interval[1], 1)}" if known else "",
-        "bar": round(100 * min(1, max(0, skill)), 2) if known else None,
+        "drawn": skill if known else None,
         "proper": score.proper,
         "note": _infinite(score),
     }

@@ -155,6 +155,19 @@ def percent(x: float, digits: int | None = None) -> str:
     return f"{text}%".replace("-", "−")
 
 
+def part_of(x: float) -> str:
+    """A share of rows in whole percent; with decimals where it is not quite nothing or all.
+
+    >>> part_of(0.734), part_of(0.005), part_of(0.0004), part_of(0.996), part_of(0.99996), part_of(1.0)
+    ('73%', '0.5%', '0.04%', '99.6%', '>99.9%', '100%')
+    """
+    if 0 < x < 0.01:
+        return percent(x)
+    if 0.99 < x < 1:
+        return ">99.9%" if x > 0.999 else percent(x, 1)
+    return percent(x, 0)
+
+
 def probability(p: float | None) -> str:
     """A p-value."""
     if p is None or math.isnan(p):
