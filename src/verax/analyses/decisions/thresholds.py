@@ -10,6 +10,7 @@ import numpy as np
 from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.table import RowTable
 from verax.common.checks import check_count
+from verax.display.tables import FrameKind, record_frame
 from verax.errors import InputError
 from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.intervals import Interval, Resampling
@@ -177,6 +178,22 @@ class Thresholds(MaySkip):
         values = {name: getattr(self, name) for name in names}
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
         return {**plain, "interval": self.interval.to_dict(), **self._noted()}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per threshold of P(Y >= class), with its range over the folds."""
+        return record_frame(
+            [
+                {
+                    "metric": self.metric,
+                    "at_least": i + 1,
+                    "threshold": value,
+                    "lowest_in_folds": float(self.per_fold[:, i].min()),
+                    "highest_in_folds": float(self.per_fold[:, i].max()),
+                }
+                for i, value in enumerate(self.values.tolist())
+            ],
+            kind,
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{t:.3g}" for t in self.values)
