@@ -31,6 +31,7 @@ browser:
 	  || echo "No chromium here: the tests of the report in a browser will be skipped."; }
 
 bench: .venv/tools ## speed and memory against the peers
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/curves.py
 	$(BIN)/python benchmarks/comparison.py
@@ -38,6 +39,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/decomposition.py
 	$(BIN)/python benchmarks/boosting.py
 	$(BIN)/python benchmarks/files.py
+	$(BIN)/python benchmarks/report.py
 
 fuzz: .venv/tools ## hostile calls, for long; CALLS=... for longer
 	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)

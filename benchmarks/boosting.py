@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import xgboost as xgb
 
+from machine import describe
 from verax.adapters.boosting import xgboost_objective
 
 
@@ -27,6 +28,7 @@ def best(function: Callable[[], object], n: int = 5) -> float:
 
 
 def main() -> None:
+    print(describe())
     n, k = (int(a) for a in (*sys.argv[1:], *("1000000", "10")[len(sys.argv) - 1 :]))
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 10)).astype(np.float32)

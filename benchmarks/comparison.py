@@ -13,9 +13,11 @@ import scoringrules
 from sklearn.metrics import brier_score_loss, log_loss
 
 import verax as vx
+from machine import describe
 
 
 def main() -> None:
+    print(describe())
     rng = np.random.default_rng(0)
     n = 72_676
     y, season = rng.integers(0, 3, n), rng.integers(0, 13, n)

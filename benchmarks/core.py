@@ -19,6 +19,7 @@ import scoringrules
 from sklearn.metrics import brier_score_loss, cohen_kappa_score, log_loss
 
 import verax as vx
+from machine import describe
 from verax.engines.tally import Tally
 
 RULES = ["brier", "log", "spherical", "rps", "sa_rps", "pbs", "pll"]
@@ -117,6 +118,7 @@ def accuracy(n: int) -> None:
 
 
 def main() -> None:
+    print(describe())
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     scale = 10 if parser.parse_args().quick else 1

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.metrics import cohen_kappa_score
 
 import verax as vx
+from machine import describe
 
 SHARES = np.array([39533, 3762, 7861, 1214, 1206]) / 53576
 REMOVED = [i / 100 for i in range(20)]
@@ -49,6 +50,7 @@ def loop(y: np.ndarray, p: np.ndarray, rng: np.random.Generator) -> float:
 
 
 def main() -> None:
+    print(describe())
     rng = np.random.default_rng(0)
     y, p = grades(53_576, rng)
     ours(y, p)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 import verax as vx
+from machine import describe
 
 N, K = 1_000_000, 5
 
@@ -26,6 +27,7 @@ def best(run: Callable[[], object], times: int = 3) -> float:
 
 
 def main() -> None:
+    print(describe())
     rng = np.random.default_rng(0)
     z = rng.normal(size=(N, K))
     p = np.exp(z)

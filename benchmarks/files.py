@@ -3,7 +3,9 @@
 Every measurement is a process of its own. Warm: the file is in the page cache, so that reading is decoding
 alone; cold: it was dropped from there before, as any file larger than memory is.
 
-    python benchmarks/files.py [rows]        20,000,000 by default; 100,000,000 takes 9 GB of disk
+What is scored is the default card of ordered classes.
+
+    python benchmarks/files.py [rows]        10,000,000 by default; 100,000,000 takes 9 GB of disk
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as papq
+
+from machine import describe
 
 K = 5
 COLUMNS = ["label", *(f"p_{j}" for j in range(K))]
@@ -73,7 +77,7 @@ def score(path: Path) -> int:
     from verax import files
 
     target = {"target": "y.npy"} if path.suffix == ".npy" else {}
-    return files.evaluate_source(files.open(path, **target)).n_rows
+    return files.evaluate_source(files.open(path, ordered=True, **target), ordered=True).n_rows
 
 
 WAYS = {f.__name__: f for f in (same_batches, data_set, nothing_but_numpy, score)}
@@ -88,7 +92,7 @@ def child(way: str, path: str, cold: str) -> None:
         p = rng.dirichlet(np.ones(K), 2**17)
         for kind in (np.float64, np.float32):
             for order in ("C", "F"):
-                evaluate(rng.integers(0, K, 2**17), np.array(p, kind, order=order))
+                evaluate(rng.integers(0, K, 2**17), np.array(p, kind, order=order), ordered=True)
     best = None
     for _ in range(REPEATS):
         if cold == "cold":
@@ -111,6 +115,7 @@ def run(*arguments: str) -> str:
 
 
 def main(n: int) -> None:
+    print(describe())
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as name:
         print(f"{n:,} x {K}; best of {REPEATS}\n")
         print(f"{'file':<18}{'cache':<7}{'what':<20}{'wall s':>8}{'cpu s':>8}{'peak MB':>9}{'ratio':>7}")
@@ -141,4 +146,4 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["--generate"]:
         generate(int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
     else:
-        main(int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000_000)
+        main(int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000_000)

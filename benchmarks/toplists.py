@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 import verax as vx
+from machine import describe
 
 M, K = 128_256, 20
 RULES = [vx.padded(rule) for rule in (vx.brier, vx.log_score, vx.spherical, vx.pbs)]
@@ -87,6 +88,7 @@ def label_sets() -> None:
 
 
 def main() -> None:
+    print(describe())
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     speed(100_000 if parser.parse_args().quick else 1_000_000)

@@ -23,6 +23,7 @@ from cases import forecasts
 from verax import files
 from verax.files import arrow
 from verax.files.formats import npy, texts
+from verax.files.labels import INTEGER, Labels, Target
 from verax.kernels.threads import in_order
 
 CSV = "label,p_a,p_b\na,0.2,0.8\nb,0.5,0.5\n"
@@ -1057,3 +1058,15 @@ def test_texts_are_coded_in_order():
     column = pa.chunked_array([["b", "a", "b"], ["c"]])
     groups = arrow.groups(column, arrow.Place("a.csv", "who", "groups"))
     assert (groups.codes.tolist(), groups.labels.tolist()) == ([1, 0, 1, 2], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    "numbers", [[0, 1, 2], [5, 3, 9], [-4, 7], [0, 2**40], [-(2**63), 2**63 - 1], [-(2**63), 3 - 2**63]]
+)
+def test_labels_that_are_numbers_are_found_near_and_far(numbers):
+    names = tuple(map(str, numbers))
+    known = Labels(Target("y", INTEGER), names, names, tuple(numbers))
+    values = np.array([*numbers, 0, 1, 2, -1, 10**12, -(2**63), 2**63 - 1, 4, 5] * 3)
+    places = {number: i for i, number in enumerate(numbers)}
+    assert known.positions_of(values).tolist() == [places.get(int(value), -1) for value in values]
+    assert known.positions_of(np.array(numbers)).tolist() == list(range(len(numbers)))

@@ -21,6 +21,8 @@ Array = np.ndarray[Any, Any]
 
 INTEGER, TEXT = "integer", "text"
 _TRUTH = {"true": 1, "false": 0}
+# Labels that are whole numbers so near to each other are looked up in a table.
+_SPAN = 2**16
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,14 @@ class Labels:
         places = np.array([known[key] for key in sorted(known)], dtype=np.int64)
         if not len(keys):
             return np.full(len(values), -1)
+        low, high = int(keys[0]), int(keys[-1])
+        if high - low < _SPAN and len(values) > len(keys):
+            table = np.full(high - low + 1, -1)
+            table[keys - low] = places
+            if low <= int(values.min()) and int(values.max()) <= high:
+                return np.asarray(table[values - low])
+            outside = (values < low) | (values > high)
+            return np.where(outside, -1, table[np.where(outside, low, values) - low])
         at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
         return np.where(keys[at] == values, places[at], -1)
 

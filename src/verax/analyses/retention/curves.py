@@ -33,12 +33,17 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip, Skipped
+from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
 from verax.scores.registry import as_rules, name_of, parse
 
 MetricLike = str | Metric
 
+# How many probabilities the loss that forecasts expect of themselves is computed of at a time.
+_BLOCK = 2**17
+# From this many rows on, threads share the work.
+_MANY = 2**16
 SEES_THE_OUTCOME = (
     "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
     "because ordering by the hard cost itself, which ignores probabilities, does best or nearly so."
@@ -439,7 +444,10 @@ def draw(
 
     observed = values(np.ones(len(rows.y)) if rows.weights is None else rows.weights)
     draws = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
-    replicates = np.array([values(w) for w in draws])
+    # Functions of users are not called by several threads at once.
+    own = all(isinstance(metric, (DecisionMetric, Rule)) for metric in metrics)
+    threads = own and len(rows.y) >= _MANY
+    replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
     curves: dict[Any, RetentionCurve] = {}
     for i, name in enumerate(orders):
         for j, measure in enumerate(measures):
@@ -463,11 +471,18 @@ def _gather(
     for part in parts:
         rows = RowTable.of(part, rules, decision_costs)
         for key, found in doubts.items():
-            found.append(np.asarray(key.of(rows.p)))
+            found.extend(_by_blocks(key.of, rows.p))
         read.append(rows if functions else rows.without_forecasts())
     rows = RowTable.joined(read)
     ranked = {name_of(key): rows.losses[key] for key in keys if isinstance(key, Rule)}
     return rows, ranked | {key.name: np.concatenate(found) for key, found in doubts.items()}
+
+
+def _by_blocks(of: Callable[[Floats], Floats], p: Floats) -> Iterator[Floats]:
+    """A function of rows, of blocks that a cache holds: it may make K arrays of the shape of a block."""
+    step = max(1, _BLOCK // p.shape[1])
+    blocks = (p[start : start + step] for start in range(0, len(p), step))
+    return in_order(of, blocks, n_cores()) if len(p) >= _MANY else map(of, blocks)
 
 
 def _curve(
