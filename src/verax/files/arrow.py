@@ -19,6 +19,8 @@ from verax.inputs.groups import Groups
 Array = np.ndarray[Any, Any]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
+# Columns of so few rows are coded without Arrow's compute functions.
+_FEW = 2**13
 # Whole numbers that a double holds exactly.
 _EXACT = 2.0**53
 
@@ -300,8 +302,19 @@ def groups(column: Any, place: Place) -> Groups:
     return Groups(rank[codes], names[order])
 
 
+def distinct(column: Any) -> list[Any]:
+    """The different values of a chunked column, in the order of their first appearance."""
+    if len(column) <= _FEW:
+        return list(dict.fromkeys(column.to_pylist()))
+    return column.unique().to_pylist()  # type: ignore[no-any-return]
+
+
 def _codes(column: Any, place: Place) -> tuple[Array, list[Any]]:
     refuse_missing(column, place)
+    if len(column) <= _FEW and pa.types.is_string(column.type):
+        known: dict[str, int] = {}
+        places = [known.setdefault(value, len(known)) for value in column.to_pylist()]
+        return np.array(places, np.int64), list(known)
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     whole = column.unify_dictionaries().combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole

@@ -60,7 +60,7 @@ class ColumnFile(Source):
         if pa.types.is_dictionary(kind):
             seen = [str(v) for v in head.chunk(0).dictionary.to_pylist() if v is not None]
             return Target(name, TEXT, tuple(seen), bool(kind.ordered))
-        seen = [str(v) for v in head.unique().to_pylist() if v is not None]
+        seen = [str(v) for v in arrow.distinct(head) if v is not None]
         if self._table.format in TEXTS:
             return Target.of_cells(name, self._plain_numbers(seen))
         return Target(name, TEXT, tuple(seen))

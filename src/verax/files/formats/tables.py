@@ -136,7 +136,7 @@ class Table:
             return np.array([np.nan if cell is None else cell for cell in cells])
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        return np.array(column.cast(pa.float64(), safe=False).to_pylist(), dtype=float)
 
     def lists(self, column: str) -> np.ndarray[Any, Any]:
         """The first lists of a column as (n, m) numbers, without those of another length than the first."""
