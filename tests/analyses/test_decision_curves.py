@@ -97,14 +97,14 @@ def test_standardized_benefits_agree_with_the_jackknife(grouped):
     for unit in np.unique(units):
         keep = units != unit
         rest = vx.net_benefit(y[keep], {"p": p[keep], "q": q[keep]}, weights=w[keep], **options)
-        left_out.append([rest.curve(model="p").values, rest.gap("p", "q").values])
+        left_out.append([rest.curve(model="p").values, rest.difference("p", "q").values])
     n = len(left_out)
     error = np.sqrt((n - 1) / n * ((np.array(left_out) - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
     assert curve.interval[1] - curve.values == pytest.approx(error[0], rel=0.03)
-    gap = found.gap("p", "q")
+    gap = found.difference("p", "q")
     # Wider by two rows that contradict each other.
     assert gap.interval[1] - gap.values == pytest.approx(error[1], rel=0.1)
-    back = found.gap("q", "p")
+    back = found.difference("q", "p")
     assert back.interval.tolist() == (-gap.interval[::-1]).tolist()
 
 
@@ -119,7 +119,7 @@ def test_where_a_forecast_is_useful():
     assert high > 0.8
     assert found.curve(model="noise").useful == []
     assert "noise: nowhere better, beyond chance," in repr(found)
-    assert (found.gap("model", "noise").band[0] > 0).any()
+    assert (found.difference("model", "noise").band[0] > 0).any()
 
 
 # ---- Murphy diagrams -----------------------------------------------------------------------------
@@ -183,10 +183,10 @@ def test_the_order_is_that_at_every_threshold(seed):
     better, worse = min(at) < -1e-9, max(at) > 1e-9
     wanted = "neither" if better and worse else "a" if better else "b" if worse else "same"
     found = vx.murphy(y, {"a": a, "b": b})
-    assert found.pair("a", "b").order == wanted
+    assert found.difference("a", "b").order == wanted
     assert found.dominates("a", "b") == (wanted in ("a", "same"))
     turned = {"a": "b", "b": "a"}.get(wanted, wanted)
-    assert found.pair("b", "a").order == turned
+    assert found.difference("b", "a").order == turned
 
 
 def test_rankings_in_words():
@@ -197,7 +197,7 @@ def test_rankings_in_words():
     flat = np.full(4000, y.mean())
     found = vx.murphy(y, {"good": chance, "flat": flat, "again": chance})
     assert "good is better beyond chance at thresholds 0.02 to 0.98, flat nowhere" in found.sentences[0]
-    assert found.pair("good", "again").order == "same"
+    assert found.difference("good", "again").order == "same"
     assert "good and again have the same elementary scores" in repr(found)
     # One is right about low chances, the other about high ones.
     low, high = np.where(chance < 0.5, chance, 0.75), np.where(chance < 0.5, 0.25, chance)
@@ -222,7 +222,7 @@ def test_simultaneous_bands_cover_everywhere_at_once():
     for i in range(300):
         rows = rng.integers(0, len(x), 1000)
         y = (rng.random(1000) < pa[rows]).astype(int)
-        pair = vx.murphy(y, {"a": pa[rows], "b": pb[rows]}, thresholds=grid, seed=i).pair("a", "b")
+        pair = vx.murphy(y, {"a": pa[rows], "b": pb[rows]}, thresholds=grid, seed=i).difference("a", "b")
         covered += bool(((pair.band[0] <= wanted) & (wanted <= pair.band[1])).all())
         inside += bool(((pair.interval[0] <= wanted) & (wanted <= pair.interval[1])).all())
     assert 0.90 < covered / 300 < 0.99
@@ -281,6 +281,11 @@ def test_results_as_data_and_as_figures(function):
     json.dumps(plain(found.to_dict()))
     assert found.to_frame().shape[0] == 2 * 2 * 99
     assert found.to_frame("polars").columns[:3] == ["model", "event", "threshold"]
+    frame = found.to_frame()
+    name = "elementary_score" if function is vx.murphy else "net_benefit"
+    last = frame[(frame["model"] == "q") & (frame["event"] == ">= high")]
+    assert last[name].tolist() == found.curve(">= high", "q").values.tolist()
+    assert ("treat_all" in frame) == (function is vx.net_benefit)
     assert "y >= mid" in repr(found)
     assert ">= mid" in found._repr_html_().replace("&gt;", ">")
     figure = found.plot()
@@ -288,7 +293,7 @@ def test_results_as_data_and_as_figures(function):
     assert titles == ["y >= mid", "y >= high"]
     plt.close(figure)
     with pytest.raises(KeyError):
-        (found.pair if function is vx.murphy else found.gap)("p", "r")
+        found.difference("p", "r")
     alone = function(y, p)
     plt.close(alone.plot())
     assert len(alone) == 3
@@ -300,8 +305,8 @@ def test_one_row_has_no_intervals():
     assert np.isnan(curve.interval).all()
     assert curve.useful == []
     found = vx.murphy([1], {"a": [0.7], "b": [0.2]}, thresholds=[0.5])
-    assert found.pair("a", "b").order == "a"
-    assert np.isnan(found.pair("a", "b").band).all()
+    assert found.difference("a", "b").order == "a"
+    assert np.isnan(found.difference("a", "b").band).all()
 
 
 def test_retinopathy():

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -142,11 +141,6 @@ class Cells:
             found, place = np.divmod(found, n_places)
             columns.append(place)
         return cls(codes.ravel(), np.stack(columns[::-1], axis=1), found.astype(float))
-
-
-def plain_fields(result: object) -> dict[str, Any]:
-    """The fields of a curve as plain Python values."""
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(result).items()}
 
 
 def runs(flags: Bools, grid: Floats) -> list[tuple[float, float]]:

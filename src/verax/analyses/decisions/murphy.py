@@ -7,21 +7,20 @@ the score that is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, Literal, Unpack
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent, EventRows, read_models
-from verax.analyses.decisions.grid import Cells, GridMeans, check_grid, in_words, plain_fields, runs
+from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, NamedEvent, all_curves
+from verax.analyses.decisions.grid import Cells, GridMeans, check_grid, in_words, runs
 from verax.common.checks import check_flag
-from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.display.tables import html_table, text_table
 from verax.inference.intervals import check_confidence, check_seed, t_quantile
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.options import Reading, reads
-from verax.inputs.skipping import MaySkip
 
 # Differences of mean scores that are smaller are rounding.
 _ROUNDING = 1e-12
@@ -72,7 +71,7 @@ def murphy(
     >>> import numpy as np, verax as vx
     >>> y = [0, 0, 1, 1]
     >>> found = vx.murphy(y, {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
-    >>> found.pair("sharp", "dull").order
+    >>> found.difference("sharp", "dull").order
     'a'
     >>> found.sentences
     ['class 1: no difference is beyond chance; in these rows every proper score prefers sharp.']
@@ -81,54 +80,23 @@ def murphy(
     check_seed(seed)
     grid = check_grid(thresholds)
     models = read_models(y, p, check_flag("ordered", ordered), read)
-    first = next(iter(models.values()))
-    events = {name: rows.events() for name, rows in models.items()}
-    quantile = t_quantile(first.units.freedom, confidence)
-    curves = [_curve(name, event, first, grid, quantile) for name in models for event in events[name]]
-    pairs = [
-        _pair((a, events[a][i]), (b, events[b][i]), first, grid, confidence, seed)
-        for i in range(len(events[next(iter(models))]))
-        for a, b in combinations(models, 2)
-    ]
-    return Murphy(tuple(curves), tuple(pairs), first, confidence)
+    rows = next(iter(models.values()))
+    plan = _Plan(rows, grid, confidence, seed)
+    curves, gaps = all_curves(models, plan.curve, plan.gap)
+    return Murphy(curves, gaps, rows, confidence)
 
 
 # ---- results -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class MurphyCurve:
-    """The mean elementary scores of one model for one event.
-
-    Attributes
-    ----------
-    model, event : str
-        The name of the model, and the class or ">= class".
-    thresholds, values : (T,) arrays
-        The thresholds and the mean elementary scores. Lower is better.
-    interval : (2, T) array
-        Confidence intervals, each for its threshold.
-    """
-
-    model: str
-    event: str
-    thresholds: Floats
-    values: Floats
-    interval: Floats
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class MurphyPair:
+class MurphyDifference(CurveDifference):
     """Mean elementary scores of model `a` minus those of model `b`: negative where `a` is better.
 
     Attributes
     ----------
-    values : (T,) array
-        The differences at the thresholds.
-    interval, band : (2, T) arrays
-        Confidence intervals, each for its threshold, and a band that holds for all at once. Only rows
-        with a threshold between their two forecasts tell about it; to be on the safe side, two more rows
-        that contradict each other are added to them.
+    a, b, event, thresholds, values, interval, band
+        As for all differences of curves.
     order : {"a", "b", "same", "neither"}
         Which of the two is at least as good at every threshold between 0 and 1, so by every proper
         score, in these rows.
@@ -136,16 +104,15 @@ class MurphyPair:
         Ranges of thresholds at which one is better beyond chance, for all thresholds at once.
     """
 
-    a: str
-    b: str
-    event: str
-    thresholds: Floats
-    values: Floats
-    interval: Floats
-    band: Floats
     order: Order
     a_better: list[tuple[float, float]]
     b_better: list[tuple[float, float]]
+
+    def turned(self) -> Self:
+        """The same with the two models exchanged."""
+        other: dict[Order, Order] = {"a": "b", "b": "a", "same": "same", "neither": "neither"}
+        turned = super().turned()
+        return replace(turned, order=other[self.order], a_better=self.b_better, b_better=self.a_better)
 
     @property
     def sentence(self) -> str:
@@ -171,77 +138,32 @@ class MurphyPair:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Murphy(MaySkip):
-    """The Murphy diagrams of all events."""
+class Murphy(EventCurves[EventCurve, MurphyDifference]):
+    """The Murphy diagrams of all events: mean elementary scores, lower is better."""
 
-    curves: tuple[MurphyCurve, ...]
-    pairs: tuple[MurphyPair, ...]
-    rows: EventRows
-    confidence: float
-
-    def __iter__(self) -> Iterator[MurphyCurve]:
-        return iter(self.curves)
-
-    def __len__(self) -> int:
-        return len(self.curves)
-
-    def pair(self, a: str, b: str, event: object | None = None) -> MurphyPair:
-        """The difference of two models for an event, in the direction asked for."""
-        for found in self.pairs:
-            if event is None or str(event) == found.event:
-                if (found.a, found.b) == (a, b):
-                    return found
-                if (found.a, found.b) == (b, a):
-                    return _turned(found)
-        raise KeyError(f"there is no difference of {a!r} and {b!r} for {event!r}")
+    quantity = "elementary_score"
 
     @property
     def sentences(self) -> list[str]:
         """Which rankings hold for every proper score, in words."""
-        prefix = "y " if self.rows.ordered else "class "
-        return [f"{prefix}{pair.event}: {pair.sentence}" for pair in self.pairs]
+        return [f"{self.called(gap.event)}: {gap.sentence}" for gap in self.differences]
 
     def dominates(self, a: str, b: str) -> bool:
         """Whether `a` is at least as good as `b` by every proper score of every event, in these rows."""
         names = {curve.event for curve in self.curves}
-        return all(self.pair(a, b, event).order in ("a", "same") for event in names)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
-        return {
-            "n_rows": len(self.rows.y),
-            "n_groups": self.rows.n_groups,
-            "ordered": self.rows.ordered,
-            "confidence": self.confidence,
-            "curves": [plain_fields(curve) for curve in self.curves],
-            "differences": [plain_fields(pair) for pair in self.pairs],
-            "sentences": self.sentences,
-            **self._noted(),
-        }
-
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per model, event and threshold, as a data frame of the kind named."""
-        rows = [
-            (curve.model, curve.event, *line)
-            for curve in self.curves
-            for line in zip(
-                curve.thresholds.tolist(), curve.values.tolist(), *curve.interval.tolist(), strict=True
-            )
-        ]
-        names = ("model", "event", "threshold", "elementary_score", "low", "high")
-        return data_frame({name: [row[i] for row in rows] for i, name in enumerate(names)}, kind)
+        return all(self.difference(a, b, event).order in ("a", "same") for event in names)
 
     def plot(self) -> Any:
         """Draw all curves, and below them the differences with their bands; returns the matplotlib figure."""
         from verax.display.murphy import draw_murphy
 
-        return draw_murphy(self, self.curves, self.pairs)
+        return draw_murphy(self, self.curves, self.differences)
 
     def _cells(self) -> list[list[str]]:
         header = ["event", "a", "b", "better by every proper score", "largest difference, a - b"]
         named = {"neither": "neither", "same": "the same"}
         lines = []
-        for pair in self.pairs:
+        for pair in self.differences:
             at = int(np.argmax(np.abs(pair.values)))
             largest = f"{pair.values[at]:+.4f} at {pair.thresholds[at]:g}"
             best = named.get(pair.order) or (pair.a if pair.order == "a" else pair.b)
@@ -249,28 +171,12 @@ class Murphy(MaySkip):
         return [header, *lines]
 
     def __repr__(self) -> str:
-        table = text_table(self._cells()) if self.pairs else []
+        table = text_table(self._cells()) if self.differences else []
         return "\n".join([self.rows.heading("Murphy diagrams"), *table, *self.sentences, *self._said()])
 
     def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self.rows.heading("Murphy diagrams"), notes=self.sentences)
-
-
-def _turned(pair: MurphyPair) -> MurphyPair:
-    """The same with the two models exchanged."""
-    other: dict[Order, Order] = {"a": "b", "b": "a", "same": "same", "neither": "neither"}
-    return MurphyPair(
-        pair.b,
-        pair.a,
-        pair.event,
-        pair.thresholds,
-        -pair.values,
-        -pair.interval[::-1],
-        -pair.band[::-1],
-        other[pair.order],
-        pair.b_better,
-        pair.a_better,
-    )
+        notes = [*self.sentences, *self._said()]
+        return html_table(self._cells(), caption=self.rows.heading("Murphy diagrams"), notes=notes)
 
 
 # ---- scores ------------------------------------------------------------------------------------
@@ -288,40 +194,48 @@ def _values(places: Ints, happened: Floats, grid: Floats) -> Floats:
     return np.asarray(missed + (1 - happened[:, None]) * acted * grid)
 
 
-def _curve(name: str, event: BinaryEvent, rows: EventRows, grid: Floats, quantile: float) -> MurphyCurve:
-    cells = Cells.of([_places(event, grid, rows)], event.happened, len(grid) + 1)
-    found = GridMeans.of(cells.codes, _values(cells.places[:, 0], cells.happened, grid), rows.units)
-    return MurphyCurve(name, event.name, grid, found.mean, found.band(quantile))
+@dataclass(frozen=True)
+class _Plan:
+    """How all curves are computed."""
 
+    rows: EventRows
+    grid: Floats
+    confidence: float
+    seed: int
 
-def _pair(
-    first: tuple[str, BinaryEvent],
-    second: tuple[str, BinaryEvent],
-    rows: EventRows,
-    grid: Floats,
-    confidence: float,
-    seed: int,
-) -> MurphyPair:
-    (a, event), (b, other) = first, second
-    places = [_places(event, grid, rows), _places(other, grid, rows)]
-    cells = Cells.of(places, event.happened, len(grid) + 1)
-    values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
-    rate = float(rows.units.share[event.happened].sum())
-    squares = (1 - rate) * grid**2 + rate * (1 - grid) ** 2
-    found = GridMeans.of(cells.codes, values[0] - values[1], rows.units).doubted(squares)
-    band = found.band(found.widest(confidence, seed))
-    return MurphyPair(
-        a,
-        b,
-        event.name,
-        grid,
-        found.mean,
-        found.band(t_quantile(rows.units.freedom, confidence)),
-        band,
-        order_of(event.ranked, other.ranked, event.happened, rows.units.share),
-        runs(band[1] < 0, grid),
-        runs(band[0] > 0, grid),
-    )
+    @property
+    def quantile(self) -> float:
+        return t_quantile(self.rows.units.freedom, self.confidence)
+
+    def curve(self, named: NamedEvent) -> EventCurve:
+        name, event = named
+        cells = Cells.of([_places(event, self.grid, self.rows)], event.happened, len(self.grid) + 1)
+        values = _values(cells.places[:, 0], cells.happened, self.grid)
+        found = GridMeans.of(cells.codes, values, self.rows.units)
+        return EventCurve(name, event.name, self.grid, found.mean, found.band(self.quantile))
+
+    def gap(self, first: NamedEvent, second: NamedEvent) -> MurphyDifference:
+        (a, event), (b, other) = first, second
+        grid, units = self.grid, self.rows.units
+        places = [_places(event, grid, self.rows), _places(other, grid, self.rows)]
+        cells = Cells.of(places, event.happened, len(grid) + 1)
+        values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
+        rate = float(units.share[event.happened].sum())
+        squares = (1 - rate) * grid**2 + rate * (1 - grid) ** 2
+        found = GridMeans.of(cells.codes, values[0] - values[1], units).doubted(squares)
+        band = found.band(found.widest(self.confidence, self.seed))
+        return MurphyDifference(
+            a,
+            b,
+            event.name,
+            grid,
+            found.mean,
+            found.band(self.quantile),
+            band,
+            order_of(event.ranked, other.ranked, event.happened, units.share),
+            runs(band[1] < 0, grid),
+            runs(band[0] > 0, grid),
+        )
 
 
 def order_of(a: Floats, b: Floats, happened: Bools, share: Floats) -> Order:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent, EventRows, read_models
-from verax.analyses.decisions.grid import Cells, GridMeans, check_grid, in_words, plain_fields, runs
+from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, NamedEvent, all_curves
+from verax.analyses.decisions.grid import Cells, GridMeans, check_grid, in_words, runs
 from verax.common.checks import check_flag
-from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.display.tables import html_table, text_table
 from verax.inference.intervals import check_confidence, check_seed, t_quantile
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.options import Reading, reads
-from verax.inputs.skipping import MaySkip
 
 
 @reads
@@ -76,141 +75,61 @@ def net_benefit(
     grid = check_grid(thresholds)
     scale = check_flag("standardized", standardized)
     models = read_models(y, p, check_flag("ordered", ordered), read)
-    first = next(iter(models.values()))
-    events = {name: rows.events() for name, rows in models.items()}
-    curves = [
-        _curve(name, rows, event, grid, scale, confidence, seed)
-        for name, rows in models.items()
-        for event in events[name]
-    ]
-    gaps = [
-        _gap((a, events[a][i]), (b, events[b][i]), first, grid, scale, confidence, seed)
-        for i in range(len(events[next(iter(models))]))
-        for a, b in combinations(models, 2)
-    ]
-    return DecisionCurves(tuple(curves), tuple(gaps), first, scale, confidence)
+    rows = next(iter(models.values()))
+    plan = _Plan(rows, grid, scale, confidence, seed)
+    curves, gaps = all_curves(models, plan.curve, plan.gap)
+    return DecisionCurves(curves, gaps, rows, confidence, scale)
 
 
 # ---- results -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DecisionCurve:
+class DecisionCurve(EventCurve):
     """The net benefit of one model for one event.
 
     Attributes
     ----------
     model, event : str
         The name of the model, and the class or ">= class".
-    prevalence : float
-        How often the event happened.
     thresholds, values : (T,) arrays
         The thresholds and the net benefits.
-    treat_all : (T,) array
-        The net benefit of acting everywhere; that of acting nowhere is zero.
     interval : (2, T) array
-        Confidence intervals of the values, each for itself.
+        Confidence intervals of the values, each for its threshold.
     band : (2, T) array
         A band that holds for all thresholds at once.
+    treat_all : (T,) array
+        The net benefit of acting in all rows; that of acting in none is zero.
+    prevalence : float
+        How often the event happened.
     useful : list of pairs of floats
-        Ranges of thresholds in which the forecast is better than acting everywhere and than acting nowhere,
+        Ranges of thresholds in which the forecast is better than acting in all rows and than acting in none,
         beyond chance for all thresholds at once.
     """
 
-    model: str
-    event: str
-    prevalence: float
-    thresholds: Floats
-    values: Floats
-    treat_all: Floats
-    interval: Floats
     band: Floats
+    treat_all: Floats
+    prevalence: float
     useful: list[tuple[float, float]]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CurveGap:
-    """Net benefit of model `a` minus that of model `b` for one event: positive where `a` is better.
+class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
+    """The decision curves of all models and events; differences are positive where `a` is better."""
 
-    `interval` holds for each threshold, `band` for all at once. Only rows with a threshold between their two
-    forecasts tell about it; to be on the safe side, two more rows that contradict each other are added.
-    """
-
-    a: str
-    b: str
-    event: str
-    thresholds: Floats
-    values: Floats
-    interval: Floats
-    band: Floats
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class DecisionCurves(MaySkip):
-    """The decision curves of all models and events."""
-
-    curves: tuple[DecisionCurve, ...]
-    gaps: tuple[CurveGap, ...]
-    rows: EventRows
     standardized: bool
-    confidence: float
 
-    def __iter__(self) -> Iterator[DecisionCurve]:
-        return iter(self.curves)
-
-    def __len__(self) -> int:
-        return len(self.curves)
-
-    def curve(self, event: object | None = None, model: str | None = None) -> DecisionCurve:
-        """The curve of an event and a model; the first of those that fit."""
-        for found in self.curves:
-            fits = event is None or str(event) == found.event
-            if fits and model in (None, found.model):
-                return found
-        raise KeyError(f"there is no curve of {event!r} and {model!r}")
-
-    def gap(self, a: str, b: str, event: object | None = None) -> CurveGap:
-        """The difference of two models for an event, in the direction asked for."""
-        for found in self.gaps:
-            if event is not None and str(event) != found.event:
-                continue
-            if (found.a, found.b) == (a, b):
-                return found
-            if (found.a, found.b) == (b, a):
-                turned = -found.interval[::-1], -found.band[::-1]
-                return CurveGap(a, b, found.event, found.thresholds, -found.values, *turned)
-        raise KeyError(f"there is no difference of {a!r} and {b!r} for {event!r}")
+    quantity = "net_benefit"
+    beside = ("treat_all",)
 
     @property
     def sentences(self) -> list[str]:
-        """What the curves show, in words."""
-        return [_sentence(curve, self.rows.ordered) for curve in self.curves]
+        """Where each model is of use, in words."""
+        return [f"{self.called(curve.event)}, {curve.model}: {_sentence(curve)}" for curve in self.curves]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
-        return {
-            "n_rows": len(self.rows.y),
-            "n_groups": self.rows.n_groups,
-            "ordered": self.rows.ordered,
-            "standardized": self.standardized,
-            "confidence": self.confidence,
-            "curves": [plain_fields(curve) for curve in self.curves],
-            "differences": [plain_fields(gap) for gap in self.gaps],
-            "sentences": self.sentences,
-            **self._noted(),
-        }
-
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per model, event and threshold, as a data frame of the kind named."""
-        columns: dict[str, list[Any]] = {
-            name: [] for name in ("model", "event", "threshold", "net_benefit", "low", "high", "treat_all")
-        }
-        for curve in self.curves:
-            n = len(curve.thresholds)
-            parts = [[curve.model] * n, [curve.event] * n, curve.thresholds, curve.values, *curve.interval]
-            for column, part in zip(columns.values(), [*parts, curve.treat_all], strict=True):
-                column.extend(list(part) if isinstance(part, list) else part.tolist())
-        return data_frame(columns, kind)
+        return {**super().to_dict(), "standardized": self.standardized}
 
     def plot(self) -> Any:
         """Draw all curves, a panel for each event; returns the matplotlib figure."""
@@ -236,15 +155,13 @@ class DecisionCurves(MaySkip):
         return "\n".join([self._heading(), *table, *self.sentences, *self._said()])
 
     def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading(), notes=self.sentences)
+        return html_table(self._cells(), caption=self._heading(), notes=[*self.sentences, *self._said()])
 
 
-def _sentence(curve: DecisionCurve, ordered: bool) -> str:
-    event = f"y {curve.event}" if ordered else f"class {curve.event}"
+def _sentence(curve: DecisionCurve) -> str:
     if not curve.useful:
-        return f"{event}, {curve.model}: nowhere better, beyond chance, than acting in all rows or in none."
-    where = in_words(curve.useful)
-    return f"{event}, {curve.model}: better than acting in all rows or in none at thresholds {where}."
+        return "nowhere better, beyond chance, than acting in all rows or in none."
+    return f"better than acting in all rows or in none at thresholds {in_words(curve.useful)}."
 
 
 # ---- curves ------------------------------------------------------------------------------------
@@ -271,68 +188,60 @@ def _scaled(values: Floats, happened: Floats, mean: Floats, rate: float) -> Floa
     return np.asarray(values / rate - np.outer(happened - rate, mean / rate**2))
 
 
-def _curve(
-    name: str,
-    rows: EventRows,
-    event: BinaryEvent,
-    grid: Floats,
-    standardized: bool,
-    confidence: float,
-    seed: int,
-) -> DecisionCurve:
-    units = rows.units
-    cells = Cells.of([_places(event, grid, rows)], event.happened, len(grid) + 1)
-    rate = float(units.share[event.happened].sum())
-    acting = _values(cells.places[:, 0], cells.happened, grid)
-    everywhere = _values(np.full(len(cells.happened), len(grid)), cells.happened, grid)
-    weight = np.bincount(cells.codes, units.share)
-    treat_all = weight @ everywhere
-    if standardized:
-        acting, everywhere = (_scaled(v, cells.happened, weight @ v, rate) for v in (acting, everywhere))
-        treat_all = treat_all / (rate or math.nan)
-    found = GridMeans.of(cells.codes, acting, units)
-    gains = GridMeans.of(cells.codes, np.hstack([acting, acting - everywhere]), units)
-    low = gains.band(gains.widest(confidence, seed))[0].reshape(2, -1)
-    return DecisionCurve(
-        name,
-        event.name,
-        rate,
-        grid,
-        found.mean,
-        treat_all,
-        found.band(t_quantile(units.freedom, confidence)),
-        found.band(found.widest(confidence, seed)),
-        runs((low > 0).all(axis=0), grid),
-    )
+@dataclass(frozen=True)
+class _Plan:
+    """How all curves are computed."""
 
+    rows: EventRows
+    grid: Floats
+    standardized: bool
+    confidence: float
+    seed: int
 
-def _gap(
-    first: tuple[str, BinaryEvent],
-    second: tuple[str, BinaryEvent],
-    rows: EventRows,
-    grid: Floats,
-    standardized: bool,
-    confidence: float,
-    seed: int,
-) -> CurveGap:
-    (a, event), (b, other) = first, second
-    places = [_places(event, grid, rows), _places(other, grid, rows)]
-    cells = Cells.of(places, event.happened, len(grid) + 1)
-    values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
-    gap = values[0] - values[1]
-    rate = float(rows.units.share[event.happened].sum())
-    if standardized:
-        weight = np.bincount(cells.codes, rows.units.share)
-        gap = _scaled(gap, cells.happened, weight @ gap, rate)
-    squares = rate + (1 - rate) * (grid / (1 - grid)) ** 2
-    squares = squares / rate**2 if standardized and rate > 0 else squares
-    found = GridMeans.of(cells.codes, gap, rows.units).doubted(squares)
-    return CurveGap(
-        a,
-        b,
-        event.name,
-        grid,
-        found.mean,
-        found.band(t_quantile(rows.units.freedom, confidence)),
-        found.band(found.widest(confidence, seed)),
-    )
+    @property
+    def quantile(self) -> float:
+        return t_quantile(self.rows.units.freedom, self.confidence)
+
+    def curve(self, named: NamedEvent) -> DecisionCurve:
+        name, event = named
+        grid, units = self.grid, self.rows.units
+        cells = Cells.of([_places(event, grid, self.rows)], event.happened, len(grid) + 1)
+        rate = float(units.share[event.happened].sum())
+        acting = _values(cells.places[:, 0], cells.happened, grid)
+        everywhere = _values(np.full(len(cells.happened), len(grid)), cells.happened, grid)
+        weight = np.bincount(cells.codes, units.share)
+        treat_all = weight @ everywhere
+        if self.standardized:
+            acting, everywhere = (_scaled(v, cells.happened, weight @ v, rate) for v in (acting, everywhere))
+            treat_all = treat_all / (rate or math.nan)
+        found = GridMeans.of(cells.codes, acting, units)
+        gains = GridMeans.of(cells.codes, np.hstack([acting, acting - everywhere]), units)
+        low = gains.band(gains.widest(self.confidence, self.seed))[0].reshape(2, -1)
+        return DecisionCurve(
+            name,
+            event.name,
+            grid,
+            found.mean,
+            found.band(self.quantile),
+            found.band(found.widest(self.confidence, self.seed)),
+            treat_all,
+            rate,
+            runs((low > 0).all(axis=0), grid),
+        )
+
+    def gap(self, first: NamedEvent, second: NamedEvent) -> CurveDifference:
+        (a, event), (b, other) = first, second
+        grid, units = self.grid, self.rows.units
+        places = [_places(event, grid, self.rows), _places(other, grid, self.rows)]
+        cells = Cells.of(places, event.happened, len(grid) + 1)
+        values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
+        gap = values[0] - values[1]
+        rate = float(units.share[event.happened].sum())
+        squares = rate + (1 - rate) * (grid / (1 - grid)) ** 2
+        if self.standardized:
+            weight = np.bincount(cells.codes, units.share)
+            gap = _scaled(gap, cells.happened, weight @ gap, rate)
+            squares = squares / (rate or math.nan) ** 2
+        found = GridMeans.of(cells.codes, gap, units).doubted(squares)
+        band = found.band(found.widest(self.confidence, self.seed))
+        return CurveDifference(a, b, event.name, grid, found.mean, found.band(self.quantile), band)

@@ -1,0 +1,167 @@
+"""Curves over thresholds for every event and model, and the differences of models: what results share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from verax.analyses.binary import BinaryEvent, EventRows
+from verax.display.tables import FrameKind, data_frame
+from verax.inputs.arrays import Floats
+from verax.inputs.skipping import MaySkip
+
+NamedEvent = tuple[str, BinaryEvent]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class EventCurve:
+    """Values of one model for one event at T thresholds.
+
+    Attributes
+    ----------
+    model, event : str
+        The name of the model, and the class or ">= class".
+    thresholds, values : (T,) arrays
+        The thresholds and the values.
+    interval : (2, T) array
+        Confidence intervals of the values, each for its threshold.
+    """
+
+    model: str
+    event: str
+    thresholds: Floats
+    values: Floats
+    interval: Floats
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class CurveDifference:
+    """Values of model `a` minus those of model `b` for one event at T thresholds.
+
+    Attributes
+    ----------
+    values : (T,) array
+        The differences.
+    interval, band : (2, T) arrays
+        Confidence intervals, each for its threshold, and a band that holds for all at once. Only rows
+        with a threshold between their two forecasts tell about it; to be on the safe side, two more rows
+        that contradict each other are added to them.
+    """
+
+    a: str
+    b: str
+    event: str
+    thresholds: Floats
+    values: Floats
+    interval: Floats
+    band: Floats
+
+    def turned(self) -> Self:
+        """The same with the two models exchanged."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            values=-self.values,
+            interval=-self.interval[::-1],
+            band=-self.band[::-1],
+        )
+
+
+Curve = TypeVar("Curve", bound=EventCurve)
+Gap = TypeVar("Gap", bound=CurveDifference)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class EventCurves(MaySkip, Generic[Curve, Gap]):
+    """The curves of all models and events, and the differences of all pairs of models."""
+
+    curves: tuple[Curve, ...]
+    differences: tuple[Gap, ...]
+    rows: EventRows
+    confidence: float
+
+    # What the values are called in a frame, and what else stands there.
+    quantity: ClassVar[str] = "value"
+    beside: ClassVar[tuple[str, ...]] = ()
+
+    def __iter__(self) -> Iterator[Curve]:
+        return iter(self.curves)
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+    def curve(self, event: object | None = None, model: str | None = None) -> Curve:
+        """The curve of an event and a model; the first of those that fit."""
+        for found in self.curves:
+            fits = event is None or str(event) == found.event
+            if fits and model in (None, found.model):
+                return found
+        raise KeyError(f"there is no curve of {event!r} and {model!r}")
+
+    def difference(self, a: str, b: str, event: object | None = None) -> Gap:
+        """The difference of two models for an event, in the direction asked for."""
+        for found in self.differences:
+            fits = event is None or str(event) == found.event
+            if fits and (found.a, found.b) == (a, b):
+                return found
+            if fits and (found.a, found.b) == (b, a):
+                return found.turned()
+        raise KeyError(f"there is no difference of {a!r} and {b!r} for {event!r}")
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the curves show, in words."""
+        raise NotImplementedError
+
+    def called(self, event: str) -> str:
+        """What an event is called in a sentence."""
+        return f"y {event}" if self.rows.ordered else f"class {event}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "n_rows": len(self.rows.y),
+            "n_groups": self.rows.n_groups,
+            "ordered": self.rows.ordered,
+            "confidence": self.confidence,
+            "curves": [_plain(curve) for curve in self.curves],
+            "differences": [_plain(gap) for gap in self.differences],
+            "sentences": self.sentences,
+            **self._noted(),
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per model, event and threshold, as a data frame of the kind named."""
+        sizes = [len(curve.thresholds) for curve in self.curves]
+        columns: dict[str, Any] = {"model": np.repeat([curve.model for curve in self.curves], sizes)}
+        columns["event"] = np.repeat([curve.event for curve in self.curves], sizes)
+        columns["threshold"] = np.concatenate([curve.thresholds for curve in self.curves])
+        columns[self.quantity] = np.concatenate([curve.values for curve in self.curves])
+        columns["low"], columns["high"] = np.concatenate([curve.interval for curve in self.curves], axis=1)
+        for name in self.beside:
+            columns[name] = np.concatenate([getattr(curve, name) for curve in self.curves])
+        return data_frame({name: column.tolist() for name, column in columns.items()}, kind)
+
+
+def _plain(result: EventCurve | CurveDifference) -> dict[str, Any]:
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(result).items()}
+
+
+def all_curves(
+    models: dict[str, EventRows],
+    curve: Callable[[NamedEvent], Curve],
+    gap: Callable[[NamedEvent, NamedEvent], Gap],
+) -> tuple[tuple[Curve, ...], tuple[Gap, ...]]:
+    """The curves of all models and events, and the differences of all pairs of models for each event."""
+    events = {name: rows.events() for name, rows in models.items()}
+    curves = [curve((name, event)) for name, found in events.items() for event in found]
+    n_events = len(next(iter(events.values())))
+    gaps = [
+        gap((a, events[a][i]), (b, events[b][i])) for i in range(n_events) for a, b in combinations(models, 2)
+    ]
+    return tuple(curves), tuple(gaps)
