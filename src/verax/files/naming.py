@@ -56,14 +56,15 @@ def prefix_of(name: str, words: Sequence[str]) -> str | None:
 
 
 def without(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Names without their common beginning, and without separators and blanks at the ends of the rest.
+    """Names without their common beginning, and without the separators and blanks that follow it.
 
-    >>> without("Model", ["Model Home", "Model Away "]), without("p_", ["p_-1", "p_1"])
-    (('Home', 'Away'), ('-1', '1'))
+    >>> without("Model", ["Model Home", "Model - Away"]), without("p_", ["p__a", "p_-1"])
+    (('Home', 'Away'), ('_a', '-1'))
     """
     rests = [name[len(prefix) :] for name in names]
-    bare = [re.sub(r"^([\s_.:]|-(?!\d))+|[\s_.\-:]+$", "", rest) for rest in rests]
-    rests = bare if len(set(bare)) == len(bare) else rests
+    if prefix and prefix[-1] not in SEPARATORS:
+        bare = [re.sub(r"^([\s_.:]|-(?!\d))+", "", rest) for rest in rests]
+        rests = bare if len(set(bare)) == len(bare) else rests
     return tuple(rest or name for rest, name in zip(rests, names, strict=True))
 
 

@@ -115,7 +115,7 @@ def _reading(function: Callable[P, T], *, per_row: bool) -> Callable[P, T]:
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
         invalid = kwargs.pop("invalid", "raise")
-        if invalid == "raise":
+        if isinstance(invalid, str) and invalid == "raise":
             return function(*args, **kwargs)
         return _skipping(shown, function, invalid, per_row, args, kwargs)
 

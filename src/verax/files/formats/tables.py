@@ -162,7 +162,12 @@ class Table:
         """All rows of these columns, in order, as record batches of up to `rows` rows."""
         with self._errors():
             self._unchanged.check()
-            yield from (batch for batch in self._reader.batches(columns, rows) if batch.num_rows)
+            for batch in self._reader.batches(columns, rows):
+                if self.format == "JSON Lines":
+                    # The parser lets bytes pass that are no UTF-8.
+                    batch.validate(full=True)
+                if batch.num_rows:
+                    yield batch
             self._unchanged.check()
 
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
