@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 
 import verax as vx
 from cases import NAMESPACES
@@ -164,6 +165,16 @@ def test_missing_outcomes_groups_weights_and_subgroups():
     masked = np.ma.masked_array(p, np.zeros_like(p, bool))
     masked[4, 1] = np.ma.masked
     assert vx.evaluate(np.minimum(y, 2), masked, invalid="skip").skipped.rows == (4,)
+
+
+def test_rows_of_categoricals_are_left_out_and_sparse_weights_refused():
+    y, p = rows()
+    labels = pd.Categorical.from_codes(np.minimum(y, 2), ["a", "b", "c"])
+    found = vx.evaluate(labels, p, classes=["a", "b", "c"], invalid="skip")
+    assert found.skipped.rows == (5, 7, 20)
+    with pytest.raises(vx.InputError) as caught:
+        vx.evaluate(y, p, weights=csr_array(np.ones((1, N))), invalid="skip")
+    assert (caught.value.argument, caught.value.kind) == ("weights", "type")
 
 
 def test_a_row_is_left_out_for_all_models_and_counted_once():

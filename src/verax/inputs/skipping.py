@@ -181,15 +181,15 @@ def without_invalid(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, 
         kinds = kinds_of(given["groups"])
         given["groups"] = dict(enumerate(kinds)) if len(kinds) > 1 else kinds[0]
     models = _models(given)
-    n = _n_rows(next(iter(models.values()), ()))
+    n = _n_rows(next(iter(models.values()), ()), "p")
     survey = Survey(n)
     for name, column in _columns(given):
-        if _n_rows(column) != n:
+        if _n_rows(column, name) != n:
             raise InputError(
                 f"must have {n} rows, as many as the forecasts",
                 argument=name,
                 kind="length",
-                found=f"there are {_n_rows(column)}",
+                found=f"there are {_n_rows(column, name)}",
             )
         if name in ("y", "groups", "by"):
             survey.add(_missing(column), REASONS[name, "missing"])
@@ -262,9 +262,12 @@ def _unmasked(x: Any) -> Any:
     return x
 
 
-def _n_rows(x: Any) -> int:
-    shape = getattr(x, "shape", None)
-    return int(shape[0]) if shape else len(x) if hasattr(x, "__len__") else 0
+def _n_rows(x: Any, argument: str) -> int:
+    """The number of rows; what cannot be read as an array is refused as always."""
+    if isinstance(x, Groups):
+        return len(x.codes)
+    array = to_array(x, argument)[0]
+    return int(array.shape[0]) if array.ndim else 0
 
 
 def _missing(labels: Any) -> Bools:
@@ -288,10 +291,8 @@ def take_rows(x: Any, rows: Ints) -> Any:
         return Columns([column[rows] for column in x.columns])
     if isinstance(x, Groups):
         return x.labels[x.codes][rows]
-    if hasattr(x, "iloc"):
-        return x.iloc[rows]
     package = type(x).__module__.partition(".")[0]
-    if package == "pyarrow":
+    if package in ("pandas", "pyarrow"):
         return x.take(rows.tolist())
     if package in ("polars", "modin", "cudf", "narwhals"):
         import narwhals as nw
