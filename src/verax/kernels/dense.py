@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS
+from verax.kernels.arithmetic import OPTIONS, fma
 from verax.kernels.statistics import PLACE
 from verax.kernels.texts import Kernel
 
@@ -182,18 +182,33 @@ def _extremes(row: Any) -> tuple[float, float]:
     return lowest, highest
 
 
+# Products of probabilities are split where they fall below this; smaller factors are taken alone.
+_SMALL_PRODUCT, _SMALL_FACTOR = 2.0**-500, 2.0**-400
+
+
 @numba.njit(**OPTIONS)
 def _log_of_thresholds(row: Any, outcome: int) -> float:
     """Minus the log probability of the outcome's side of every threshold, summed."""
     total = 0.0
+    product = 1.0
+    error = 0.0
     tail = 0.0
-    for j in range(row.size - 1):
-        tail += np.float64(row[j])
-        if j >= outcome:
+    n = row.size
+    for i in range(2 * (n - 1)):
+        # First the thresholds from below up to the last, then from above down to the first.
+        j = i if i < n - 1 else 2 * (n - 1) - i
+        tail = np.float64(row[j]) + (0.0 if i == n - 1 else tail)
+        if (j < outcome) if i < n - 1 else (j > outcome):
+            continue
+        if tail < _SMALL_FACTOR:
             total -= math.log(tail)
-    tail = 0.0
-    for j in range(row.size - 1, 0, -1):
-        tail += np.float64(row[j])
-        if j <= outcome:
-            total -= math.log(tail)
-    return total
+            continue
+        # One logarithm of a product instead of many; its rounding errors come along.
+        high = product * tail
+        error = fma(error, tail, fma(product, tail, -high))
+        product = high
+        if product < _SMALL_PRODUCT:
+            total -= math.log(product) + error / product
+            product = 1.0
+            error = 0.0
+    return total - (math.log(product) + error / product)
