@@ -7,6 +7,7 @@ from typing import Any
 
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
+from verax.engines.plans import expecting
 from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, passing
 from verax.files.families import NEARLY, PERCENT
@@ -66,12 +67,13 @@ def evaluate_source(
         return card.with_skipped(batch.skipped, batch.rows), forecasts
 
     card: Scorecard | None = None
-    for part, forecasts in in_order(score, source.batches(rows, coded=True), n_cores()):
-        card = part if card is None else card.merge(part)
-        if keep is not None:
-            keep.add(forecasts)
-        if progress is not None:
-            progress(part.n_rows)
+    with expecting((source.n_rows or 0) * len(source.roles.probs)):
+        for part, forecasts in in_order(score, source.batches(rows, coded=True), n_cores()):
+            card = part if card is None else card.merge(part)
+            if keep is not None:
+                keep.add(forecasts)
+            if progress is not None:
+                progress(part.n_rows)
     assert card is not None
     card = card.with_skipped(source.skipped)
     if card.weight == 0:

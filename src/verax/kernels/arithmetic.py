@@ -56,10 +56,12 @@ def plus(_context: Any, _total: Any, _term: Any) -> Any:
     return float64(float64, float64), lambda _, builder, __, values: builder.fadd(*values, flags=flags)
 
 
-@intrinsic
-def fma(_context: Any, _a: Any, _b: Any, _c: Any) -> Any:
+def _fma(_context: Any, _a: Any, _b: Any, _c: Any) -> Any:
     """The value of a * b + c, rounded once."""
     return float64(float64, float64, float64), lambda _, builder, __, values: builder.fma(*values)
+
+
+fma: Any = intrinsic(_fma)
 
 
 def _reading(given: Any, wanted: Any, kind: Any) -> Any:
