@@ -8,6 +8,7 @@ import pytest
 
 import verax as vx
 from realdata import load
+from verax import files
 
 
 def check(card, **expected):
@@ -89,3 +90,37 @@ def test_cifar_100_as_lists():
     comparison = vx.compare_lengths(z["labels"], z["logits"], logits=True, k=range(1, 100), rule=["brier"])
     assert comparison["brier"][-1] == pytest.approx(0.4453, abs=0.6e-4)
     assert comparison.length_within("brier") == 3
+
+
+def test_columns_of_any_name_with_a_few_broken_rows(tmp_path):
+    z = load("dr-aptos", "dr_aptos5.npz")
+    frame = pd.DataFrame(z["probs"].astype(float), columns=[f"dr{i}" for i in range(5)])
+    frame["gt"] = z["labels"]
+    frame.loc[[17, 400], "dr2"] = np.nan
+    frame.to_csv(tmp_path / "aptos.csv", index=False)
+    source = files.open(tmp_path / "aptos.csv", ordered=True, normalize=True, invalid="skip")
+    assert (source.roles.found_by, source.classes) == ("sums", (0, 1, 2, 3, 4))
+    card = files.evaluate_source(source, ordered=True, normalize=True)
+    assert card.skipped.rows == (17, 400)
+    left = np.delete(np.arange(len(frame)), [17, 400])
+    expected = vx.evaluate(z["labels"][left], z["probs"][left], ordered=True)
+    check(card, **{name: expected[name] for name in ("accuracy", "log", "brier", "rps")})
+
+
+def test_several_bookmakers_in_one_file(tmp_path):
+    frame = pd.read_parquet(load("football-odds", "odds_6bookmakers.parquet"))
+    houses = {"bet365": "B365", "bwin": "BW"}
+    for short in houses.values():
+        odds = 1 / frame[[f"{short}{side}" for side in "HDA"]].to_numpy(float)
+        frame[[f"p {short} {side}" for side in "HDA"]] = odds / odds.sum(axis=1, keepdims=True)
+    frame[["FTR", *(c for c in frame if c.startswith("p "))]].to_parquet(tmp_path / "odds.parquet")
+    probs = {name: f"p {short}*" for name, short in houses.items()}
+    joined = files.read_together(
+        dict.fromkeys(houses, tmp_path / "odds.parquet"), probs=probs, target="FTR", invalid="skip"
+    )
+    assert joined.classes == ("H", "D", "A")
+    assert joined.skipped.count == int(frame.filter(like="p ").isna().any(axis=1).sum())
+    valid = frame.filter(like="p ").notna().all(axis=1).to_numpy()
+    p = frame[[f"p B365 {side}" for side in "HDA"]].to_numpy()[valid]
+    expected = vx.brier(frame["FTR"].to_numpy()[valid], p, classes=["H", "D", "A"])
+    assert vx.brier(joined.y, joined.models["bet365"]) == pytest.approx(expected, rel=1e-12)
