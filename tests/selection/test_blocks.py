@@ -102,7 +102,7 @@ def tables(draw):
 
 
 @given(tables())
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_no_row_is_within_the_gap_of_a_row_of_another_part_whatever_the_options(table):
     split, y, groups = table
     mixed = groups is not None and (np.diff(groups) != 0).sum() > 1
