@@ -18,15 +18,17 @@ from verax.scores.gradients.logits import losses_with_gradient
 # a fraction of one row. It makes fits unique and keeps those of a class that never happens finite.
 _RIDGE = 0.01
 # The strengths of the penalty on a matrix, among which cross-validation chooses; the stronger, the simpler.
-STRENGTHS = (1.0, 0.1, 0.01, 0.001)
+STRENGTHS = (1.0, 0.1, 0.01)
 # Forms with slopes and offsets are fitted to at most so many rows, drawn at random: their error is then far
 # below anything that could be measured.
 MOST_ROWS = 100_000
 # The first temperatures tried, as logarithms of their inverse; some rules have a flat part far from the best.
 _FIRST = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 _WIDEST = 6.0
-# The search ends where the mean loss is known to nine digits, far below its standard error.
+# The search ends where the mean loss is known to so many digits, far below its standard error. A matrix has
+# many numbers that hardly matter, and would go on for long.
 _PRECISION = {"maxiter": 500, "ftol": 1e-9, "gtol": 1e-7}
+_PRECISION_OF_A_MATRIX = {"maxiter": 200, "ftol": 1e-7, "gtol": 1e-6}
 
 
 @dataclass(frozen=True)

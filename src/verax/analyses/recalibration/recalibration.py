@@ -27,7 +27,7 @@ from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, each_of, name_of, parse
 
 # Up to so many classes "best" tries a matrix, which has a number for each pair of them.
-_MATRIX = 32
+_MATRIX = 16
 
 
 @reads
