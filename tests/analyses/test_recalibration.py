@@ -505,6 +505,18 @@ def test_new_rows_are_checked():
         assert error.value.argument == "p"
 
 
+def test_invalid_rows_are_skipped_on_request():
+    y, p, _ = drawn(100, 3)
+    bad = p.copy()
+    bad[3] = np.nan
+    found = vx.recalibrate(y, bad, method="temperature", invalid="skip")
+    assert found.n_skipped == 1
+    assert found.to_dict()["skipped"]["rows"] == [3]
+    assert "1 of 100 rows was left out" in repr(found)
+    assert np.isnan(found.apply(bad, invalid="skip")[3]).all()
+    np.testing.assert_array_equal(found.apply(bad, invalid="skip")[4:], found.apply(p)[4:])
+
+
 # ---- prior shift -------------------------------------------------------------------------------
 
 

@@ -206,3 +206,20 @@ def test_rows_that_are_no_forecasts_leave_no_file(folder, tmp_path):
     assert "row 17" in result.stderr
     assert (tmp_path / "o.csv").read_text() == "old"
     assert verax("recalibrate", folder / "train.csv", *arguments, "--normalize").returncode == 0
+
+
+def test_invalid_rows_are_skipped_on_request(folder, tmp_path):
+    y, p = sample(5)
+    p[17] = [0.5, 0.6, 0.2]
+    write(tmp_path / "bad.csv", y, p)
+    arguments = ["--method", "temperature", "--apply", tmp_path / "bad.csv", "--out", tmp_path / "o.parquet"]
+    refused = verax("recalibrate", tmp_path / "bad.csv", *arguments)
+    assert (refused.returncode, "row 17" in refused.stderr) == (2, True)
+    result = verax("recalibrate", tmp_path / "bad.csv", *arguments, "--skip-invalid")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "1 of 300 rows was left out (row 17)" in result.stdout
+    got = papq.read_table(tmp_path / "o.parquet")["p_cat"].to_pylist()
+    assert [i for i, value in enumerate(got) if value is None] == [17]
+    kept = np.arange(N) != 17
+    found = vx.recalibrate(NAMES[y][kept], p[kept], method="temperature", classes=NAMES.tolist())
+    assert got[18] == pytest.approx(found.apply(p[[18]])[0, 0], abs=1e-6)

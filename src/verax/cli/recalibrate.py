@@ -125,16 +125,21 @@ def _check(
 def _learned(file: Path, reading: Reading, how: dict[str, Any]) -> tuple[Recalibration, Any, list[str]]:
     """A recalibration from a file with outcomes, which columns it took, and what to say."""
     from verax.analyses.recalibration.recalibration import recalibrate as learn
+    from verax.files import forecasts_of
     from verax.scores.metrics import needs_order
     from verax.scores.registry import parse
 
     rules = [] if how["rule"] is None else [parse(how["rule"])]
-    source = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered))
-    rows = source.read()
+    rows = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered)).read()
     given: dict[str, Any] = {**how, **reading.scale, "ordered": reading.ordered, "classes": rows.classes}
-    found = learn(rows.y, rows.p, weights=rows.weights, groups=rows.groups, **given)
-    found = replace(found, columns=tuple(source.roles.probs))
-    return found, source.roles.to_dict(), [f"{file}: {'; '.join(source.taken)}", repr(found)]
+    try:
+        found = learn(rows.y, rows.p, weights=rows.weights, groups=rows.groups, **given)
+    except InputError:
+        # Where rows are at fault, say so by the names of the file.
+        forecasts_of(rows, **reading.scale).check()
+        raise
+    found = replace(found, columns=tuple(rows.roles.probs)).with_skipped(rows.skipped)
+    return found, rows.roles.to_dict(), [f"{file}: {'; '.join(rows.taken)}", repr(found)]
 
 
 def _applied(
@@ -152,6 +157,7 @@ def _applied(
             remedies=[passing(probs=...)],
         )
     given: dict[str, Any] = {"frequencies": _frequencies(frequencies), **reading.scale}
+    given |= {"invalid": "skip"} if reading.skip_invalid else {}
     return rewrite(
         apply_to,
         out,

@@ -129,9 +129,9 @@ def _replaced(
     else:
         new = list(change(given).T)
     for name, values in zip(columns, new, strict=True):
-        rows = rows.set_column(
-            rows.schema.get_field_index(name), name, pa.array(np.ascontiguousarray(values))
-        )
+        # Rows that were invalid and are to be skipped have no probabilities.
+        column = pa.array(np.ascontiguousarray(values), mask=np.isnan(values))
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return rows
 
 

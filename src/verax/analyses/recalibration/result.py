@@ -111,7 +111,7 @@ class Recalibration(MaySkip):
         frequencies: Sequence[float] | Mapping[Hashable, float] | Literal["estimate"] | None = None,
         **read: Unpack[Reading],
     ) -> Floats:
-        """Recalibrated probabilities, in the shape of `p`.
+        """Recalibrated probabilities, in the shape of `p`; NaN for invalid rows that are to be skipped.
 
         Parameters
         ----------
@@ -225,6 +225,7 @@ class Recalibration(MaySkip):
             "columns": list(self.columns),
             "trials": [trial.to_dict() for trial in self.trials],
             "form": self.form.to_dict(),
+            **self._noted(),
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -310,7 +311,7 @@ class Recalibration(MaySkip):
         if differ:
             picked = ", ".join(f"{m} {self.picks.count(m)} times" for m in dict.fromkeys(self.picks))
             remarks.append(f"Chosen without each fold: {picked}.")
-        return [*remarks, *self.notes]
+        return [*remarks, *self.notes, *self._said()]
 
     def __repr__(self) -> str:
         return "\n".join(
