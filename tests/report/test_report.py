@@ -18,16 +18,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.special import stdtr
+from scipy.stats import norm
 
 import verax as vx
 from reports import EVIL, graded, sample
 from verax.analyses.calibration.sureness import sureness_of
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
 from verax.report import Report
 from verax.report.checks import duplicates
 from verax.report.contents import most_subgroups
 from verax.report.definitions import definitions
-from verax.report.verdict import excess_share, miscalibrated
+from verax.report.problem import Problem
+from verax.report.remedies import _drawn
+from verax.report.verdict import miscalibrated
+from verax.report.words import percent
 
 
 @pytest.fixture
@@ -146,8 +151,9 @@ def test_verdict_on_one_model():
     )
     assert honest.endswith("no miscalibration beyond chance is seen.")
     y, sure = sample(1500, sharpness=3)
-    assert "but its probabilities are too sure of themselves: recalibrating would take about" in verdict(
-        y, sure
+    assert (
+        "but its probabilities are too sure of themselves: temperature scaling would take about"
+        in verdict(y, sure)
     )
     y, timid = sample(1500, sharpness=0.4)
     assert "too timid" in verdict(y, timid)
@@ -254,10 +260,10 @@ def test_with_groups_too_much_confidence_is_detected():
     assert found.decomposition.p_value < 0.05
     assert found.sureness.p_value < 0.05
     assert "too sure of themselves" in report.verdict
-    # The gain is that of recalibrating, less what the isotonic fit takes from noise.
+    # The gain is that of a method in cross-validation, not what an isotonic fit promises in sample.
     whole = found.decomposition.whole
-    assert excess_share(found) == pytest.approx(whole.corrected["miscalibration"] / whole.score)
-    assert excess_share(found) < 0.8 * whole.miscalibration / whole.score
+    assert found.remedy.recalibration.n_groups == 50
+    assert found.remedy.share < 0.8 * whole.miscalibration / whole.score
     assert "50" in report.to_html()
 
 
@@ -373,8 +379,8 @@ def test_sections_stand_in_order_and_are_readable_without_eyes(ordered):
     page = Page(report.to_html())
     sections = [a["id"] for a in page.all("section")]
     assert sections == [
-        "verdict", "card", "worst", "reliability", "retention", "confusion", "parts", "comparison",
-        "definitions", "checks",
+        "verdict", "card", "worst", "reliability", "recalibration", "retention", "confusion", "parts",
+        "comparison", "definitions", "checks",
     ]  # fmt: skip
     tags = [tag for tag, _ in page.elements]
     assert tags.count("main") == tags.count("h1") == 1
@@ -637,3 +643,63 @@ def test_bars_of_skill_share_one_scale():
         page = Report.of(y, {"model": p}).to_html()
         assert ('class="signed"' in page) == signed
         assert ('class="below"' in page) == signed
+
+
+# ---- recalibration -----------------------------------------------------------------------------
+
+
+def test_the_verdict_names_a_method_and_its_cross_validated_gain():
+    y, p = sample(800, sharpness=3)
+    report = Report.of(y, p)
+    found = vx.recalibrate(y, p, method=["temperature", "bcts", "isotonic"], rule="brier")
+    assert found.method == "temperature"
+    share = percent(found.trial("temperature").gain.share)
+    assert f"temperature scaling would take about {share} off the loss" in report.verdict
+    page = report.to_html()
+    assert found.verdict in page
+    assert "Before and after in numbers" in page
+    stored = report.to_dict()["models"]["model"]["recalibration"]
+    assert stored["recalibration"]["trials"] == found.to_dict()["trials"]
+
+
+def test_calibrated_forecasts_are_not_to_be_recalibrated():
+    y, p = sample(800)
+    report = Report.of(y, p)
+    assert report.contents.best.remedy.recalibration.method == "none"
+    page = report.to_html()
+    assert "Do nothing: no method is known to gain anything." in page
+    assert "Before and after in numbers" not in page
+
+
+def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
+    y, p = sample(1500)
+    raised = p * [1, 1, 2.5] / (p * [1, 1, 2.5]).sum(axis=1, keepdims=True)
+    report = Report.of(y, raised, classes=["a", "b", "c"])
+    (off,) = [each for each in report.contents.best.remedy.leanings if each.gap > 0]
+    # The test of a sum of independent draws with these probabilities, by its normal approximation.
+    error = np.sqrt((raised[:, 2] * (1 - raised[:, 2])).sum()) / 1500
+    assert off.p_value == pytest.approx(2 * norm.sf(off.gap / error), rel=1e-6)
+    said = f"c is too high ({percent(raised[:, 2].mean())} forecast, {percent((y == 2).mean())} happened)"
+    assert said in report.verdict
+    honest = Report.of(y, p, classes=["a", "b", "c"])
+    assert "too high" not in honest.verdict
+    assert "too low" not in honest.verdict
+
+
+def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all():
+    plain = dict.fromkeys(["classes", "costs", "weights", "groups", "by", "ids", "rules"])
+    plain |= dict.fromkeys(["ordered", "normalize", "logits", "time_ordered"], False)
+    plain["weights_are"] = "importance"
+    y, p = sample(60_000)
+    drawn = _drawn(Problem.of(y, p, **plain), None, 0)
+    assert len(drawn) == 80_000 // 3
+    assert len(np.unique(drawn)) == len(drawn)
+    groups = Groups.of(np.arange(60_000) // 100, 60_000)
+    whole = _drawn(Problem.of(y, p, **plain), groups, 0)
+    # Whole groups are drawn.
+    assert np.isin(np.bincount(groups.codes[whole], minlength=600), [0, 100]).all()
+    many = np.full((3000, 500), 1 / 500)
+    assert _drawn(Problem.of(np.zeros(3000, int), many, **plain), None, 0) is None
+    few = Report.of([0, 1] * 5, [[0.9, 0.1], [0.2, 0.8]] * 5)
+    assert few.contents.best.remedy.recalibration is None
+    assert "Recalibration was not tried" in few.to_html()

@@ -11,6 +11,7 @@ import numpy as np
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.comparison.compare import compare
+from verax.analyses.recalibration.recalibration import recalibrate
 from verax.analyses.worst import worst as worst_rows
 
 Probabilities = np.ndarray[Any, np.dtype[np.float64]]
@@ -133,3 +134,6 @@ def tour(problem: Example) -> Iterator[str]:
     yield f"What to look at first, {best}: {worst}"
     parts = decompose(y, problem.models[best], rule=problem.rule, classes=classes)
     yield f"Where the loss comes from, {best}\n{parts}"
+    methods = ["temperature", "bcts", "isotonic"]
+    better = recalibrate(y, problem.models[best], method=methods, rule=problem.rule, **known)
+    yield f"What recalibration would bring, {best}\n{better}"

@@ -48,6 +48,8 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
         panels = [found.panels[i] for found in contents.findings]
         drawing = _panel_chart(170 if n_panels > 1 else 300)
         charts[f"panel-{i}"] = _filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
+    for i in range(len(contents.findings[0].remedy.curves)):
+        charts[f"remedy-{i}"] = _labelled(_before_after_chart(), remedy_rows(contents, i), step=None)
     for i, name in enumerate(contents.problem.by):
         if name in contents.subgroups:
             drawing = _interval_chart("subgroup", "mean loss")
@@ -161,6 +163,26 @@ def point_rows(panels: list[ReliabilityPanel]) -> Values:
         for m, panel in enumerate(panels)
         for point in panel.points.tolist()
     ]
+
+
+def remedy_rows(contents: Contents, i: int) -> Values:
+    """A row for each model and point of one event's curve, before and after recalibration."""
+    rows = []
+    for m, found in enumerate(contents.findings):
+        for curve in found.remedy.curves[i : i + 1]:
+            for j, (label, points) in enumerate((("before", curve.before), ("after", curve.after))):
+                rows += [
+                    {
+                        "m": m,
+                        "i": j,
+                        "label": label,
+                        "x": _finite(x),
+                        "y": _finite(y),
+                        "share": _finite(share),
+                    }
+                    for x, y, share in points.tolist()
+                ]
+    return rows
 
 
 def bar_rows(panels: list[ReliabilityPanel]) -> Values:
@@ -314,3 +336,35 @@ def _panel_chart(height: int) -> Spec:
         curve.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
     return _finish(alt.layer(*layers), height, "model")
+
+
+@lru_cache
+def _before_after_chart() -> Spec:
+    """One event's reliability before and after recalibration, with the diagonal."""
+    alt = _altair()
+    unit = alt.Scale(domain=[0, 1], nice=False)
+    ticks = alt.Axis(values=[0, 0.5, 1], format=".1~f", grid=True)
+    x = alt.X("x:Q", title="forecast", scale=unit, axis=ticks)
+    y = alt.Y("y:Q", title="happened", scale=unit, axis=ticks)
+    legend = alt.Legend(title=None, orient="top", labelExpr=_LABEL, symbolType="stroke")
+    colours = alt.Scale(domain=[0, 1], range=[_SERIES[1], _SERIES[0]])
+    dashes = alt.Scale(domain=[0, 1], range=[_DASHES[1], _DASHES[0]])
+    tooltip = [
+        alt.Tooltip("label:N", title="recalibration"),
+        alt.Tooltip("x:Q", title="forecast", format=".3f"),
+        alt.Tooltip("y:Q", title="happened", format=".3f"),
+        alt.Tooltip("share:Q", title="share of rows", format=".2~%"),
+    ]
+    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.m == model")
+    diagonal = alt.Chart(alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+    layers = [
+        diagonal.mark_line(style="diagonal").encode(x=x, y=y),
+        base.mark_line(style="curve").encode(
+            x=x,
+            y=y,
+            color=alt.Color("i:N", scale=colours, legend=legend),
+            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=legend),
+        ),
+        base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
+    ]
+    return _finish(alt.layer(*layers), 200, "model", "labels")

@@ -22,6 +22,7 @@ from verax.inference.estimates import Estimate
 from verax.report.checks import Check, look_over
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of
+from verax.report.remedies import Remedy, remedies_of
 from verax.scores.base import losses_of
 from verax.scores.decisions import cheapest, count_decisions
 from verax.scores.metrics import cost_matrix, expected_cost_of
@@ -75,6 +76,7 @@ class Findings:
     sureness: Sureness
     worst: Worst
     panels: list[ReliabilityPanel]
+    remedy: Remedy
     retained: list[RetentionCurve]
     selected: list[RetentionCurve]
     by_class: list[ClassLoss]
@@ -129,6 +131,7 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
     cards = {name: _card(problem, name, plan) for name in problem.models}
     parted = {name: _decomposition(problem, name, replicates, plan) for name in problem.models}
     panels = panels_of(problem, parted, **plan)
+    remedies = remedies_of(problem, panels, **plan)
     shown = _heaviest(problem)
     broken, left_out = _broken_down(problem, plan)
     return Contents(
@@ -142,6 +145,7 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
                 sureness=sureness_of(problem.forecasts(name), problem.groups),
                 worst=_worst(problem, name),
                 panels=panels[name],
+                remedy=remedies[name],
                 retained=_curves(problem, name, plan, sees_outcome=True),
                 selected=_curves(problem, name, plan, sees_outcome=False),
                 by_class=_by_class(problem, name, shown, confidence),

@@ -160,6 +160,7 @@ class Report:
                     "sureness": found.sureness.to_dict(),
                     "worst": found.worst.to_dict(),
                     "reliability": [panel.to_dict() for panel in found.panels],
+                    "recalibration": found.remedy.to_dict(),
                     "retention": [curve.to_dict() for curve in found.retained],
                     "selective": [curve.to_dict() for curve in found.selected],
                     "by_class": [

@@ -11,7 +11,7 @@ from verax.analyses.retention.curves import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups import WITHIN_GROUPS, Subgroup
 from verax.report.contents import LEAST, Contents, Findings
 from verax.report.reliability import PANELS, n_events
-from verax.report.verdict import claims_of, excess_share, miscalibrated
+from verax.report.verdict import claims_of, lean_words, miscalibrated
 from verax.report.words import clean, count, number, part_of, percent, probability, short_of, span, title_of
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of
@@ -75,11 +75,12 @@ def _calibration_verdict(contents: Contents, found: Findings) -> str:
     if parts is None:
         says = f"The {kind} were not tested: with so many rows and classes it would have taken too long."
     elif parts:
-        gain = f"recalibrating would take about {percent(excess_share(found))} off the loss"
-        says = f"The {kind} are miscalibrated beyond chance{_tested(found)}; {gain}."
+        says = f"The {kind} are miscalibrated beyond chance{_tested(found)}."
     else:
         says = f"No miscalibration of the {kind} beyond chance is seen{_tested(found)}."
-    return f"{says} {_top_verdict(found, top)}"
+    leans = lean_words(contents, found, most=6)
+    leans = f" On average, {leans}." if leans else ""
+    return f"{says}{leans} {_top_verdict(found, top)}"
 
 
 def _tested(found: Findings) -> str:

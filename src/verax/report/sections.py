@@ -19,6 +19,7 @@ from verax.report.exhibits import (
     reliability_exhibit,
     subgroups_exhibit,
 )
+from verax.report.remedy_section import remedy_exhibit
 from verax.report.verdict import verdict_of
 from verax.report.words import chance, clean, count, number, percent, probability, span, title_of, within
 from verax.scores.metrics import HIGHER
@@ -46,6 +47,7 @@ def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]
         "cards": [_card(contents, f) for f in contents.findings],
         "worst": [[_case(contents, case) for case in f.worst] for f in contents.findings],
         "reliability": reliability_exhibit(contents),
+        "remedy": remedy_exhibit(contents),
         "curves": curves_exhibit(contents),
         "confusion": [confusion_exhibit(contents, f) for f in contents.findings],
         "by_class": by_class_exhibit(contents),
@@ -181,7 +183,7 @@ def _methods(contents: Contents) -> list[str]:
         "where curves of a calibrated forecast with the same values lie. Curves are drawn on a grid of two "
         "percent.",
         _calibration_method(contents),
-        "Nothing was clipped, and no rows were left out: every figure is of all rows.",
+        _all_rows(contents),
     ]
     if problem.ordered and problem.n_classes > COUNTED:
         lines.append(f"Beyond {COUNTED} classes there are no curves of kappa; those of accuracy stand in.")
@@ -207,6 +209,14 @@ def _methods(contents: Contents) -> list[str]:
             "independent, so they are too narrow."
         )
     return lines
+
+
+def _all_rows(contents: Contents) -> str:
+    """Which figures are of all rows."""
+    tried = [found.remedy.recalibration for found in contents.findings]
+    part = any(each is not None and each.n_rows < contents.problem.n_rows for each in tried)
+    but = " but those of recalibration, which is tried on some" if part else ""
+    return f"Nothing was clipped, and no rows were left out: every figure is of all rows{but}."
 
 
 def _calibration_method(contents: Contents) -> str:

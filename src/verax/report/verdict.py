@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from verax.analyses.calibration.decomposition import Components
 from verax.analyses.calibration.sureness import Sureness
+from verax.analyses.recalibration.records import TITLES
 from verax.errors import join
 from verax.report.contents import Contents, Findings
 from verax.report.words import number, percent, span, title_of, within
@@ -81,22 +82,56 @@ def _lead(contents: Contents) -> str:
 
 
 def _calibration(contents: Contents, found: Findings, good: bool) -> str:
-    """The second half of the verdict: whether the probabilities mean what they say."""
+    """The second half of the verdict: whether the probabilities mean what they say, and what would help."""
     parts, top = miscalibrated(found, contents.confidence)
     agrees, differs = ("and", "but") if good else ("though", "and")
-    share = excess_share(found)
-    gain = f"recalibrating would take about {percent(share)} off the loss"
-    if parts and share >= _SLIGHT:
-        return f", {differs} its probabilities are {_direction(found, top)}: {gain}"
+    share, remedy = gained(found), remedy_words(found)
+    leans = lean_words(contents, found)
+    if parts and not share < _SLIGHT:
+        why = "; ".join(text for text in (remedy, leans) if text)
+        return f", {differs} its probabilities are {_direction(found, top)}{f': {why}' if why else ''}"
+    helps = f"; {remedy}" if found.remedy.helps else ""
     if top:
         claim = f"{claims_of(found)} of its most likely class: {_claimed_and_right(found)}"
         slight = abs(found.sureness.gap) < _NARROW
-        return f", {agrees} it is only a little {claim}" if slight else f", {differs} it is {claim}"
+        much = f", {agrees} it is only a little {claim}" if slight else f", {differs} it is {claim}"
+        return f"{much}{helps}"
     if parts:
-        return f", {agrees} its probabilities are nearly calibrated: {gain}"
+        return f", {agrees} its probabilities are nearly calibrated: {remedy}"
     if parts is None:
         return "; calibration was not tested" + (" beyond its most likely class" if top is not None else "")
-    return f", {agrees} no miscalibration beyond chance is seen"
+    return f", {agrees} no miscalibration beyond chance is seen{helps}"
+
+
+def gained(found: Findings) -> float:
+    """What part of the loss the method chosen takes off in cross-validation; NaN where that is not known."""
+    remedy = found.remedy
+    return remedy.share if remedy.recalibration is None or remedy.helps else 0.0
+
+
+def remedy_words(found: Findings) -> str:
+    """What recalibration would bring on rows that it has not seen; empty where that is not known."""
+    better = found.remedy.recalibration
+    if better is None:
+        return ""
+    if not found.remedy.helps:
+        return "no recalibration that was tried is known to gain anything"
+    return f"{TITLES[better.method]} would take about {percent(found.remedy.share)} off the loss"
+
+
+def lean_words(contents: Contents, found: Findings, most: int = 2) -> str:
+    """Which events are forecast too high or too low beyond chance; the largest gaps, or nothing."""
+    off = [each for each in found.remedy.leanings if each.p_adjusted <= 1 - contents.confidence]
+    off = [each for each in off if abs(each.gap) >= _NARROW]
+    texts = []
+    for each in sorted(off, key=lambda each: -abs(each.gap))[:most]:
+        name = contents.problem.names[each.position]
+        name = f"at most {name}" if contents.problem.ordered else name
+        side = "too high" if each.gap > 0 else "too low"
+        texts.append(
+            f"{name} is {side} ({percent(each.claimed)} forecast, {percent(each.happened)} happened)"
+        )
+    return join(texts) if texts else ""
 
 
 def miscalibrated(found: Findings, confidence: float) -> tuple[bool | None, bool | None]:
@@ -137,13 +172,6 @@ def _parts_are_off(whole: Components, level: float) -> bool:
 
 def _claims_too_much_or_little(sure: Sureness, level: float) -> bool | None:
     return None if sure.p_value is None else sure.p_value <= level
-
-
-def excess_share(found: Findings) -> float:
-    """What part of the loss recalibration would save, less what the isotonic fit gains from noise."""
-    whole = found.decomposition.whole
-    gain = whole.miscalibration if whole.corrected is None else whole.corrected["miscalibration"]
-    return max(0.0, gain / whole.score) if whole.score > 0 else 0.0
 
 
 def claims_of(found: Findings) -> str:

@@ -73,9 +73,9 @@ def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:
     share /= share.sum()
     claimed, right = float((share * claim).sum()), float((share * hit).sum())
     if groups is None:
-        return Sureness(claimed, right, _of_rows(claim, hit, share))
+        return Sureness(claimed, right, p_of_rows(claim, hit, share))
     units = SamplingUnits(share, Groups.of(np.asarray(groups)[kept], len(share)))
-    return Sureness(claimed, right, _of_groups(claim, hit, units))
+    return Sureness(claimed, right, p_of_groups(claim, hit, units))
 
 
 class _Claims:
@@ -93,7 +93,7 @@ class _Claims:
             self.weight[rows] = to_host(batch.weights)
 
 
-def _of_rows(claim: Floats, hit: Floats, share: Floats) -> float:
+def p_of_rows(claim: Floats, hit: Floats, share: Floats) -> float:
     """The p-value if rows are independent and the probabilities are right.
 
     The variance is that of such rows, not the observed one, which is zero where all rows are right.
@@ -142,7 +142,7 @@ def _log_series(q: Floats, z: Any) -> Any:
     return sum((-1) ** (j + 1) / j * float((q**j).sum()) * z**j for j in terms)
 
 
-def _of_groups(claim: Floats, hit: Floats, units: SamplingUnits) -> float | None:
+def p_of_groups(claim: Floats, hit: Floats, units: SamplingUnits) -> float | None:
     """Student's test of the mean gap, with the sandwich variance of independent groups.
 
     The variance is not below that of independent rows that are right as often as claimed. Groups may agree

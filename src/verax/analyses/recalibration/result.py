@@ -263,20 +263,22 @@ class Recalibration(MaySkip):
     @property
     def verdict(self) -> str:
         """What to do, in a sentence or two."""
-        gain, chosen = self.gain, TITLES[self.method]
+        own, chosen = self.trial(self.method), TITLES[self.method]
         if self.method == "none" and self.asked != "none":
             best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
             nearest = f"The nearest is {TITLES[best.method]}, with {best.gain}"
             return f"Do nothing: no method is known to gain anything. {nearest} in cross-validation."
+        gain = own.gain
         if math.isnan(gain.share):
-            before, after = self.trials[0].loss, self.trials[-1].loss
+            before, after = self.trials[0].loss, own.loss
             return f"{_capital(chosen)}: the loss falls from {before:.4g} to {after:.4g}."
-        how = "in cross-validation" + (", the choice of the method included" if self.picks else "")
+        choice = f"; with the choice of the method {self.gain}" if self.picks else ""
+        said = f"{gain} of {self.rule} in cross-validation"
         if gain.share < 0:
             sure = " beyond chance" if gain.interval.high < 0 else ""
-            return f"{_capital(chosen)} gains nothing{sure}: {gain} of {self.rule} {how}."
-        sure = "" if gain.certain else "; that may be chance"
-        return f"{_capital(chosen)} gains {gain} of {self.rule} {how}{sure}."
+            return f"{_capital(chosen)} gains nothing{sure}: {said}{choice}."
+        sure = "" if gain.certain else ", which may be chance"
+        return f"{_capital(chosen)} gains {said}{sure}{choice}."
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"

@@ -1,0 +1,80 @@
+"""The section on recalibration: what each method gains, and reliability before and after."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.recalibration.records import BEST, TITLES, Trial
+from verax.report.contents import Contents, Findings
+from verax.report.remedies import Curve
+from verax.report.words import clean, number, percent, probability, title_of, within
+
+_SKIPPED = (
+    "Recalibration was not tried: there are too few rows, or so many classes that it would take too long. "
+    "`verax recalibrate` does it."
+)
+
+
+def remedy_exhibit(contents: Contents) -> dict[str, Any]:
+    """The tables and figures of all models."""
+    return {
+        "models": [_of_model(contents, found) for found in contents.findings],
+        "curves": [_numbers(contents, i) for i in range(len(contents.findings[0].remedy.curves))],
+    }
+
+
+def _of_model(contents: Contents, found: Findings) -> dict[str, Any]:
+    better = found.remedy.recalibration
+    if better is None:
+        return {"words": _SKIPPED, "lines": [], "rule": "", "note": ""}
+    some = better.n_rows < contents.problem.n_rows
+    drawn = f"Measured on {better.n_rows:,} rows drawn at random. " if some else ""
+    caution = better.gain.interval.caution
+    caution = f" Caution: {caution}." if caution and better.method != "none" else ""
+    return {
+        "words": f"{clean(better.verdict, 400)}{caution}",
+        "lines": [_line(better.method, trial) for trial in better.trials],
+        "rule": within(title_of(better.rule)),
+        "note": drawn,
+    }
+
+
+def _numbers(contents: Contents, i: int) -> dict[str, Any]:
+    """The curves of one event in ten bins, for reading."""
+    curves = [found.remedy.curves[i] for found in contents.findings]
+    return {"title": curves[0].title, "models": [_bins(curve) for curve in curves]}
+
+
+def _bins(curve: Curve) -> list[tuple[str, ...]]:
+    """Forecasts from and to, and before and after: how often it happened, and in what share of rows."""
+    rows = []
+    for low in range(10):
+        cells = []
+        for points in (curve.before, curve.after):
+            part = points[np.minimum((points[:, 0] * 10).astype(int), 9) == low]
+            mass = float(part[:, 2].sum())
+            happened = float((part[:, 1] * part[:, 2]).sum() / mass) if mass else math.nan
+            cells += [number(happened, 3), percent(mass)]
+        rows.append((f"{low / 10:.1f} to {(low + 1) / 10:.1f}", *cells))
+    return rows
+
+
+def _line(chosen: str, trial: Trial) -> dict[str, Any]:
+    gain = trial.gain
+    known = trial.method != "none" and not math.isnan(gain.share)
+    title = "The choice among them" if trial.method == BEST else TITLES[trial.method]
+    return {
+        "name": title[:1].upper() + title[1:],
+        "detail": "; ".join(
+            text for text in ("chosen" if trial.method == chosen else "", trial.detail) if text
+        ),
+        "loss": number(trial.loss),
+        "gain": percent(gain.share, 1) if known else "",
+        "interval": f"{percent(gain.share_interval[0], 1)} to {percent(gain.share_interval[1], 1)}"
+        if known and gain.share_interval.defined
+        else "",
+        "p": probability(gain.p_value) if known else "",
+    }
