@@ -130,7 +130,8 @@ def test_it_draws_and_keeps_to_itself(browser, page):
         .filter(place => place.querySelectorAll("svg .mark-symbol path, svg .mark-line path").length === 0)
         .map(place => place.dataset.chart)"""
     assert browser.run(empty) == []
-    assert browser.run("return document.querySelectorAll('[data-chart] svg').length") == 9
+    # Three of them are of recalibration, before and after.
+    assert browser.run("return document.querySelectorAll('[data-chart] svg').length") == 12
     # The policy is in force: neither a fetch nor a script that is not the page's own gets through.
     refused = "fetch('data:text/plain,x').then(() => arguments[0](false), () => arguments[0](true))"
     assert browser.driver.execute_async_script(refused)

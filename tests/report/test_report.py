@@ -694,7 +694,7 @@ def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_al
     plain["weights_are"] = "importance"
     y, p = sample(60_000)
     drawn = _drawn(Problem.of(y, p, **plain), None, 0)
-    assert len(drawn) == 80_000 // 4
+    assert len(drawn) == 60_000 // 4
     assert len(np.unique(drawn)) == len(drawn)
     groups = Groups.of(np.arange(60_000) // 100, 60_000)
     whole = _drawn(Problem.of(y, p, **plain), groups, 0)

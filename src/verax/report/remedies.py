@@ -24,7 +24,7 @@ from verax.scores.registry import RULES
 
 # How many probabilities all models together may be recalibrated from; of more, rows are drawn at random.
 # With fewer rows than the least there would be nothing to see, and nothing is done.
-_PROBABILITIES = 80_000
+_PROBABILITIES = 60_000
 _LEAST, _ENOUGH = 20, 500
 # Few and simple methods, whose names readers know.
 _METHODS = ("temperature", "bcts", "isotonic")
