@@ -307,6 +307,8 @@ class Tally:
         part = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         part.n_rows, part.exponent = forecasts.n_rows, exponent
         part.spans = ((start, start + forecasts.n_rows),) if known else None
+        if forecasts.xp is not np and self._on_gpu(part, forecasts, start if known else None):
+            return part
         needs = _needs(self, forecasts)
         plan = Plan.of(forecasts, (self.rules, *sorted(needs), forecasts.weights is None))
         chunks = _Chunks(self, forecasts, exponent, plan)
@@ -320,6 +322,24 @@ class Tally:
         if forecasts.groups is not None:
             part.clusters = reduce(add, (visitor.clusters for visitor in visitors))
         return part
+
+    def _on_gpu(self, part: Tally, forecasts: Rows, start: int | None) -> bool:
+        """Fill a part by one kernel on the rows' own device; False where array calls must do it."""
+        from verax.engines.cuda.sums import sums_on_gpu, zero_rows
+
+        decided = self.counts is not None and self.decisions
+        unit = math.ldexp(1.0, part.exponent)
+        found = sums_on_gpu(self.rules, forecasts, decisions=decided, most=CONFUSION_UP_TO, unit=unit)
+        if found is None:
+            return False
+        part.weights, part.moments, part.n_positive = found.weight, found.moments, found.n_positive
+        part.square_sum, part.squares = found.square_sum, found.squares
+        if self.counts is not None:
+            cells = Sum.zeros(0) if found.cells is None else Sum.of(found.cells)
+            squares = None if found.square_cells is None else Sum.of(found.square_cells)
+            rows = zero_rows(forecasts, ROWS_KEPT) if found.n_zero and start is not None else []
+            part.counts = Counts(self.n_classes, cells, found.n_zero, rows, squares).moved(start)
+        return True
 
     def merge(self, other: Tally) -> Tally:
         """The tally of the rows of both, in whatever order they are merged; neither is changed."""

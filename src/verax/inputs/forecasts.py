@@ -148,6 +148,16 @@ class Forecasts:
         return self._p
 
     @property
+    def logits(self) -> bool:
+        """Whether the forecasts were given as logits."""
+        return self._logits
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the forecasts as given are (N, K) probabilities or logits that need no rescaling."""
+        return not (self._binary_column or self._normalize)
+
+    @property
     def width(self) -> int:
         """How many numbers a row has."""
         return self.n_classes
@@ -253,8 +263,7 @@ class Forecasts:
 
     def _probabilities(self, at: slice | Ints) -> Array:
         p = self._p[at, ...]
-        plain = not (self._binary_column or self._normalize)
-        if plain and self.xp is np and p.dtype in (np.float64, np.float32) and p.dtype.isnative:
+        if self.as_given and self.xp is np and p.dtype in (np.float64, np.float32) and p.dtype.isnative:
             return p
         p = widen(p)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -170,6 +170,11 @@ class Outcomes:
             )
         return columns
 
+    @property
+    def are_positions(self) -> bool:
+        """Whether the outcomes as given are integers that count the classes from 0."""
+        return self._exact and self._table is None and self.raw.ndim == 1
+
     def positions(self, start: int, stop: int) -> Array:
         """Class positions of consecutive rows where the forecasts live; UNKNOWN where there is none."""
         return self.positions_of(slice(start, stop))

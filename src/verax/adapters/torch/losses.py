@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from verax.adapters.torch.rows import TensorRows, check_ignore_index, read
+from verax.adapters.torch.eager import eager_loss
+from verax.adapters.torch.fused import fused_loss, number_of
+from verax.adapters.torch.rows import check_ignore_index
 from verax.adapters.training import trainable
 from verax.common.checks import check_choice
-from verax.errors import InputError, passing, show
+from verax.errors import InputError, show
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
@@ -70,6 +72,7 @@ class Loss(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.rule = trainable(rule)
+        self._number = number_of(self.rule)
         self.ignore_index = check_ignore_index(ignore_index)
         check_choice("reduction", reduction, get_args(ReductionName))
         self.reduction = reduction
@@ -77,32 +80,15 @@ class Loss(torch.nn.Module):
 
     def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         """The loss of `logits` (N, K) when `target` (N,) happened, with (N,) weights if given."""
-        dtype = torch.float64 if getattr(logits, "dtype", None) == torch.float64 else torch.float32
-        rows = read(logits, target, weights, logits=True, dtype=dtype, ignore_index=self.ignore_index)
-        losses = rows.statistics(self.rule.needs).loss(self.rule)
-        losses = torch.where(_only_classes(rows), losses, torch.nan)
-        w = self._weights(rows)
-        if w is not None:
-            losses = losses * w
-        if self.reduction == "none":
-            return losses.reshape(target.shape)
-        total = losses.sum()
-        if self.reduction == "sum":
-            return total
-        return total / (losses.numel() if w is None else w.sum())
+        rows, options = (logits, target, weights, self.class_weights), (self.reduction, self.ignore_index)
+        if self._number is not None and _has_kernel(logits, weights):
+            return fused_loss(self._number, *rows, *options)
+        return eager_loss(self.rule, *rows, *options)
 
-    def _weights(self, rows: TensorRows) -> Tensor | None:
-        if self.class_weights is None:
-            return rows.weights
-        if self.class_weights.shape != (rows.n_classes,):
-            raise InputError(
-                f"must be {rows.n_classes} numbers, one per class",
-                argument="class_weights",
-                kind="length",
-                found=f"their shape is {tuple(self.class_weights.shape)}",
-            )
-        own = self.class_weights.to(rows.rows.dtype)[rows.y.clamp(0, rows.n_classes - 1)]
-        return own if rows.weights is None else own * rows.weights
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        # Numbers are of this process.
+        self._number = number_of(self.rule)
 
     def extra_repr(self) -> str:
         """What `print(model)` says about it."""
@@ -124,19 +110,7 @@ def _to_tensor(class_weights: Tensor | Sequence[float]) -> Tensor:
     return weights
 
 
-def _only_classes(rows: TensorRows) -> Tensor:
-    """Which targets are classes; on the CPU, where looking costs nothing, an error if any is not."""
-    inside = rows.inside
-    if rows.y.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(inside.all()):
-        row = int(torch.nonzero(~inside)[0])
-        raise InputError(
-            f"must hold class positions from 0 to {rows.n_classes - 1}",
-            argument="target",
-            kind="label",
-            found=f"row {row} holds {int(rows.y[row])}",
-            rows=[row],
-            values=[int(rows.y[row])],
-            count=int((~inside).sum()),
-            remedies=[passing("to leave such rows out", ignore_index=int(rows.y[row]))],
-        )
-    return inside
+def _has_kernel(logits: Tensor, weights: Tensor | None) -> bool:
+    """Whether the loss is computed by kernels: on a GPU, unless weights are differentiated, too."""
+    on_gpu = isinstance(logits, Tensor) and logits.is_cuda
+    return on_gpu and not (isinstance(weights, Tensor) and weights.requires_grad)

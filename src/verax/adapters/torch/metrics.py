@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Hashable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,16 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from verax.adapters.torch.rows import TensorRows, check_ignore_index, read
+from verax.adapters.torch.batches import batch_sums
+from verax.adapters.torch.rows import check_ignore_index
 from verax.adapters.training import is_differentiable
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_flag, check_n_classes
-from verax.engines.tally import CONFUSION_UP_TO, SquaredSums, Tally, n_cells
+from verax.engines.tally import SquaredSums, Tally, n_cells
 from verax.errors import InputError, Kind, Remedy, passing
 from verax.inputs.arrays import widen
 from verax.inputs.outcomes import check_classes
-from verax.inputs.validity import Unity
 from verax.kernels.compensation import two_sum
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, fitting_metrics
@@ -51,7 +52,6 @@ class _RuleSums(Metric):
         self.rules = tuple(rules)
         self.ignore_index = check_ignore_index(ignore_index)
         self.logits = check_flag("logits", logits)
-        self._needs = frozenset(name for rule in self.rules for name in rule.needs)
         # A MetricCollection takes metrics whose states agree after one batch for one and the same. Two
         # rules can agree there and not later, so their states have different names.
         self._name = f"sums_{zlib.crc32(repr(self.rules).encode()):08x}"
@@ -79,44 +79,36 @@ class _RuleSums(Metric):
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
         """Add predictions (N, K), class positions (N,) and weights (N,); no values are read."""
-        self._add(preds, target, weights, self._needs)
+        self._add(preds, target, weights)
 
-    def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, needs: frozenset[str]) -> Any:
-        batch = read(
+    def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, *more: str) -> None:
+        """Add a batch to the sums; `more` are the names of those that a card has besides."""
+        found = batch_sums(
+            self.rules,
             preds,
             target,
             weights,
             logits=self.logits,
-            dtype=self._dtype_of_sums,
             ignore_index=self.ignore_index,
+            dtype=self._dtype_of_sums,
+            decisions=bool(more),
         )
-        stats = batch.statistics(needs)
-        w = torch.ones_like(stats.p_true) if batch.weights is None else batch.weights
-        sums = [w.sum()]
-        for rule in self.rules:
-            loss = stats.loss(rule)
-            infinite = loss == torch.inf
-            finite = torch.where(infinite, 0.0, loss)
-            counted = torch.where(infinite, 0.0, w)
-            total = counted * finite
-            sums += [counted.sum(), total.sum(), (total * finite).sum(), (w - counted).sum()]
-        self._plus(self._name, torch.stack(sums))
-        impossible = stats.impossible & (w > 0)
-        invalid = _invalid(batch, w, Unity.of(preds).limit)
-        counted_rows = torch.ones_like(impossible) if batch.kept is None else batch.kept
-        self.counts = self.counts + torch.stack([counted_rows, impossible, *invalid]).sum(dim=1)
-        return batch, stats, w
+        self._plus({self._name: found.sums, **{name: getattr(found, name) for name in more}})
+        self.counts = self.counts + found.counts
 
     @property
     def _dtype_of_sums(self) -> torch.dtype:
         dtype: torch.dtype = getattr(self, self._name).dtype
         return dtype
 
-    def _plus(self, name: str, terms: Tensor) -> None:
-        """Add to a sum; the rounding errors of the total are added up in its second row."""
-        high, low = getattr(self, name)
-        total, error = two_sum(high, terms)
-        setattr(self, name, torch.stack([total, low + error]))
+    def _plus(self, terms: dict[str, Tensor]) -> None:
+        """Add to some sums; the rounding errors of the totals are added up in their second rows."""
+        states = [getattr(self, name) for name in terms]
+        high, low = torch.cat(states, dim=1)
+        total, error = two_sum(high, torch.cat(list(terms.values())))
+        sums = torch.stack([total, low + error]).tensor_split(_ends(states), dim=1)
+        for name, state in zip(terms, sums, strict=True):
+            setattr(self, name, state.contiguous())
 
     def _check(self) -> None:
         """Raise the error that the counted rows call for, if there is one."""
@@ -132,6 +124,11 @@ class _RuleSums(Metric):
                     count=counts[which],
                     remedies=remedies,
                 )
+
+
+def _ends(states: Sequence[Tensor]) -> list[int]:
+    """Where each of several sums that stand side by side ends, but the last."""
+    return list(accumulate(int(state.shape[1]) for state in states))[:-1]
 
 
 # What each count is about: the argument, the requirement, its kind and the remedies.
@@ -151,18 +148,6 @@ _OF_ROWS: dict[int, _Requirement] = {
 _OF_LOGITS: dict[int, _Requirement] = _OF_ROWS | {
     _VALUES: ("preds", "must hold logits that are finite or -inf, at least one finite per row", "finite", ())
 }
-
-
-def _invalid(batch: TensorRows, w: Tensor, tolerance: float) -> list[Tensor]:
-    """Which rows break which requirement, in the order of the counts."""
-    rows = batch.rows
-    if batch.logits:
-        values = ~(rows < torch.inf).all(dim=1) | (rows == -torch.inf).all(dim=1)
-        sums = torch.zeros_like(values)
-    else:
-        values = ~((rows >= 0) & (rows < torch.inf)).all(dim=1)
-        sums = ~values & ~((rows.sum(dim=1) - 1).abs() <= tolerance)
-    return [values, sums, ~batch.inside, ~((w >= 0) & (w < torch.inf))]
 
 
 class Score(_RuleSums):
@@ -287,27 +272,7 @@ class Card(_RuleSums):
                 kind="length",
                 found=f"there are {k}",
             )
-        batch, stats, w = self._add(preds, target, weights, self._needs | {"decision"})
-        y = batch.y.clamp(0, k - 1)
-        self._plus("cells", self._cells(y, stats.decision, w))
-        self._plus("squared_cells", self._cells(y, stats.decision, w * w))
-        squares = [(w > 0).sum().to(w.dtype), (w * w).sum()]
-        for rule in self.rules:
-            loss = stats.loss(rule)
-            infinite = loss == torch.inf
-            finite, counted = torch.where(infinite, 0.0, loss), torch.where(infinite, 0.0, w * w)
-            squares += [counted.sum(), (counted * finite).sum(), (counted * finite * finite).sum()]
-        self._plus("squares", torch.stack(squares))
-
-    def _cells(self, y: Tensor, decision: Tensor, w: Tensor) -> Tensor:
-        """Weights by outcome and decision; of too many classes by outcome, then of correct decisions."""
-        k = self.n_classes
-        cells = torch.zeros(n_cells(k), dtype=w.dtype, device=w.device)
-        if k <= CONFUSION_UP_TO:
-            return cells.index_add(0, y * k + decision, w)
-        cells = cells.index_add(0, y, w)
-        cells[k] = (w * (y == decision)).sum()
-        return cells
+        self._add(preds, target, weights, "squares", "cells", "squared_cells")
 
     def compute(self) -> dict[str, Tensor]:
         """The number of each rule and metric, under its name."""

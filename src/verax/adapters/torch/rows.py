@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from array_api_compat import torch as xp
+from array_api_compat import torch as compat
 from torch import Tensor
 
 from verax.common.checks import check_integer
 from verax.engines.arrays import reduce_rows
 from verax.engines.stats import RowStats
 from verax.errors import InputError, Remedy
+
+
+class _Namespace:
+    """The array-API namespace of PyTorch, with limits that are numbers: `torch.compile` follows a clamp."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(compat, name)
+
+    def maximum(self, x: Any, limit: Any) -> Tensor:
+        return torch.clamp(x, min=limit) if isinstance(limit, (int, float)) else compat.maximum(x, limit)
+
+    def minimum(self, x: Any, limit: Any) -> Tensor:
+        return torch.clamp(x, max=limit) if isinstance(limit, (int, float)) else compat.minimum(x, limit)
+
+
+xp = _Namespace()
 
 
 @dataclass(frozen=True)
@@ -72,14 +89,28 @@ def read(
 ) -> TensorRows:
     """Predictions (N,), (N, K) or (N, K, ...) with their targets and weights, computed with in `dtype`."""
     _check_form(preds, target, weights)
-    rows = preds.to(dtype)
-    if preds.ndim == 1:
-        rows = torch.stack([torch.zeros_like(rows) if logits else 1 - rows, rows], dim=1)
-    elif preds.ndim > 2:
-        rows = rows.movedim(1, -1).reshape(-1, preds.shape[1])
-    w = None if weights is None else weights.to(dtype).reshape(-1)
-    read_rows = TensorRows(rows, target.reshape(-1).long(), w, logits)
+    rows, y, w = _flatten(preds.to(dtype), target, weights, logits)
+    read_rows = TensorRows(rows, y.long(), None if w is None else w.to(dtype), logits)
     return read_rows if ignore_index is None else read_rows.without(ignore_index)
+
+
+def flatten(
+    preds: Tensor, target: Tensor, weights: Tensor | None, *, logits: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Predictions as (N, K) rows, with (N,) targets and weights, in the types they have."""
+    _check_form(preds, target, weights)
+    return _flatten(preds, target, weights, logits)
+
+
+def _flatten(
+    preds: Tensor, target: Tensor, weights: Tensor | None, logits: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    rows = preds
+    if preds.ndim == 1:
+        rows = torch.stack([torch.zeros_like(preds) if logits else 1 - preds, preds], dim=1)
+    elif preds.ndim > 2:
+        rows = preds.movedim(1, -1).reshape(-1, preds.shape[1])
+    return rows, target.reshape(-1), None if weights is None else weights.reshape(-1)
 
 
 def check_ignore_index(value: int | None) -> int | None:

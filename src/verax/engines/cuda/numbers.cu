@@ -1,0 +1,145 @@
+// One pass over rows of forecasts on a GPU: statistics, formulas, and sums, losses or gradients.
+//
+// `printer.py` writes settings above this text:
+//   K classes, S threads per row (1, 2, ... 32), E consecutive classes per thread, WARPS per block;
+//   REGISTERS: one thread per row, whose probabilities stay in registers; otherwise 32 / S rows at a time are
+//   brought to shared memory, because neighbouring threads then read neighbouring memory;
+//   DENSE: rows follow each other without gaps; COLUMNS: columns are strided (column-major or sliced input); LOGITS, WEIGHTED, CLASSED (class weights), IGNORE;
+//   TABLE: 0 no counts, 1 table in shared memory, 2 in global memory, 3 outcomes only;
+//   NEEDS_*: which statistics the formulas read; real: the type that is computed in; value_t, outcome_t, weight_t;
+//   PLAIN: what the outcome's probability must be for products of E + 1 cumulative ones not to underflow;
+//   RULES, COUNTS, SUMS: how many losses, integer counts and sums there are;
+//   FIRST_SUM, SUM_STEP: where the sums of the rules stand.
+// formulas(), slopes() and accumulate() follow this text, then rows.cu, sums.cu and losses.cu.
+//
+// Results depend on the rows and on the grid alone. The grid depends on the numbers of rows and classes, sums are
+// added in a fixed order, and tables hold integers, so a call gives the same bits again.
+
+typedef long long int64;
+typedef unsigned long long uint64;
+
+#define EVERYONE 0xffffffffu
+#define ROWS (32 / S)
+#define TILE (32 * E)
+#define THREADS (32 * WARPS)
+#define CUMULATIVE (NEEDS_CDF || NEEDS_CDF_LOG)
+#define INF ((real)(1.0 / 0.0))
+
+struct Args {
+    const value_t* p;
+    int64 row_stride, column_stride;
+    const outcome_t* y;
+    int64 y_stride;
+    const weight_t* w;
+    int64 w_stride;
+    int64 n, step, ignore;      // rows; how far 32 rows are from the next 32; the outcome of rows to leave out
+    double clear, scale;        // how far a row's sum may be from 1; what weights are multiplied by
+    double limb;                // how many units of an integer of a cell make one of the integer above it
+    double* shift;              // (RULES) losses are summed relative to these
+    double* heaviest;           // the largest weight
+    double* partial;            // (blocks, COUNTS + SUMS)
+    double* totals;             // (COUNTS + SUMS)
+    uint64* cells;              // (LIMBS, cells)
+    int64 blocks;
+    const real* class_weights;  // (K)
+    real* out;                  // loss per row, or one loss
+    const real* upstream;       // derivative of what is differentiated in `out`
+    int64 upstream_stride;
+    const double* divisor;      // the total weight, for means
+    value_t* gradient;
+    int64 mean;                 // whether `out` is a mean
+};
+
+// ---- numbers --------------------------------------------------------------------------------
+
+__device__ inline double exp_of(double x) { return exp(x); }
+__device__ inline float exp_of(float x) { return expf(x); }
+__device__ inline double log_of(double x) { return log(x); }
+__device__ inline float log_of(float x) { return logf(x); }
+__device__ inline double sqrt_of(double x) { return sqrt(x); }
+__device__ inline float sqrt_of(float x) { return sqrtf(x); }
+__device__ inline double abs_of(double x) { return fabs(x); }
+__device__ inline float abs_of(float x) { return fabsf(x); }
+__device__ inline double fma_of(double a, double b, double c) { return fma(a, b, c); }
+__device__ inline float fma_of(float a, float b, float c) { return fmaf(a, b, c); }
+// As NumPy's: NaN wins.
+__device__ inline real maximum(real a, real b) { return a > b || a != a ? a : b; }
+__device__ inline real minimum(real a, real b) { return a < b || a != a ? a : b; }
+__device__ inline real sign_of(real x) { return x > 0 ? (real)1 : x < 0 ? (real)-1 : x; }
+__device__ inline int least(int a, int b) { return a < b ? a : b; }
+
+#ifndef EMULATED
+__device__ inline float half_to_float(unsigned short x) {
+    float y;
+    asm("{cvt.f32.f16 %0, %1;}" : "=f"(y) : "h"(x));
+    return y;
+}
+__device__ inline unsigned short float_to_half(float x) {
+    unsigned short y;
+    asm("{cvt.rn.f16.f32 %0, %1;}" : "=h"(y) : "f"(x));
+    return y;
+}
+#endif
+
+#if VALUE == 2
+typedef float narrow_t;
+__device__ inline narrow_t read(value_t x) { return half_to_float(x); }
+__device__ inline value_t write(real x) { return float_to_half((float)x); }
+#elif VALUE == 3
+typedef float narrow_t;
+__device__ inline narrow_t read(value_t x) { return __uint_as_float((unsigned)x << 16); }
+__device__ inline value_t write(real x) {
+    unsigned bits = __float_as_uint((float)x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+    return (value_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+#else
+typedef value_t narrow_t;
+__device__ inline narrow_t read(value_t x) { return x; }
+__device__ inline value_t write(real x) { return (value_t)x; }
+#endif
+
+// What a thread holds of a row: probabilities in registers as they came, because narrow numbers compare faster.
+#if REGISTERS && !LOGITS
+typedef narrow_t cell_t;
+#else
+typedef real cell_t;
+#endif
+
+// A product of many factors up to about one, as m * 2^e, so that it does not underflow.
+struct Product {
+    real m;
+    int e;
+};
+#define SMALL ((real)(sizeof(real) == 8 ? 3.054936363499605e-151 : 8.673617379884035e-19))  // 2^-500, 2^-60
+#define LARGE ((real)(sizeof(real) == 8 ? 3.273390607896142e150 : 1.152921504606847e18))
+#define DIGITS (sizeof(real) == 8 ? 500 : 60)
+// Probabilities made of logits that are smaller are no longer used: 2^-900, 2^-100.
+#define FAR ((real)(sizeof(real) == 8 ? 1.1830521861667747e-271 : 7.888609052210118e-31))
+
+// Multiply by x; `plain` where the product of all factors of a thread cannot underflow.
+__device__ inline void times(Product& product, real x, bool plain) {
+    if (!plain) {
+        while (x < SMALL && x > 0) {
+            x *= LARGE;
+            product.e -= DIGITS;
+        }
+        if (product.m < SMALL) {
+            product.m *= LARGE;
+            product.e -= DIGITS;
+        }
+    }
+    product.m *= x;
+}
+
+__device__ inline real log_of(const Product& product) {
+    return log_of(product.m) + (real)product.e * (real)0.6931471805599453;
+}
+
+// What formulas read of a row, and the derivatives of a loss in it.
+struct Stats {
+    real p_true, log_true, rest_sq, cdf_l2, cdf_l1, cdf_log, top, hit, hit_lowest, invalid;
+};
+struct Partials {
+    real log_true, rest_sq, cdf_l2, cdf_l1, cdf_log, top;
+};

@@ -1,0 +1,155 @@
+"""Arrays of PyTorch, CuPy and JAX as memory on a GPU: pointers, types, strides, and the caller's stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from verax.engines.cuda.driver import Device, device
+from verax.inputs.arrays import Array
+
+# NVIDIA's name for the stream that waits for all others.
+_DEFAULT_STREAM = 1
+
+
+@dataclass(frozen=True)
+class View:
+    """Memory that is read where it is.
+
+    Attributes
+    ----------
+    pointer : int
+        Its address.
+    dtype : str
+        The name of its type.
+    shape, strides : tuple of int
+        As NumPy has them; strides count elements.
+    """
+
+    pointer: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def layout(rows: View) -> dict[str, Any]:
+    """How (n, K) rows lie in memory, as `Form` has it."""
+    columns = rows.strides[1] != 1
+    return {"columns": columns, "dense": not columns and rows.strides[0] == rows.shape[1]}
+
+
+class Scratch:
+    """Memory for a kernel's results, as long as this object lives."""
+
+    def __init__(self, pointer: int, owner: object, free: Callable[[int], None] | None = None) -> None:
+        self.pointer, self._owner, self._free = pointer, owner, free
+
+    def __del__(self) -> None:
+        if self._free is not None:
+            self._free(self.pointer)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A GPU as one library sees it.
+
+    Attributes
+    ----------
+    device : Device
+        The GPU.
+    stream : int
+        The stream that the library's current calls go to.
+    view : callable
+        An array of the library as memory; None if it is not on this GPU.
+    scratch : callable
+        Memory of so many bytes.
+    """
+
+    device: Device
+    stream: int
+    view: Callable[[Any], View | None]
+    scratch: Callable[[int], Scratch]
+
+
+def locate(x: Array) -> Place | None:
+    """Where an array is; None if it is not on a GPU of NVIDIA that kernels can be compiled for."""
+    package = type(x).__module__.partition(".")[0]
+    find = {"torch": _of_torch, "cupy": _of_cupy, "jaxlib": _of_jax, "jax": _of_jax}.get(package)
+    return None if find is None else find(x)
+
+
+def _of_torch(x: Any) -> Place | None:
+    import torch
+
+    if not x.is_cuda or torch.version.cuda is None:
+        return None
+    gpu = device(x.device.index)
+    if gpu is None:
+        return None
+
+    def view(t: Any) -> View | None:
+        if not isinstance(t, torch.Tensor) or t.device != x.device:
+            return None
+        name = str(t.dtype).removeprefix("torch.")
+        return View(t.data_ptr(), name, tuple(t.shape), tuple(t.stride()))
+
+    def scratch(size: int) -> Scratch:
+        memory = torch.empty(size, dtype=torch.uint8, device=x.device)
+        return Scratch(memory.data_ptr(), memory)
+
+    return Place(gpu, torch.cuda.current_stream(x.device).cuda_stream, view, scratch)
+
+
+def _of_cupy(x: Any) -> Place | None:
+    import cupy
+
+    gpu = None if cupy.cuda.runtime.is_hip else device(x.device.id)
+    if gpu is None:
+        return None
+
+    def view(t: Any) -> View | None:
+        if not isinstance(t, cupy.ndarray) or t.device != x.device:
+            return None
+        strides = tuple(stride // t.itemsize for stride in t.strides)
+        return View(t.data.ptr, t.dtype.name, tuple(t.shape), strides)
+
+    def scratch(size: int) -> Scratch:
+        with x.device:
+            memory = cupy.empty(size, cupy.uint8)
+        return Scratch(memory.data.ptr, memory)
+
+    with x.device:
+        stream = cupy.cuda.get_current_stream().ptr
+    return Place(gpu, stream, view, scratch)
+
+
+def _of_jax(x: Any) -> Place | None:
+    import jax
+
+    def is_here(t: Any) -> bool:
+        return isinstance(t, jax.Array) and not isinstance(t, jax.core.Tracer) and len(t.devices()) == 1
+
+    if not is_here(x):
+        return None
+    (where,) = x.devices()
+    if where.platform != "gpu" or "rocm" in str(where.client.platform_version).lower():
+        return None
+    gpu = device(where.local_hardware_id or 0)
+    if gpu is None:
+        return None
+
+    def view(t: Any) -> View | None:
+        if not is_here(t) or t.devices() != {where}:
+            return None
+        # JAX has streams of its own and does not name them; its arrays have their rows one after the other.
+        t.block_until_ready()
+        strides = [1]
+        for length in reversed(t.shape[1:]):
+            strides.insert(0, strides[0] * length)
+        return View(t.unsafe_buffer_pointer(), str(t.dtype), tuple(t.shape), tuple(strides[: t.ndim]))
+
+    def scratch(size: int) -> Scratch:
+        return Scratch(gpu.allocate(size), gpu, gpu.free)
+
+    return Place(gpu, _DEFAULT_STREAM, view, scratch)

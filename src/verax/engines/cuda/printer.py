@@ -1,0 +1,395 @@
+"""From traces of formulas to the CUDA C++ text of a kernel, with its geometry and the places of its sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from verax.engines.derivatives import differentiate
+from verax.engines.stats import Formula
+from verax.engines.tracing import Trace, record
+from verax.kernels.statistics import MODE
+
+# How each operation is written in C++.
+_TEXTS = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "neg": "-{}",
+    "log": "log_of({})",
+    "sqrt": "sqrt_of({})",
+    "exp": "exp_of({})",
+    "abs": "abs_of({})",
+    "maximum": "maximum({}, {})",
+    "minimum": "minimum({}, {})",
+    "sign": "sign_of({})",
+    "pick": "({} >= {} ? {} : {})",
+}
+# Results of these are finite if their operands are, unless they overflow, which shows in the sums.
+_TAME = frozenset({"add", "sub", "mul", "neg", "sqrt", "abs", "maximum", "minimum", "sign", "pick"})
+_UNBOUNDED = frozenset({"log_true", "cdf_log"})
+
+_VALUES = {"float64": (0, "double"), "float32": (1, "float"), "float16": (2, "unsigned short")}
+_VALUES["bfloat16"] = 3, "unsigned short"
+_INTEGERS = {"int8": "signed char", "uint8": "unsigned char", "int16": "short", "int32": "int"}
+_INTEGERS["int64"] = "long long"
+
+# Up to this many classes a thread keeps a whole row in registers.
+_IN_REGISTERS = 8
+# Most classes of a thread before a row gets more threads.
+_PER_THREAD = 32
+# Bytes of shared memory for the tiles of a block, where several warps fit, and the most that one may have.
+_TILES, _LARGEST_TILE = 96 * 2**10, 200 * 2**10
+# A table of counts up to this size is kept in shared memory.
+_TABLE = 8 * 2**10
+# The size of a row's summary (`struct Summary`), in numbers.
+_SUMMARY = 12
+# Grids are no larger than this, whatever the GPU, so that results do not depend on it.
+_BLOCKS = 1056
+
+# The integer counts, in this order.
+ROWS, ZERO, VALUES, SUMS, TARGETS, WEIGHTS, POSITIVE = range(7)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the rows look like.
+
+    Attributes
+    ----------
+    n_classes : int
+        The number of classes K.
+    value, outcome, weight : str
+        The types of forecasts, outcomes and weights; `weight` is None without weights.
+    dense : bool
+        Whether rows follow each other without gaps.
+    columns : bool
+        Whether the values of a row are strided.
+    logits : bool
+        Whether forecasts are logits.
+    ignore : bool
+        Whether rows with a certain outcome are left out.
+    classed : bool
+        Whether outcome classes have weights.
+    computed : str
+        The type that is computed in.
+    """
+
+    n_classes: int
+    value: str
+    outcome: str
+    weight: str | None = None
+    dense: bool = True
+    columns: bool = False
+    logits: bool = False
+    ignore: bool = False
+    classed: bool = False
+    computed: str = "float64"
+
+
+@dataclass(frozen=True)
+class Program:
+    """The text of a kernel and how to launch it.
+
+    Attributes
+    ----------
+    source : str
+        CUDA C++.
+    form : Form
+        What rows it reads.
+    rows_per_block : int
+        How many rows a block works on at a time.
+    threads, shared : int
+        Threads of a block, and its bytes of shared memory.
+    n_counts, n_sums : int
+        How many counts and sums there are.
+    n_cells, n_limbs : int
+        Cells of the table of counts, and integers per cell; the table is in global memory afterwards.
+    infinite : tuple of int
+        The rules whose loss may be infinite.
+    """
+
+    source: str
+    form: Form
+    rows_per_block: int
+    threads: int
+    shared: int
+    n_counts: int = 0
+    n_sums: int = 0
+    n_cells: int = 0
+    n_limbs: int = 0
+    infinite: tuple[int, ...] = ()
+
+    @property
+    def n_quantities(self) -> int:
+        return self.n_counts + self.n_sums
+
+    def blocks(self, n_rows: int) -> int:
+        """The size of the grid, which depends on the rows alone."""
+        return max(1, min(_BLOCKS, -(-n_rows // self.rows_per_block)))
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    registers: bool
+    threads_per_row: int
+    classes_per_thread: int
+    warps: int
+    tiles: int
+
+    @classmethod
+    def of(cls, n_classes: int, bytes_per_value: int, arrays: int) -> _Geometry | None:
+        """How K classes are shared out; None where a row is too long for shared memory."""
+        if n_classes <= _IN_REGISTERS:
+            return cls(True, 1, n_classes, 8, 0)
+        threads = 1
+        while threads < 32 and -(-n_classes // threads) > _PER_THREAD:
+            threads *= 2
+        # An odd number, so that the threads of a warp read different banks of shared memory.
+        classes = -(-n_classes // threads) | 1
+        tile = 32 * classes * bytes_per_value * arrays
+        if tile > _LARGEST_TILE:
+            return None
+        warps = max(w for w in (8, 4, 2, 1) if w == 1 or w * tile <= _TILES)
+        return cls(False, threads, classes, warps, warps * tile)
+
+
+def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most: int) -> Program | None:
+    """The kernel that sums the losses of `rules` and counts decisions; None where there is none.
+
+    `most` is the largest number of classes for which a table of outcomes and decisions is kept; beyond, only
+    outcomes and correct decisions are counted.
+    """
+    trace = record(rules, form.n_classes, log_true=form.logits)
+    geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
+    if trace is None or geometry is None:
+        return None
+    k, weighted = form.n_classes, form.weight is not None
+    infinite = _may_be_infinite(trace)
+    n_limbs = 6 if weighted else 1
+    n_cells = 0 if not decisions else k * k if k <= most else k
+    table_bytes = n_cells * n_limbs * (8 if weighted else 4)
+    table = 0 if not decisions else 3 if k > most else 1 if table_bytes <= _TABLE else 2
+    n_counts = 7 + len(infinite) + (table == 3 and not weighted)
+    first, step = (2, 4) if weighted else (0, 2)
+    n_sums = first + step * len(trace.losses) + (4 * len(infinite) if weighted else 0)
+    n_sums += 2 * (table == 3 and weighted)
+    # Tiles and, in their place at last, the sums of the warps; then summaries of rows, shifts, the table.
+    summaries_at = max(geometry.tiles, geometry.warps * (n_counts + n_sums) * 8)
+    several = geometry.threads_per_row > 1
+    shift_at = summaries_at + (several * geometry.warps * 32 * _SUMMARY * _size_of(form.computed))
+    table_at = shift_at + 8 * len(trace.losses)
+    settings = {
+        "SUMMARIES_AT": summaries_at,
+        "SHIFT_AT": shift_at,
+        "TALLY": 1,
+        "RULES": len(trace.losses),
+        "COUNTS": n_counts,
+        "SUMS": n_sums,
+        "FIRST_SUM": first,
+        "SUM_STEP": step,
+        "TABLE": table,
+        "TABLE_AT": table_at,
+        "BLOCKS_PER_SM": 1 if weighted else 3 if geometry.registers else 2,
+    }
+    texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step)]
+    source = _source(form, geometry, settings, _needs(trace, decisions), texts)
+    return Program(
+        source,
+        form,
+        geometry.warps * 32,
+        32 * geometry.warps,
+        table_at + (table_bytes if table == 1 else 0),
+        n_counts,
+        n_sums,
+        n_cells,
+        n_limbs,
+        infinite,
+    )
+
+
+def loss_program(rule: Formula, form: Form, *, each: bool) -> Program | None:
+    """The kernel for the loss of each row of logits, or for their weighted sum (`forward`, `settle`)."""
+    trace = record([rule], form.n_classes, log_true=form.logits)
+    geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
+    if trace is None or geometry is None:
+        return None
+    settings = {"FORWARD": 1, "EACH": int(each), "RULES": 1, "SUMS": 2}
+    source = _source(form, geometry, settings, _needs(trace, False), [_formulas(trace)])
+    shared = max(geometry.tiles, geometry.warps * 2 * 8)
+    rows = geometry.warps * 32 // geometry.threads_per_row
+    return Program(source, form, rows, 32 * geometry.warps, shared, 0, 2)
+
+
+def gradient_program(rule: Formula, form: Form) -> Program | None:
+    """The kernel that computes the gradient of the loss in logits (`backward`)."""
+    trace = record([rule], form.n_classes, log_true=form.logits)
+    if trace is None:
+        return None
+    whole, slopes = differentiate(trace)
+    arrays = 2 if "cdf_log" in trace.statistics else 1
+    geometry = _Geometry.of(form.n_classes, _size_of(form.computed), arrays)
+    if geometry is None:
+        return None
+    needs = _needs(trace, False)
+    needs["NEEDS_OTHERS"] = int(bool({"p_true", "log_true"} & set(slopes)))
+    needs["NEEDS_HALVES"] = 1
+    needs["NEEDS_MODES"] |= "top" in slopes
+    has = {f"HAS_{name.upper()}": int(name in slopes) for name in _DIRECTIONS}
+    has["HAS_LOG_TRUE"] = needs["NEEDS_OTHERS"]
+    source = _source(form, geometry, {"BACKWARD": 1, "RULES": 1} | has, needs, [_slopes(whole, slopes)])
+    rows = geometry.warps * 32 // geometry.threads_per_row
+    return Program(source, form, rows, 32 * geometry.warps, geometry.tiles)
+
+
+# ---- pieces of text ----------------------------------------------------------------------------
+
+
+def _size_of(dtype: str) -> int:
+    return 8 if dtype == "float64" else 4
+
+
+def _may_be_infinite(trace: Trace) -> tuple[int, ...]:
+    """The rules whose loss may be infinite."""
+    wild = set(_UNBOUNDED)
+    for step in trace.steps:
+        if step.operation not in _TAME or wild & set(step.operands):
+            wild.add(step.name)
+    return tuple(r for r, loss in enumerate(trace.losses) if loss in wild)
+
+
+def _needs(trace: Trace, decisions: bool) -> dict[str, int]:
+    read = set(trace.statistics)
+    return {
+        "NEEDS_REST": int("rest_sq" in read),
+        "NEEDS_MODES": int(decisions or bool(read & MODE)),
+        "NEEDS_CDF": int(bool(read & {"cdf_l1", "cdf_l2"})),
+        "NEEDS_CDF_LOG": int("cdf_log" in read),
+        "NEEDS_OTHERS": 0,
+        "NEEDS_HALVES": 0,
+    }
+
+
+def _source(
+    form: Form, geometry: _Geometry, settings: dict[str, int], needs: dict[str, int], texts: Sequence[str]
+) -> str:
+    code, value = _VALUES[form.value]
+    real = "double" if form.computed == "float64" else "float"
+    defines = {
+        "TALLY": 0,
+        "FORWARD": 0,
+        "BACKWARD": 0,
+        "EACH": 0,
+        "COUNTS": 0,
+        "SUMS": 0,
+        "TABLE": 0,
+        "K": form.n_classes,
+        "S": geometry.threads_per_row,
+        "E": geometry.classes_per_thread,
+        "WARPS": geometry.warps,
+        "REGISTERS": int(geometry.registers),
+        "DENSE": int(form.dense),
+        "COLUMNS": int(form.columns),
+        "LOGITS": int(form.logits),
+        "WEIGHTED": int(form.weight is not None),
+        "CLASSED": int(form.classed),
+        "IGNORE": int(form.ignore),
+        "VALUE": code,
+        "PLAIN": 2.0 ** (-(900 if real == "double" else 100) / (geometry.classes_per_thread + 1)),
+    }
+    lines = [f"#define {name} {number}" for name, number in (defines | needs | settings).items()]
+    lines += [
+        f"typedef {real} real;",
+        f"typedef {value} value_t;",
+        f"typedef {_INTEGERS[form.outcome]} outcome_t;",
+    ]
+    lines += [f"typedef {'float' if form.weight == 'float32' else 'double'} weight_t;", ""]
+    numbers, *rest = (_text(name) for name in ("numbers", "rows", "sums", "losses"))
+    return "\n".join([*lines, numbers, *texts, *rest])
+
+
+@cache
+def _text(name: str) -> str:
+    return files("verax.engines.cuda").joinpath(f"{name}.cu").read_text()
+
+
+def _steps(trace: Trace, floor: str = "{}") -> list[str]:
+    """The statements that compute the steps of a trace; statistics are read through `floor`."""
+    lines = [f"    const real {name} = {floor.format(f'stats.{name}')};" for name in trace.statistics]
+    lines += [f"    const real c{i} = {_literal(value)};" for i, value in enumerate(trace.constants)]
+    return lines + [
+        f"    const real {step.name} = {_TEXTS[step.operation].format(*step.operands)};"
+        for step in trace.steps
+    ]
+
+
+def _literal(value: float) -> str:
+    if math.isnan(value):
+        return "(real)(0.0 / 0.0)"
+    return f"(real){value!r}" if math.isfinite(value) else f"(real)({math.copysign(1, value)} / 0.0)"
+
+
+def _formulas(trace: Trace) -> str:
+    lines = ["__device__ inline void formulas(const Stats& stats, real* losses) {", *_steps(trace)]
+    lines += [f"    losses[{r}] = {loss};" for r, loss in enumerate(trace.losses)]
+    return "\n".join([*lines, "}"])
+
+
+def _accumulate(trace: Trace, infinite: tuple[int, ...], weighted: bool, first: int, step: int) -> str:
+    lines = [
+        "__device__ inline void accumulate(",
+        "    const real* losses, double w, const double* shift, int* counts, double* sums) {",
+    ]
+    if weighted:
+        lines += [f"    counts[{POSITIVE}] += w > 0;", "    const double v = w * w;"]
+        lines += ["    sums[0] += w;", "    sums[1] += v;"]
+    n = len(trace.losses)
+    extra = first + step * n
+    finite = {r: _add_loss(r, first + step * r, weighted) for r in range(n)}
+    other = {}
+    for place, r in enumerate(infinite):
+        other[r] = f"counts[{7 + place}] += w > 0;"
+        if weighted:
+            e = extra + 4 * place
+            finite[r] += f" sums[{e}] += w; sums[{e + 1}] += v;"
+            other[r] += f" sums[{e + 2}] += w; sums[{e + 3}] += v;"
+    # Infinite losses are rare: one look at all of them.
+    wild = " || ".join(f"losses[{r}] == INF" for r in infinite) or "false"
+    lines += [f"    if ({wild}) {{"]
+    for r, text in finite.items():
+        choice = f"if (losses[{r}] == INF) {{ {other[r]} }} else " if r in infinite else ""
+        lines += [f"        {choice}{{ {text} }}"]
+    lines += ["    } else {", *(f"        {{ {text} }}" for text in finite.values()), "    }", "}"]
+    return "\n".join(lines)
+
+
+def _add_loss(r: int, at: int, weighted: bool) -> str:
+    """Add a finite loss, relative to its shift, to its sums."""
+    text = f"const double d = (double)losses[{r}] - shift[{r}];"
+    if not weighted:
+        return text + f" sums[{at}] += d; sums[{at + 1}] = fma(d, d, sums[{at + 1}]);"
+    text += f" const double x = w * d, u = v * d; sums[{at}] += x; sums[{at + 2}] += u;"
+    return text + f" sums[{at + 1}] = fma(x, d, sums[{at + 1}]); sums[{at + 3}] = fma(u, d, sums[{at + 3}]);"
+
+
+# The directions in which a row of logits moves the statistics.
+_DIRECTIONS = ("log_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log", "top")
+# A statistic below this counts as this: its logarithm and its root then have finite derivatives.
+_FLOOR = "({0} < TINY ? TINY : {0})"
+
+
+def _slopes(trace: Trace, slopes: dict[str, str]) -> str:
+    """The partial derivatives; the probability of the outcome moves in the direction of its logarithm."""
+    lines = ["#define TINY ((real)(sizeof(real) == 8 ? 1e-300 : 1e-37))"]
+    lines += ["__device__ inline void slopes(const Stats& stats, Partials& d) {"]
+    for line in _steps(trace, _FLOOR):
+        lines += [line.replace(_FLOOR.format("stats.log_true"), "stats.log_true")]
+    own = [slopes[name] for name in ("log_true",) if name in slopes]
+    own += [f"{slopes['p_true']} * p_true"] if "p_true" in slopes else []
+    lines += [f"    d.log_true = {' + '.join(own)};"] if own else []
+    lines += [f"    d.{name} = {slopes[name]};" for name in _DIRECTIONS[1:] if name in slopes]
+    return "\n".join([*lines, "}"])

@@ -1,0 +1,217 @@
+// The sums of all rows: losses, counts, decisions.
+
+// ---- sums -----------------------------------------------------------------------------------
+
+#define QUANTITIES (COUNTS + SUMS)
+
+extern __shared__ double arena[];
+
+__device__ inline double warp_sum(double x) {
+    for (int d = 16; d > 0; d >>= 1) x += __shfl_down_sync(EVERYONE, x, d);
+    return x;
+}
+
+// Add up the sums of all threads of a block, in a fixed order.
+__device__ inline void reduce_block(const Args& a, const int* counts, const double* sums, bool leads) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < QUANTITIES; ++q) {
+        double mine = q < COUNTS ? (double)counts[q < COUNTS ? q : 0] : sums[q < COUNTS ? 0 : q - COUNTS];
+        double x = warp_sum(leads ? mine : 0.0);
+        if (lane == 0) arena[warp * QUANTITIES + q] = x;
+    }
+    __syncthreads();
+    for (int q = threadIdx.x; q < QUANTITIES; q += THREADS) {
+        double x = 0;
+        for (int v = 0; v < WARPS; ++v) x += arena[v * QUANTITIES + q];
+        a.partial[(int64)blockIdx.x * QUANTITIES + q] = x;
+    }
+}
+
+__device__ inline void two_sum(double& high, double& low, double x) {
+    double total = high + x, virtual_ = total - high;
+    low += (high - (total - virtual_)) + (x - virtual_);
+    high = total;
+}
+
+// The sums of all blocks, rounded once: one warp for each quantity.
+extern "C" __global__ void finish(Args a) {
+    int lane = threadIdx.x, q = blockIdx.x;
+    double high = 0, low = 0;
+    for (int64 block = lane; block < a.blocks; block += 32) two_sum(high, low, a.partial[block * QUANTITIES + q]);
+    for (int d = 16; d > 0; d >>= 1) {
+        double other = __shfl_down_sync(EVERYONE, high, d), rest = __shfl_down_sync(EVERYONE, low, d);
+        two_sum(high, low, other);
+        low += rest;
+    }
+    if (lane == 0) a.totals[q] = high + low;
+}
+
+#if TALLY
+
+#define CELLS (TABLE == 3 ? K : K * K)
+#define LIMBS (WEIGHTED ? 6 : 1)
+
+// Add a weight, in units of a power of two above the heaviest, to a cell: three integers, which add up exactly.
+__device__ inline void add_weight(uint64* cells, double x, double limb) {
+    x *= limb;
+    uint64 whole = (uint64)x;
+    atomicAdd(cells, whole);
+    x = (x - (double)whole) * limb;
+    whole = (uint64)x;
+    atomicAdd(cells + CELLS, whole);
+    whole = (uint64)((x - (double)whole) * limb);
+    atomicAdd(cells + 2 * CELLS, whole);
+}
+
+// The largest weight; numbers that are not negative are in the order of their bits.
+extern "C" __global__ void heaviest(Args a) {
+    double most = 0;
+    for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < a.n; i += (int64)gridDim.x * blockDim.x) {
+        double w = (double)a.w[i * a.w_stride];
+        most = w > most ? w : most;
+    }
+    for (int d = 16; d > 0; d >>= 1) {
+        double other = __shfl_down_sync(EVERYONE, most, d);
+        most = other > most ? other : most;
+    }
+    if (threadIdx.x % 32 == 0) atomicMax((uint64*)a.heaviest, (uint64)__double_as_longlong(most));
+}
+
+// What is left of a row when its statistics are known.
+struct Summary {
+    Stats stats;
+    int decision;
+    bool values, sums;
+};
+
+// The summary of a thread's row: thread t of a warp gets row base + t.
+#if REGISTERS
+__device__ inline Summary summarize(const Args& a, int64 base, int lane) {
+    cell_t v[E];
+    Row row = begin(a, base, lane);
+    fetch(a, row, v);
+    Stats stats = statistics(a, row, v);
+    return {stats, row.decision, row.values, row.sums};
+}
+#else
+// Several threads work on each row, one after the other until there are 32; formulas then take a thread each.
+__device__ inline Summary summarize(const Args& a, int64 base, int64 next, int lane, int warp, Loads& loads) {
+    Summary mine;
+    real* memory = (real*)arena + warp * TILE;
+    Summary* summaries = (Summary*)((char*)arena + SUMMARIES_AT) + warp * 32;
+    for (int part = 0; part < S; ++part) {
+        int64 tile = base + part * ROWS;
+        Row row = begin(a, tile, lane);
+        fetch(a, tile, part < S - 1 ? tile + ROWS : next, lane, memory, loads);
+        Stats stats = statistics(a, row, memory + lane * E);
+        if (S == 1) {
+            mine = {stats, row.decision, row.values, row.sums};
+        } else if (row.s == 0) {
+            summaries[part * ROWS + lane / S] = {stats, row.decision, row.values, row.sums};
+        }
+    }
+    if (S > 1) {
+        __syncwarp();
+        mine = summaries[lane];
+    }
+    return mine;
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args a) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#if TABLE == 1
+#if WEIGHTED
+    uint64* table = (uint64*)((char*)arena + TABLE_AT);
+#else
+    unsigned* table = (unsigned*)((char*)arena + TABLE_AT);
+#endif
+    for (int t = threadIdx.x; t < CELLS * LIMBS; t += THREADS) table[t] = 0;
+#elif TABLE
+    uint64* table = a.cells;
+#endif
+    double* shift = (double*)((char*)arena + SHIFT_AT);
+    for (int r = threadIdx.x; r < RULES; r += THREADS) shift[r] = a.shift[r];
+    __syncthreads();
+    double sums[SUMS > 0 ? SUMS : 1];
+    int counts[COUNTS];
+#pragma unroll
+    for (int q = 0; q < SUMS; ++q) sums[q] = 0;
+#pragma unroll
+    for (int q = 0; q < COUNTS; ++q) counts[q] = 0;
+    double heaviest = WEIGHTED && TABLE ? *a.heaviest * a.scale : 0.0;
+    double weight_unit = heaviest > 0 && heaviest < 1.0 / 0.0 ? ldexp(1.0, -(ilogb(heaviest) + 1)) : 0.0;
+    int64 stride = (int64)gridDim.x * WARPS * a.step, base = ((int64)blockIdx.x * WARPS + warp) * a.step;
+#if !REGISTERS
+    Loads loads;
+    start_loads(a, base, lane, loads);
+#endif
+    for (; base < a.n; base += stride) {
+#if REGISTERS
+        Summary row = summarize(a, base, lane);
+#else
+        Summary row = summarize(a, base, base + stride, lane, warp, loads);
+#endif
+        int64 i = base + lane;
+        if (i >= a.n) continue;
+        int64 outcome = (int64)a.y[i * a.y_stride];
+        if (IGNORE && outcome == a.ignore) continue;
+        bool inside = outcome >= 0 && outcome < K;
+        int y = inside ? (int)outcome : 0;
+        double w = weight_of(a, i, y);
+        bool weighs = !WEIGHTED || (w >= 0 && w < 1.0 / 0.0);
+        counts[0] += 1;
+        if (!row.values || !row.sums || !inside || !weighs) {
+            counts[2] += !row.values;
+            counts[3] += row.values && !row.sums;
+            counts[4] += !inside;
+            counts[5] += !weighs;
+            continue;
+        }
+        if ((LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0) counts[1] += 1;
+        real losses[RULES > 0 ? RULES : 1];
+        formulas(row.stats, losses);
+        accumulate(losses, w, shift, counts, sums);
+#if TABLE
+        bool hit = row.decision == y;
+        if (TABLE == 3) {
+            if (WEIGHTED) {
+                sums[SUMS - 2] += hit ? w : 0.0;
+                sums[SUMS - 1] += hit ? w * w : 0.0;
+            } else {
+                counts[COUNTS - 1] += hit;
+            }
+        }
+        if (a.cells) {
+            int cell = TABLE == 3 ? y : y * K + row.decision;
+            if (WEIGHTED) {
+                double x = w * weight_unit;
+                add_weight((uint64*)table + cell, x, a.limb);
+                add_weight((uint64*)table + 3 * CELLS + cell, x * x, a.limb);
+            } else {
+                atomicAdd(table + cell, 1);
+            }
+        }
+#endif
+    }
+    reduce_block(a, counts, sums, true);
+#if TABLE == 1
+    __syncthreads();
+    if (a.cells)
+        for (int t = threadIdx.x; t < CELLS * LIMBS; t += THREADS)
+            if (table[t]) atomicAdd(a.cells + t, (uint64)table[t]);
+#endif
+}
+
+// What losses are summed relative to: the mean loss of the rows of one block, where it is a number.
+extern "C" __global__ void settle(Args a) {
+    int r = threadIdx.x;
+    if (r >= RULES) return;
+    double weight = WEIGHTED ? a.partial[COUNTS] : a.partial[0];
+    double mean = a.partial[COUNTS + FIRST_SUM + r * SUM_STEP] / weight;
+    a.shift[r] = mean - mean == 0 ? mean : 0.0;
+}
+
+#endif

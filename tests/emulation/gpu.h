@@ -1,0 +1,112 @@
+// A GPU as far as the kernels need one: blocks one after the other, the threads of a block as fibers that switch
+// where threads of a GPU wait for each other. Numbers are those of the host's compiler.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <ucontext.h>
+#include <vector>
+
+#define EMULATED 1
+#define __device__
+#define __global__
+#define __shared__
+#define __noinline__ __attribute__((noinline))
+#define __restrict__
+#define __launch_bounds__(...)
+
+struct Index {
+    unsigned x;
+};
+static Index threadIdx, blockIdx, blockDim, gridDim;
+
+static double shared_memory[32768];
+#define arena shared_memory
+
+static ucontext_t scheduler;
+static std::vector<ucontext_t> fibers;
+static std::vector<char> finished;
+static unsigned current;
+
+static void pause() { swapcontext(&fibers[current], &scheduler); }
+
+struct Barrier {
+    unsigned arrived = 0, round = 0;
+    void wait(unsigned n) {
+        unsigned mine = round;
+        if (++arrived == n) {
+            arrived = 0;
+            ++round;
+        } else {
+            while (round == mine) pause();
+        }
+    }
+};
+static Barrier of_block, of_warp[32];
+static char slots[32][32][8];
+
+static void __syncthreads() { of_block.wait(blockDim.x); }
+static void __syncwarp() { of_warp[threadIdx.x / 32].wait(32); }
+
+template <typename T> T exchange(T x, unsigned source) {
+    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    std::memcpy(slots[warp][lane], &x, sizeof(T));
+    __syncwarp();
+    T y;
+    std::memcpy(&y, slots[warp][source], sizeof(T));
+    __syncwarp();
+    return y;
+}
+template <typename T> T __shfl_xor_sync(unsigned, T x, int d) { return exchange(x, (threadIdx.x % 32) ^ d); }
+template <typename T> T __shfl_down_sync(unsigned, T x, int d, int width = 32) {
+    int lane = threadIdx.x % 32;
+    return exchange(x, lane % width + d < width ? lane + d : lane);
+}
+template <typename T> T __shfl_up_sync(unsigned, T x, int d, int width = 32) {
+    int lane = threadIdx.x % 32;
+    return exchange(x, lane % width >= d ? lane - d : lane);
+}
+template <typename T> T __shfl_sync(unsigned, T x, int source, int width = 32) {
+    int lane = threadIdx.x % 32;
+    return exchange(x, lane - lane % width + source);
+}
+static bool __all_sync(unsigned mask, bool x) {
+    int all = x;
+    for (int d = 1; d < 32; d <<= 1) all &= __shfl_xor_sync(mask, all, d);
+    return all;
+}
+template <typename T, typename U> void atomicAdd(T* at, U x) { *at += x; }
+static void atomicMax(unsigned long long* at, unsigned long long x) { *at = x > *at ? x : *at; }
+
+static long long __double_as_longlong(double x) {
+    long long y;
+    std::memcpy(&y, &x, 8);
+    return y;
+}
+static unsigned __float_as_uint(float x) {
+    unsigned y;
+    std::memcpy(&y, &x, 4);
+    return y;
+}
+static float __uint_as_float(unsigned x) {
+    float y;
+    std::memcpy(&y, &x, 4);
+    return y;
+}
+static float half_to_float(unsigned short x) {
+    _Float16 y;
+    std::memcpy(&y, &x, 2);
+    return (float)y;
+}
+static unsigned short float_to_half(float x) {
+    _Float16 y = (_Float16)x;
+    unsigned short z;
+    std::memcpy(&z, &y, 2);
+    return z;
+}
+using std::exp;
+using std::fabs;
+using std::fma;
+using std::ilogb;
+using std::ldexp;
+using std::log;
+using std::sqrt;

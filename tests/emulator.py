@@ -1,0 +1,146 @@
+"""A GPU on the host: kernels as verax writes them, compiled by the host's C++ compiler, thread by thread.
+
+It shows that the text is right (indices, barriers, sums, formulas); only speed and rounding are the host's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from verax.engines.cuda import driver, places, sums
+from verax.engines.cuda.driver import Args
+from verax.engines.cuda.places import Place, Scratch, View
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+FOLDER = Path(__file__).parent / "emulation"
+
+
+class EmulatedDevice:
+    """What `verax.engines.cuda.driver.Device` does, on the host."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.libraries = {}
+        self.launches = []
+
+    def prepare(self, source, shared, *names):
+        if source in self.libraries:
+            return
+        assert shared <= 32768 * 8
+        stem = hashlib.sha256(source.encode()).hexdigest()[:16]
+        calls = "\n".join(
+            f'extern "C" void run_{name}(unsigned blocks, unsigned threads, const Args* args) '
+            f"{{ run({name}, blocks, threads, args); }}"
+            for name in names
+        )
+        text = f'#include "gpu.h"\n{source}\n#include "launch.h"\n{calls}\n'.replace(
+            "extern __shared__ double arena[];", ""
+        )
+        file, library = self.folder / f"{stem}.cpp", self.folder / f"{stem}.so"
+        file.write_text(text)
+        command = [
+            COMPILER,
+            "-std=c++17",
+            "-O0",
+            "-ffp-contract=off",
+            "-shared",
+            "-fPIC",
+            "-w",
+            f"-I{FOLDER}",
+        ]
+        subprocess.run([*command, str(file), "-o", str(library)], check=True)
+        self.libraries[source] = ctypes.CDLL(str(library))
+
+    def current(self):
+        return nullcontext()
+
+    def launch(self, source, name, blocks, threads, shared, stream, args):
+        self.launches.append(name)
+        assert isinstance(args, Args)
+        getattr(self.libraries[source], f"run_{name}")(blocks, threads, ctypes.byref(args))
+
+    def clear(self, pointer, size, stream):
+        ctypes.memset(pointer, 0, size)
+
+    def copy_back(self, target, pointer, stream):
+        ctypes.memmove(target.ctypes.data, pointer, target.nbytes)
+
+    def copy_over(self, pointer, source, stream):
+        ctypes.memmove(pointer, source.ctypes.data, source.nbytes)
+
+    def wait(self, stream):
+        pass
+
+    def place(self):
+        """Where tensors of PyTorch on the host are."""
+        return Place(self, 0, view, scratch)
+
+
+def view(t):
+    return View(t.data_ptr(), str(t.dtype).removeprefix("torch."), tuple(t.shape), tuple(t.stride()))
+
+
+def scratch(size):
+    # Whatever is not written shows.
+    memory = np.full(size, 0xFF, np.uint8)
+    return Scratch(memory.ctypes.data, memory)
+
+
+# ---- fixtures ----------------------------------------------------------------------------------
+
+
+def _torch():
+    return pytest.importorskip("torch")
+
+
+class Gpu:
+    """A device on which kernels run, and what was launched there."""
+
+    def __init__(self, name, launches):
+        self.name, self.launches = name, launches
+
+    def put(self, x, dtype=None):
+        x = _torch().as_tensor(x) if dtype is None else _torch().as_tensor(x).to(dtype)
+        return x.cuda() if self.name == "cuda" else x
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory):
+    if COMPILER is None:
+        pytest.skip("there is no C++ compiler to emulate a GPU with")
+    return EmulatedDevice(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(params=["emulated", "cuda"])
+def gpu(request, monkeypatch):
+    launches = []
+    monkeypatch.setattr(sums, "COMPILED_FROM", 0)
+    if request.param == "emulated":
+        device = request.getfixturevalue("emulated")
+        monkeypatch.setattr(device, "launches", launches)
+        monkeypatch.setattr(places, "locate", lambda _: device.place())
+    else:
+        if not _torch().cuda.is_available():
+            pytest.skip("torch sees no CUDA device")
+        launch = driver.Device.launch
+
+        def spy(self, source, name, *others):
+            launches.append(name)
+            return launch(self, source, name, *others)
+
+        monkeypatch.setattr(driver.Device, "launch", spy)
+    return Gpu(request.param, launches)
+
+
+# Emulated threads take turns: fewer sizes there.
+def only_on_gpu(gpu, condition):
+    if gpu.name == "emulated" and not condition:
+        pytest.skip("one of this kind is enough in the emulator")

@@ -1,0 +1,318 @@
+"""Kernels of a GPU against the array path: on a GPU where there is one, and on the host by an emulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import verax as vx
+from cases import RULES, facts_of, forecasts, number
+from emulator import emulated, gpu, only_on_gpu  # noqa: F401 - fixtures
+from test_vectors import MAKERS, close, entries
+from verax.engines.cuda import sums
+from verax.engines.cuda.printer import Form, sums_program
+from verax.engines.derivatives import differentiate
+from verax.engines.tally import Tally
+from verax.engines.tracing import record
+from verax.scores.properties import Holds, Properties
+
+pytestmark = pytest.mark.frameworks
+torch = pytest.importorskip("torch")
+
+
+@dataclass(frozen=True, repr=False)
+class Sharp(vx.Rule):
+    """A rule that verax does not have, which may be infinite."""
+
+    name = "sharp"
+    needs = frozenset({"rest_sq", "top", "cdf_l1"})
+    properties = Properties(**dict.fromkeys(Properties.__dataclass_fields__, Holds.UNKNOWN))
+
+    def formula(self, stats):
+        xp = stats.xp
+        return xp.exp(xp.abs(stats.top - stats.p_true)) / stats.p_true + xp.sqrt(stats.rest_sq) - stats.cdf_l1
+
+    def bounds(self, n_classes):
+        return 0.0, np.inf
+
+
+ALL = [*RULES, Sharp()]
+# In the emulator fewer: together they read all statistics.
+FEW = [vx.brier, vx.pll, vx.spherical, vx.ZeroOne("lowest"), vx.rps, vx.ranked_log, Sharp()]
+
+
+def rules_for(gpu, *, tame=False):
+    return [rule for rule in (ALL if gpu.name == "cuda" else FEW) if not (tame and isinstance(rule, Sharp))]
+
+
+def rows_of(p, y, w=None, **options):
+    return vx.Forecasts(y, p, weights=w, **options)
+
+
+def by_arrays(p, y, w=None, rules=(), **options):
+    """The tally of the same numbers in NumPy, by array calls."""
+    host = [
+        None if x is None else (x.double() if x.is_floating_point() else x).cpu().numpy() for x in (p, y, w)
+    ]
+    rows = rows_of(*host, **options)
+    rows.unity = vx.Forecasts(y, p, **options).unity
+    return Tally(rules, rows.n_classes).update(rows)
+
+
+def by_kernel(gpu, p, y, w=None, rules=(), **options):
+    gpu.launches.clear()
+    rows = rows_of(p, y, w, **options)
+    tally = Tally(rules, rows.n_classes).update(rows)
+    assert "finish" in gpu.launches
+    return tally
+
+
+def assert_same(found, wanted):
+    for name in ("moments", "squared"):
+        a, b = getattr(found, name), getattr(wanted, name)
+        if name == "squared":
+            assert a[0] == pytest.approx(b[0], rel=1e-13)
+            a, b = a[1], b[1]
+        np.testing.assert_allclose(a.finite_mean, b.finite_mean, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(a.weight.high, b.weight.high, rtol=1e-13)
+        np.testing.assert_allclose(a.m2, b.m2, rtol=1e-10, atol=1e-13 * b.weight.high[0])
+        np.testing.assert_array_equal(a.n_infinite, b.n_infinite)
+        np.testing.assert_allclose(a.infinite.high, b.infinite.high, rtol=1e-13)
+    assert found.weight == pytest.approx(wanted.weight, rel=1e-13)
+    assert (found.n_rows, found.n_positive, found.exponent) == (
+        wanted.n_rows,
+        wanted.n_positive,
+        wanted.exponent,
+    )
+    assert found.counts.n_zero == wanted.counts.n_zero
+    assert found.counts.zero_rows == wanted.counts.zero_rows
+    np.testing.assert_allclose(found.counts.cells.high, wanted.counts.cells.high, rtol=1e-13)
+    np.testing.assert_allclose(found.counts.squared.high, wanted.counts.squared.high, rtol=1e-13)
+    np.testing.assert_allclose(found.variances(), wanted.variances(), rtol=1e-10, atol=1e-16)
+
+
+def check(gpu, p, y, w=None, tame=False, **options):
+    rules = rules_for(gpu, tame=tame)
+    assert_same(by_kernel(gpu, p, y, w, rules, **options), by_arrays(p, y, w, rules, **options))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("k", [2, 3, 5, 8, 9, 17, 33, 100, 1000, 1100])
+def test_sums_are_those_of_the_array_path(gpu, k, dtype):
+    only_on_gpu(
+        gpu,
+        (k, dtype) in {(2, "float64"), (5, "float32"), (17, "float16"), (8, "bfloat16"), (100, "float64")},
+    )
+    y, p = forecasts(200 if k > 99 else 700, k)
+    check(gpu, gpu.put(p, getattr(torch, dtype)), gpu.put(y))
+
+
+@pytest.mark.parametrize("k", [5, 17, 100, 1100])
+@pytest.mark.parametrize("weights", ["real", "single", "whole", "extreme", "tiny"])
+def test_weights(gpu, k, weights):
+    only_on_gpu(
+        gpu, (k, weights) in {(5, "real"), (5, "extreme"), (5, "tiny"), (17, "whole"), (100, "single")}
+    )
+    y, p = forecasts(300, k)
+    rng = np.random.default_rng(k)
+    w = {
+        "real": rng.exponential(size=300),
+        "single": rng.exponential(size=300).astype(np.float32),
+        "whole": rng.integers(0, 3, 300),
+        "extreme": rng.exponential(size=300) * 1e300,
+        "tiny": rng.exponential(size=300) * 10.0 ** rng.integers(-9, 1, 300),
+    }[weights]
+    check(gpu, gpu.put(p), gpu.put(y), gpu.put(w))
+
+
+@pytest.mark.parametrize("k", [5, 17, 100])
+@pytest.mark.parametrize("layout", ["columns", "rows", "both"])
+def test_strided_rows(gpu, k, layout):
+    only_on_gpu(gpu, (k, layout) in {(5, "columns"), (17, "both"), (17, "rows")})
+    y, p = forecasts(300, k)
+    wide = torch.zeros(600, 2 * k, dtype=torch.float64)
+    if layout == "columns":
+        wide = torch.zeros(k, 300, dtype=torch.float64)
+        wide = gpu.put(wide).T
+    else:
+        wide = gpu.put(wide)[::2, : k if layout == "rows" else 2 * k : 1 if layout == "rows" else 2]
+    wide.copy_(gpu.put(p))
+    check(gpu, wide, gpu.put(np.repeat(y, 2))[::2])
+
+
+@pytest.mark.parametrize("k", [2, 5, 17, 100])
+@pytest.mark.parametrize("spread", [3.0, 400.0])
+def test_logits(gpu, k, spread):
+    only_on_gpu(gpu, k in (5, 17))
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, k)) * spread
+    z[7, 1] = -np.inf
+    # Numbers like 1e300 have squares that no path can add up.
+    check(gpu, gpu.put(z), gpu.put(rng.integers(0, k, 300)), tame=spread > 100, logits=True)
+
+
+def test_other_forms_of_rows(gpu):
+    y, p = forecasts(300, 5)
+    rng = np.random.default_rng(0)
+    check(gpu, gpu.put(p), gpu.put(y).double())
+    check(gpu, gpu.put(p), gpu.put(y).to(torch.int8))
+    check(gpu, gpu.put(p), gpu.put(y + 1), classes=[1, 2, 3, 4, 5])
+    check(gpu, gpu.put(p), gpu.put(np.eye(5)[y]))
+    check(gpu, gpu.put(rng.exponential(size=(300, 5))), gpu.put(y), normalize=True)
+    check(gpu, gpu.put(rng.random(300)), gpu.put(y > 2))
+
+
+def test_losses_that_the_first_rows_do_not_tell(gpu, monkeypatch):
+    # A shift far from the losses costs digits, so the pass is repeated with their means.
+    monkeypatch.setattr(sums, "_PROBE", 1)
+    n = 9600
+    p = np.full((n, 5), 0.2)
+    p[32:] = [1 - 4e-7, 1e-7, 1e-7, 1e-7, 1e-7]
+    p[32:] += np.random.default_rng(0).random((n - 32, 5)) * 1e-9
+    p /= p.sum(axis=1, keepdims=True)
+    check(gpu, gpu.put(p), gpu.put(np.zeros(n, int)))
+    assert gpu.launches.count("finish") == 2
+
+
+def test_the_same_bits_again(gpu):
+    y, p = forecasts(700, 17)
+    w = gpu.put(np.random.default_rng(0).exponential(size=700))
+    first, second = (by_kernel(gpu, gpu.put(p), gpu.put(y), w, rules_for(gpu)) for _ in range(2))
+    for a, b in ((first.moments, second.moments), (first.squares, second.squares)):
+        np.testing.assert_array_equal(a.total.high, b.total.high)
+        np.testing.assert_array_equal(a.m2, b.m2)
+    np.testing.assert_array_equal(first.counts.cells.high, second.counts.cells.high)
+
+
+@pytest.mark.parametrize("spoil", ["negative", "sum", "nan", "inf", "outcome", "weight", "light"])
+def test_invalid_rows_are_named(gpu, spoil):
+    y, p = forecasts(300, 5, ties=False)
+    w = np.ones(300)
+    if spoil == "negative":
+        p[17, :2] += [-1, 1]
+    elif spoil == "sum":
+        p[17] *= 0.5
+    elif spoil in ("nan", "inf"):
+        p[17, 2] = float(spoil)
+    elif spoil == "outcome":
+        y[17] = 5
+    elif spoil == "weight":
+        w[17] = -1
+    else:
+        w[:] = 0
+    with pytest.raises(vx.InputError) as wanted:
+        Tally([vx.brier], 5).update(rows_of(p, y, w))
+    with pytest.raises(vx.InputError) as found:
+        Tally([vx.brier], 5).update(rows_of(gpu.put(p), gpu.put(y), gpu.put(w)))
+    like = ["argument", "kind", "rows"]
+    assert facts_of(found.value, like) == facts_of(wanted.value, like)
+
+
+def test_rows_that_are_valid_by_a_hair(gpu):
+    # The kernel leaves what is not clear to the one definition.
+    y, p = forecasts(300, 5, ties=False)
+    p[3] *= 1 + 1e-6
+    by_second_look = Tally([vx.brier], 5).update(rows_of(gpu.put(p), gpu.put(y)))
+    assert by_second_look.moments.mean[0] == pytest.approx(vx.brier(y, p), rel=1e-13)
+
+
+def test_exact_vectors(gpu):
+    by_size = {}
+    for parameter in entries(*MAKERS):
+        entry = parameter.values[0]
+        by_size.setdefault(len(entry["p"]), []).append(entry)
+    assert len(by_size) > 2
+    for k, cases in by_size.items():
+        if gpu.name == "emulated":
+            cases = cases[:4] if k == 3 else []
+        rules = [MAKERS[entry["rule"]](entry["params"], k) for entry in cases]
+        distinct = list(dict.fromkeys(rules))
+        for entry, rule in zip(cases, rules, strict=True):
+            p = gpu.put(np.array([[number(x) for x in entry["p"]]]))
+            tally = by_kernel(gpu, p, gpu.put(np.array([entry["y"]])), rules=distinct)
+            assert close(tally.moments.mean[distinct.index(rule)], entry["expected"]), entry
+
+
+def test_small_inputs_and_formulas_without_a_trace_take_array_calls(gpu, monkeypatch):
+    y, p = forecasts(100, 5)
+
+    class Compares(Sharp):
+        def formula(self, stats):
+            return stats.xp.where(stats.p_true > 0.5, stats.p_true, stats.rest_sq)
+
+    rule = Compares()
+    assert rule(gpu.put(y), gpu.put(p)) == pytest.approx(rule(y, p), rel=1e-13)
+    monkeypatch.setattr(sums, "COMPILED_FROM", 10**6)
+    assert vx.rps(gpu.put(y), gpu.put(p)) == pytest.approx(vx.rps(y, p), rel=1e-13)
+    assert gpu.launches == []
+
+
+def test_rows_too_long_for_shared_memory_take_array_calls():
+    assert sums_program([vx.brier], Form(60_000, "float32", "int64"), decisions=True, most=1024) is None
+
+
+def test_streams_of_the_caller(gpu):
+    only_on_gpu(gpu, False)
+    y, p = forecasts(100_000, 5)
+    expected = vx.evaluate(y, p, ordered=True)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        there = torch.zeros(100_000, 5, dtype=torch.float64, device="cuda")
+        torch.cuda._sleep(20_000_000)
+        there.copy_(gpu.put(p))
+        card = vx.evaluate(gpu.put(y), there, ordered=True)
+    assert card["rps"] == pytest.approx(expected["rps"], rel=1e-12)
+
+
+@pytest.mark.parametrize("library", ["cupy", "jax"])
+def test_other_libraries_on_a_gpu(gpu, library):
+    only_on_gpu(gpu, False)
+    module = pytest.importorskip("cupy" if library == "cupy" else "jax.numpy")
+    y, p = forecasts(2000, 5)
+    p = p.astype(np.float32)
+    w = np.random.default_rng(0).exponential(size=2000).astype(np.float32)
+    found = by_kernel(gpu, module.asarray(p), module.asarray(y.astype(np.int32)), module.asarray(w), ALL)
+    rows = rows_of(p.astype(np.float64), y, w)
+    rows.unity = rows_of(p, y).unity
+    assert_same(found, Tally(ALL, 5).update(rows))
+
+
+# ---- derivatives of traces ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [r for r in ALL if not isinstance(r, vx.ZeroOne)], ids=repr)
+def test_derivatives_of_traces_are_slopes(rule):
+    trace = record([rule], 5, log_true=True)
+    whole, slopes = differentiate(trace)
+    rng = np.random.default_rng(0)
+    stats = dict(zip(trace.statistics, rng.uniform(0.1, 0.8, len(trace.statistics)), strict=True))
+    if "log_true" in stats:
+        stats["log_true"] *= -1
+    for name, slope in slopes.items():
+        near = [run(trace, stats | {name: stats[name] + h})[trace.losses[0]] for h in (-1e-6, 1e-6)]
+        assert run(whole, stats)[slope] == pytest.approx((near[1] - near[0]) / 2e-6, rel=1e-6, abs=1e-8)
+
+
+def run(trace, stats):
+    """The values of all steps of a trace."""
+    values = dict(stats) | {f"c{i}": value for i, value in enumerate(trace.constants)}
+    functions = {
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "neg": np.negative,
+        "log": np.log,
+        "sqrt": np.sqrt,
+        "exp": np.exp,
+        "abs": np.abs,
+        "maximum": np.maximum,
+        "minimum": np.minimum,
+        "sign": np.sign,
+        "pick": lambda a, b, x, y: x if a >= b else y,
+    }
+    for step in trace.steps:
+        values[step.name] = functions[step.operation](*(values[operand] for operand in step.operands))
+    return values
