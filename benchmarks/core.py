@@ -90,7 +90,7 @@ def speed(name: str, n: int, k: int, dtype: type) -> None:
 
 def memory(n: int) -> None:
     p, y = np.full((n, 5), 0.2, np.float32), np.zeros(n, np.int8)
-    vx.evaluate(y[:200_000], p[:200_000], ordered=True)
+    vx.evaluate(y[:2_000_000], p[:2_000_000], ordered=True)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     vx.evaluate(y, p, ordered=True)
     extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024

@@ -183,6 +183,20 @@ def test_any_number_of_classes(k, monkeypatch):
     assert_same(*found)
 
 
+@pytest.mark.skipif(kernels() is None, reason="numba is not installed")
+def test_light_rows_among_heavy_ones(monkeypatch):
+    rng = np.random.default_rng(2)
+    p, y = rng.dirichlet(np.ones(3), 600), rng.integers(0, 3, 600)
+    weights = np.where(rng.random(600) < 0.5, 1e300, 1e-300)
+    weights[:5] = 0.0
+    found = [
+        by_path(monkeypatch, threshold, lambda: tally(y, p, [vx.brier, vx.rps], {"weights": weights}))
+        for threshold in (0, 2**40)
+    ]
+    assert_same(*found)
+    assert found[0].n_positive == 595
+
+
 def extremes(rng, n, k):
     """Rows with tiny, subnormal and zero probabilities, certain rows and ties."""
     p = rng.dirichlet(np.ones(k), n)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from verax.kernels.loading import kernels
 _NUMPY_ELEMENTS = 2**16
 _DEVICE_ELEMENTS = 2**24
 CHUNK_BLOCKS = 16
+# How many kinds of work are counted before all counts begin anew.
+_MOST_KINDS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,21 @@ class _Ledger:
     """What this process has scored without certain kernels so far, in numbers.
 
     A kernel takes a while to load, and longer to compile for the first time. Array calls answer until they
-    have taken about as long: a single call does not wait, and many calls do not stay slow.
+    have taken about as long: a single call does not wait, and many calls do not stay slow. There is no lock,
+    which a forked process could find taken; threads that count at the same time may lose a call.
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
         self._spent: dict[Any, int] = {}
         self.expected = 0
 
     def spend(self, kind: Hashable, numbers: int) -> int:
-        with self._lock:
-            if len(self._spent) > 1000:
-                self._spent.clear()
-            self._spent[kind] = self._spent.get(kind, 0) + numbers
-            return self._spent[kind] + self.expected
+        """Count so many more numbers of a kind of work; what it comes to, with what is expected."""
+        if len(self._spent) > _MOST_KINDS:
+            self._spent.clear()
+        total = self._spent.get(kind, 0) + numbers
+        self._spent[kind] = total
+        return total + self.expected
 
 
 _LEDGER = _Ledger()

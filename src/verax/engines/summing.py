@@ -57,6 +57,11 @@ class RowSums:
         n_left = self._kernel(
             rows.p, rows.y, w, self._clear, self._constants, shift, False, sums, cells, squares, left
         )
+        if self._scale != 1 and rows.weights is not None:
+            # Light rows among heavy ones have a weight, even if it is zero in the unit of the sums.
+            taken = np.ones(len(rows.y), np.bool_)
+            taken[left[:n_left]] = False
+            sums[-1, 1] = np.count_nonzero(rows.weights[taken] > 0)
         return left[:n_left] + start
 
     def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
