@@ -245,3 +245,16 @@ def test_the_report_says_so_and_names_rows_by_their_numbers():
     assert [case["row"] for case in found["models"]["a"]["worst"]["cases"][:3]] == [
         case.row for case in expected
     ]
+
+
+def test_rows_without_a_subgroup_stay_in_the_report():
+    y, p = rows()
+    by = np.array(["u", "v"], dtype=object)[np.arange(N) % 2]
+    by[40:80] = None
+    found = Report.of(y, p, by=pd.Series(by, name="site"), invalid="skip").to_dict()
+    assert found["skipped"]["rows"] == list(BAD)
+    assert sorted(line["label"] for line in found["subgroups"]["site"]["subgroups"]) == [
+        "(missing)",
+        "u",
+        "v",
+    ]

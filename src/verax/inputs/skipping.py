@@ -191,7 +191,8 @@ def without_invalid(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, 
                 kind="length",
                 found=f"there are {_n_rows(column, name)}",
             )
-        if name in ("y", "groups", "by"):
+        # Breakdowns by name, those of the report, show rows without a label apart.
+        if name in ("y", "groups") or (name == "by" and not isinstance(given["by"], Mapping)):
             survey.add(_missing(column), REASONS[name, "missing"])
     first = survey.kept
     given.setdefault("y", np.zeros(n, np.int64))

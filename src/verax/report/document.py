@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -94,6 +94,8 @@ class Report:
         check_confidence(confidence)
         check_choice("invalid", invalid, ("raise", "skip"))
         given: dict[str, Any] = {"y": y, "p": p, "weights": weights, "groups": groups, "by": by, "ids": ids}
+        if by is not None and not isinstance(by, Mapping):
+            given["by"] = {str(getattr(by, "name", None) or "subgroup"): by}
         if invalid == "skip":
             scale = {"classes": classes, "normalize": normalize, "logits": logits}
             valid, skipped, numbers = without_invalid({**given, **scale})
