@@ -112,7 +112,8 @@ def decide(
 
 def check_thresholds(thresholds: object, n_classes: int) -> Floats:
     """K - 1 thresholds between 0 and 1; a single number holds for all."""
-    given = to_host(to_array(np.atleast_1d(np.asarray(thresholds, dtype=object)), "thresholds")[0])
+    single = isinstance(thresholds, (int, float, np.generic))
+    given = np.atleast_1d(to_host(to_array([thresholds] if single else thresholds, "thresholds")[0]))
     numbers = [
         check_number("thresholds", t, "must be numbers from 0 to 1", lambda t: 0 <= t <= 1)
         for t in given.ravel().tolist()

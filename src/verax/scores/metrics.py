@@ -457,7 +457,7 @@ def find_metric(
     name: str, *, costs: CostsLike = "quadratic", normalize: Normalization = None
 ) -> DecisionMetric:
     """The metric of that name; `costs` and `normalize` are for metrics that depend on costs."""
-    if name not in METRICS:
+    if not isinstance(name, str) or name not in METRICS:
         near = difflib.get_close_matches(str(name).lower(), METRICS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METRICS)}"
         raise InputError(

@@ -12,7 +12,7 @@ from verax.analyses.table import RowTable
 from verax.common.checks import check_count
 from verax.display.tables import FrameKind, record_frame
 from verax.errors import InputError
-from verax.inference.bootstrap import bootstrap_interval
+from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
@@ -27,6 +27,8 @@ _CANDIDATES, _STARTS, _ROUNDS = 200, (0.5, 0.3, 0.7), 50
 _ROUNDING = 1e-12
 # Beyond so many classes the tables of counts of all candidates are large.
 _MOST_CLASSES = 64
+# Up to so many classes, rows are resampled as joint counts of outcomes and both decisions.
+_COUNTED = 8
 
 
 @reads
@@ -226,8 +228,11 @@ def _result(
         return np.array([float(sample.metric.of(sample.table(d, w))) for d in decisions])
 
     honest, reference = measured(sample.weights).tolist()
-    drawn = np.array([measured(w) for w in rows.multiplicities(plan.replicates, plan.seed)])
-    gains = sign * (drawn[:, 0] - drawn[:, 1])
+    if rows.groups is None and sample.n_classes <= _COUNTED:
+        gains = sign * _resampled(sample, decisions, plan)
+    else:
+        drawn = np.array([measured(w) for w in rows.multiplicities(plan.replicates, plan.seed)])
+        gains = sign * (drawn[:, 0] - drawn[:, 1])
     method = "bootstrap" if rows.groups is None else f"bootstrap of {len(rows.groups.labels):,} groups"
     return Thresholds(
         values,
@@ -242,6 +247,23 @@ def _result(
         "the cheapest decisions" if by_cost else "the most likely class",
         len(rows.y),
     )
+
+
+def _resampled(sample: _Sample, decisions: tuple[Ints, Ints], plan: Resampling) -> Floats:
+    """Differences of the metric in bootstrap replicates of independent rows, (B,), from joint counts."""
+    k = sample.n_classes
+    cells = (sample.y * k + decisions[0]) * k + decisions[1]
+    counts, squares = (np.bincount(cells, w, k**3).astype(float) for w in (sample.weights, sample.weights**2))
+
+    def reduce(occurring: Ints, drawn: Floats) -> Floats:
+        truth, held_out, usual = occurring // (k * k), occurring // k % k, occurring % k
+        values = []
+        for decided in (held_out, usual):
+            place = np.eye(k * k)[truth * k + decided]
+            values.append(np.asarray(sample.metric.of((drawn @ place).reshape(-1, k, k))))
+        return (values[0] - values[1])[:, None]
+
+    return resampled_metrics(counts, squares, plan.replicates, plan.seed, reduce)[:, 0]
 
 
 # ---- search ------------------------------------------------------------------------------------
