@@ -65,4 +65,6 @@ def _undecidable(row: np.ndarray, tolerance: float) -> bool:
 
 def _brier(y: int, row: np.ndarray) -> Fraction:
     values = [Fraction(float(v)) for v in row]
-    return (1 - values[y]) ** 2 + sum(v * v for j, v in enumerate(values) if j != y)
+    rest = sum(v**2 for j, v in enumerate(values) if j != y)
+    # Rows may sum to a little more than 1; the loss stays within its range.
+    return (values[y] - 1) ** 2 + min(Fraction(rest), Fraction(1))
