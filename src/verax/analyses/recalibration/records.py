@@ -12,7 +12,7 @@ from verax.inference.intervals import Interval
 TITLES = {
     "none": "doing nothing",
     "temperature": "temperature scaling",
-    "prior": "new class frequencies",
+    "prior": "a prior shift",
     "bcts": "temperature scaling with class offsets",
     "beta": "beta calibration",
     "vector": "vector scaling",
