@@ -258,6 +258,21 @@ def test_results_as_data():
     assert float(models["a"]) == models["a"].value
 
 
+def test_a_confidence_may_be_any_number():
+    from fractions import Fraction
+
+    y, p = forecasts(60, 3, 8)
+    level = Fraction(19, 20)
+    assert list(vx.roc_auc(y, p, confidence=level).interval) == list(vx.roc_auc(y, p).interval)
+    for function in (vx.net_benefit, vx.murphy):
+        models = {"p": p, "q": p[:, ::-1]}
+        found = function(y, models, confidence=level).difference("p", "q")
+        assert found.band.tolist() == function(y, models).difference("p", "q").band.tolist()
+    slope = vx.calibration_slope(*forecasts(60, 2, 8, ties=False), confidence=level)["1"]
+    assert slope.slope_interval.confidence == 0.95
+    assert vx.deferral(y, p, defer=0.3, confidence=level).lines[0].saved_interval.confidence == 0.95
+
+
 @pytest.mark.parametrize(
     ("argument", "call"),
     [

@@ -159,4 +159,4 @@ class SamplingUnits:
         for first in range(0, _DRAWS, 1000):
             normal = rng.standard_normal((1000, root.shape[1])) @ root.T
             largest[first : first + 1000] = np.abs(normal).max(axis=1)
-        return float(np.quantile(largest / spread, confidence))
+        return float(np.quantile(largest / spread, float(confidence)))

@@ -162,7 +162,7 @@ def t_quantile(freedom: float, confidence: float) -> float:
     >>> round(t_quantile(7, 0.95), 4), round(t_quantile(math.inf, 0.95), 4)
     (2.3646, 1.96)
     """
-    tail = (1 - confidence) / 2
+    tail = (1 - float(confidence)) / 2
     if freedom >= _MANY and confidence <= 0.9999:
         from statistics import NormalDist
 
