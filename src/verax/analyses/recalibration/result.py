@@ -272,7 +272,10 @@ class Recalibration(MaySkip):
         if math.isnan(gain.share):
             before, after = self.trials[0].loss, own.loss
             return f"{_capital(chosen)}: the loss falls from {before:.4g} to {after:.4g}."
-        choice = f"; with the choice of the method {self.gain}" if self.picks else ""
+        choice = ""
+        if self.picks:
+            same = str(self.gain) == str(gain)
+            choice = ", the choice of the method included" if same else f"; with the choice {self.gain}"
         said = f"{gain} of {self.rule} in cross-validation"
         if gain.share < 0:
             sure = " beyond chance" if gain.interval.high < 0 else ""
