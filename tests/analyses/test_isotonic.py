@@ -1,4 +1,4 @@
-"""Isotonic fits without SciPy draw the same blocks as SciPy's."""
+"""Isotonic fits without SciPy are those of SciPy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ VALUES = st.floats(0, 1, width=32) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
 @given(st.lists(st.tuples(VALUES, st.sampled_from([1.0, 2.0, 0.1, 3e-7, 1e6])), min_size=1, max_size=60))
-def test_blocks_are_those_of_scipy(cells):
+def test_the_fit_is_that_of_scipy(cells):
     values, weights = (np.array(column, float) for column in zip(*cells, strict=True))
     expected = isotonic_regression(values, weights=weights)
-    np.testing.assert_array_equal(_pool(values.tolist(), weights.tolist()), expected.blocks)
+    # Blocks whose frequencies are equal may be one or two, as the rounding has it.
+    edges = _pool(values.tolist(), weights.tolist())
+    fitted = np.add.reduceat(weights * values, edges[:-1]) / np.add.reduceat(weights, edges[:-1])
+    assert (np.diff(fitted) >= -1e-15).all()
+    np.testing.assert_allclose(np.repeat(fitted, np.diff(edges)), expected.x, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(isotonic_edges(values, weights), expected.blocks)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from verax.inputs.arrays import Floats, Ints
 
-# Importing `scipy.optimize` takes as long as fitting about a million pools in Python.
+# Importing `scipy.optimize` takes longer than fitting so many pools in Python.
 _SMALL = 20_000
 
 
@@ -26,31 +26,17 @@ def isotonic_edges(values: Floats, weights: Floats) -> Ints:
 
 
 def _pool(values: list[float], weights: list[float]) -> Ints:
-    """The same blocks as SciPy's, by the same steps (Busing 2022, doi:10.18637/jss.v102.c01)."""
-    n = len(values)
-    means, masses, starts = [values[0]], [weights[0]], [0]
-    i = 1
-    while i < n:
-        mean, mass, start = values[i], weights[i], i
-        if means[-1] >= mean:
-            total = masses[-1] * means[-1] + mass * mean
-            mass += masses.pop()
-            means.pop()
-            start = starts.pop()
-            mean = total / mass
-            while i < n - 1 and mean >= values[i + 1]:
-                i += 1
-                total += weights[i] * values[i]
-                mass += weights[i]
-                mean = total / mass
-            while means and means[-1] >= mean:
-                total += masses[-1] * means[-1]
-                mass += masses.pop()
-                means.pop()
-                start = starts.pop()
-                mean = total / mass
+    """The same by pooling adjacent violators: a value joins the block before it unless it is larger."""
+    means: list[float] = []
+    masses: list[float] = []
+    starts: list[int] = []
+    for i, (mean, mass) in enumerate(zip(values, weights, strict=True)):
+        start = i
+        while means and means[-1] >= mean:
+            before, start = masses.pop(), starts.pop()
+            mean = (before * means.pop() + mass * mean) / (before + mass)
+            mass += before
         means.append(mean)
         masses.append(mass)
         starts.append(start)
-        i += 1
-    return np.array([*starts, n])
+    return np.array([*starts, len(values)])
