@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +25,13 @@ RULES = [
     vx.penalized(vx.spherical, "minimal"),
     vx.penalized(vx.brier, 0.1, ties="lowest"),
     vx.penalized(vx.ranked_log, 1.0),
+]
+SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
+# Exact gradients and expected Hessians in logits.
+GRADIENTS = [
+    entry
+    for entry in json.loads((Path(__file__).parent / "vectors.json").read_text())
+    if entry["rule"] == "grad_logits"
 ]
 
 

@@ -24,6 +24,7 @@ from verax.adapters.boosting import (
     xgboost_objective,
 )
 from verax.errors import passing
+from verax.kernels import limits
 from verax.scores.rules import OrdinalRule
 
 pytestmark = pytest.mark.frameworks
@@ -375,6 +376,34 @@ def test_metrics_know_probabilities_from_raw_scores(make):
         make("rps", logits=True)(y, p)
     assert caught.value.argument == "logits"
     assert caught.value.remedies == (passing(logits=False),)
+
+
+@pytest.mark.parametrize("make", [xgboost_objective, lightgbm_objective])
+@pytest.mark.parametrize("rule", [vx.rps, vx.log_score, Precise()], ids=repr)
+@pytest.mark.parametrize("k", [2, 4])
+def test_large_data_go_through_a_compiled_loop(make, rule, k, monkeypatch):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    n, objective = 500, make(rule)
+    margins = (3 * rng.normal(size=n if k == 2 else (n, k))).astype(np.float32)
+    y, w = rng.integers(0, k, n).astype(np.float32), rng.random(n).astype(np.float32)
+    # One class after the other, as LightGBM had it before 4.0, and weights are another two forms.
+    forms = [(margins, None), (margins, w), (margins.ravel(order="F"), w)]
+    by_arrays = [objective(y, z, weights) for z, weights in forms]
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    monkeypatch.setattr("verax.scores.gradients.logits._run", lambda *_: pytest.fail("not compiled"))
+    for (z, weights), expected in zip(forms, by_arrays, strict=True):
+        for ours, theirs in zip(objective(y, z, weights), expected, strict=True):
+            assert ours.shape == theirs.shape
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("wrong", [[1.0], [1.0, -1.0], [1.0, np.nan]])
+def test_wrong_weights_are_named(wrong):
+    with pytest.raises(vx.InputError) as caught:
+        xgboost_objective("rps")(np.array([0, 1]), np.zeros((2, 3)), wrong)
+    assert caught.value.argument == "weights"
 
 
 def test_labels_that_are_no_positions_are_named():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,17 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import verax as vx
-from cases import RULES, number
+from cases import GRADIENTS, RULES, SMOOTH, number
 from verax.scores.gradients.duals import Dual, DualNamespace
 from verax.scores.gradients.logits import derivatives
 from verax.scores.rules import Brier, OrdinalRule
 
-VECTORS = [
-    entry
-    for entry in json.loads((Path(__file__).parents[1] / "vectors.json").read_text())
-    if entry["rule"] == "grad_logits"
-]
-SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
 TRAINABLE = [rule for rule in SMOOTH if rule.properties.strictly_proper == vx.Holds.ALWAYS]
 
 
@@ -83,7 +75,7 @@ def rows(n, k, seed=0, spread=3.0):
 # ---- oracles -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("entry", VECTORS, ids=lambda e: e["id"])
+@pytest.mark.parametrize("entry", GRADIENTS, ids=lambda e: e["id"])
 def test_vectors(entry):
     rule, z = vx.parse(entry["params"]["base"]), [[number(x) for x in entry["params"]["logits"]]]
     expected = {name: [number(x) for x in entry["expected"][name]] for name in ("grad", "hess_expected")}

@@ -21,6 +21,7 @@ from verax.inputs.lists.rows import check_weights
 from verax.inputs.lists.vocabulary import positions
 from verax.inputs.validity import Unity
 from verax.scores.base import Rule
+from verax.scores.gradients.compiled import Scaling
 from verax.scores.gradients.logits import check_trainable, derivatives, gradient
 from verax.scores.registry import log_score, name_of, parse
 
@@ -171,14 +172,9 @@ class Objective:
         scores = _rows(given, len(y))
         n_classes = 2 if scores.ndim == 1 else scores.shape[1]
         scale = _matching_scale(self.rule, n_classes) if self.scale is None else self.scale
-        g, h = derivatives(self.rule, y, scores, floor=self.floor / scale)
-        g *= scale
-        h *= scale * self._curvature(scores)
-        np.maximum(h, _FLAT, out=h)
-        if weights is not None:
-            by_row = np.asarray(weights, np.float64).reshape(-1, *[1] * (g.ndim - 1))
-            g *= by_row
-            h *= by_row
+        by_row = None if weights is None else check_weights(weights, len(y))
+        scaling = Scaling(scale, scale * self._curvature(scores), _FLAT, by_row)
+        g, h = derivatives(self.rule, y, scores, floor=self.floor / scale, scaling=scaling)
         flat = np.ndim(given) < g.ndim
         return (g.ravel(order="F"), h.ravel(order="F")) if flat else (g, h)
 

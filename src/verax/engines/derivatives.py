@@ -56,11 +56,12 @@ _RULES: dict[str, Callable[[_Writer, str, str, tuple[str, ...]], tuple[str, ...]
     "exp": lambda w, d, out, _: (w.mul(d, out),),
     "abs": lambda w, d, _, of: (w.mul(d, w.emit("sign", of[0])),),
     "maximum": lambda w, d, _, of: _picked(w, d, *of),
-    "minimum": lambda w, d, _, of: _picked(w, d, *of)[::-1],
+    "minimum": lambda w, d, _, of: _picked(w, d, *of[::-1]),
 }
 
 
 def _picked(w: _Writer, d: str, a: str, b: str) -> tuple[str, str]:
+    """What `d` adds to the first operand, which counts if a >= b, and to the second, which counts if not."""
     zero = w.constant(0.0)
     return w.emit("pick", a, b, d, zero), w.emit("pick", a, b, zero, d)
 
@@ -68,7 +69,7 @@ def _picked(w: _Writer, d: str, a: str, b: str) -> tuple[str, str]:
 def differentiate(trace: Trace) -> tuple[Trace, dict[str, str]]:
     """The trace of one loss with the steps of its derivatives, and their names by statistic.
 
-    Where a maximum or minimum has equal operands, the first (of a minimum the second) counts as chosen.
+    Where a maximum or minimum has equal operands, the first counts as chosen.
 
     >>> from verax.engines.tracing import record
     >>> import verax as vx

@@ -32,6 +32,8 @@ _TEXTS = {
     "abs": "abs({})",
     "maximum": "select({0} > {1}, {0}, {1})",
     "minimum": "select({0} < {1}, {0}, {1})",
+    "sign": "select({0} > 0.0, 1.0, select({0} < 0.0, -1.0, 0.0))",
+    "pick": "select({0} >= {1}, {2}, {3})",
 }
 # A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
 _FAR = 128.0

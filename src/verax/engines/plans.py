@@ -35,7 +35,7 @@ class Plan:
         n, k = forecasts.n_rows, forecasts.width
         on_numpy = forecasts.xp is np
         kind = (type(forecasts), forecasts.n_classes, getattr(forecasts, "dtype", None), work)
-        if on_numpy and _pays(n * k, kind) and kernels() is not None:
+        if on_numpy and compiles(n * k, kind):
             block = max(64, min(8192, 2**17 // k))
             return cls(True, block, -(-n // (block * CHUNK_BLOCKS)))
         block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
@@ -66,9 +66,10 @@ class _Ledger:
 _LEDGER = _Ledger()
 
 
-def _pays(numbers: int, kind: Hashable) -> bool:
-    """Whether kernels that do this kind of work are worth loading, or have been."""
-    return numbers >= limits.COMPILED_FROM and _LEDGER.spend(kind, numbers) >= limits.COMPILED_AT_ONCE
+def compiles(numbers: int, kind: Hashable) -> bool:
+    """Whether kernels that do this kind of work exist and are worth loading, or are loaded. Counts it."""
+    pays = numbers >= limits.COMPILED_FROM and _LEDGER.spend(kind, numbers) >= limits.COMPILED_AT_ONCE
+    return pays and kernels() is not None
 
 
 @contextmanager

@@ -30,7 +30,8 @@ def strip_rows(n_classes: int) -> int:
 def write_probabilities(lines: Lines, n_classes: int, form: Form, *, binary: bool) -> None:
     """Name the probabilities v0, v1, ... of the numbers q0, q1, ..., and require that they are clear.
 
-    With `binary` the one number q0 is that of class 1, of two.
+    With `binary` the one number q0 is that of class 1, of two. Of logits it also names their distances from
+    the largest, shifted0, shifted1, ..., and the total of their powers, total_power.
     """
     given = ["q0"] if binary else [f"q{j}" for j in range(n_classes)]
     if form == "logits":
@@ -53,11 +54,11 @@ def write_probabilities(lines: Lines, n_classes: int, form: Form, *, binary: boo
 
 def _write_softmax(lines: Lines, given: list[str]) -> None:
     top = lines.largest(given)
-    powers = [lines.exp(lines.let(f"{value} - {top}")) for value in given]
+    powers = [lines.exp(lines.let(f"{value} - {top}", f"shifted{j}")) for j, value in enumerate(given)]
     # A missing logit compares as false and would count as far below the largest.
     lines.require(" & ".join(f"({value} <= {top})" for value in given))
     lines.require(f"abs({top}) < math.inf")
-    share = lines.let(f"1.0 / {lines.total(powers)}")
+    share = lines.let(f"1.0 / {lines.let(lines.total(powers), 'total_power')}")
     for j, power in enumerate(powers):
         lines.let(f"{power} * {share}", f"v{j}")
 

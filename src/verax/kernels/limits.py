@@ -6,6 +6,10 @@ from __future__ import annotations
 SMALLEST_MASS = 2.0**-52
 # High parts of probabilities are multiples of 1/_GRID: sums of up to 2^26 of them are exact.
 GRID = 2.0**26
+# From here down, relative to the largest logit, a probability or its inverse may leave the range of floats.
+FAR = -600.0
+# A statistic below this counts as this in derivatives: those of its logarithm and its root are then finite.
+TINY = 1e-300
 
 
 # Fewer probabilities than this are always scored by array calls.

@@ -23,16 +23,16 @@ from verax.engines.stats import RowStats
 from verax.errors import InputError, Offenders, RuleError, show
 from verax.inputs.arrays import Array, Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
+from verax.kernels.limits import TINY
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
+from verax.scores.gradients.compiled import AS_THEY_ARE, Scaling, run_compiled
 from verax.scores.gradients.duals import Dual, DualNamespace
 from verax.scores.gradients.statistics import DIRECTIONS, Block, Values
 
 # How many logits are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK = 2**16
 _ROWS = 1024
-# A statistic below this counts as this: its logarithm and its root then have finite derivatives.
-_TINY = 1e-300
 _REMEDY = "Train with a strictly proper rule, such as rps, brier or log_score."
 
 
@@ -102,15 +102,23 @@ def derivatives(
     *,
     classes: Sequence[Hashable] | None = None,
     floor: float = 0.0,
+    scaling: Scaling = AS_THEY_ARE,
 ) -> tuple[Floats, Floats]:
     """`gradient` and `expected_hessian` together, at little more than the price of one.
 
-    `floor` lifts the second derivative to that multiple of the log score's, p_k (1 - p_k), at least.
+    `floor` lifts the second derivative to that multiple of the log score's, p_k (1 - p_k), at least. Many
+    rows of few classes go through a compiled loop, the rows that it leaves and others through array calls.
     """
     rows = _Logits.of(rule, y, logits, classes)
     check_number("floor", floor, "must be a finite number that is not negative", lambda f: f >= 0)
     check_trainable(rule, rows.n_classes)
-    return _run(rule, rows, floor)
+    found = run_compiled(rule, rows.z, rows.y, floor, scaling)
+    if found is None:
+        return _run(rule, rows, floor, scaling)
+    g, h, left = found
+    if left.any():
+        g[left], h[left] = _run(rule, _Logits(rows.z[left], rows.y[left]), floor, scaling.of(left))
+    return g, h
 
 
 def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Floats]:
@@ -202,7 +210,9 @@ def _check_finite(z: np.ndarray[Any, Any]) -> None:
 # ---- the chain rule --------------------------------------------------------------------------
 
 
-def _run(rule: Rule, rows: _Logits, floor: float | None) -> tuple[Floats, Floats]:
+def _run(
+    rule: Rule, rows: _Logits, floor: float | None, scaling: Scaling = AS_THEY_ARE
+) -> tuple[Floats, Floats]:
     """Gradients and expected Hessians of all rows; with no floor, no Hessians."""
     g = np.empty(rows.z.shape)
     h = np.empty(0 if floor is None else rows.z.shape)
@@ -211,9 +221,12 @@ def _run(rule: Rule, rows: _Logits, floor: float | None) -> tuple[Floats, Floats
     def work(part: slice) -> None:
         block = rows.block(part)
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-            g[part] = _gradient(rule, block)[keep].T
+            slopes = _gradient(rule, block)[keep]
             if floor is not None:
-                h[part] = _expected_hessian(rule, block, floor)[keep].T
+                curvatures = _expected_hessian(rule, block, floor)[keep]
+                slopes, curvatures = scaling.of(part).apply(slopes, curvatures)
+                h[part] = curvatures.T
+            g[part] = slopes.T
 
     parts = rows.parts()
     if len(parts) == 1:
@@ -271,8 +284,8 @@ def _loss(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -> An
 def _seed(name: str, value: Array) -> Any:
     if name == "p_true":
         # In the direction of its logarithm, so that log(p_true) is as safe as log_true.
-        value = np.maximum(value, _TINY)
+        value = np.maximum(value, TINY)
         return Dual(value, {"log_true": value})
     if name == "log_true":
         return Dual(value, {name: 1.0})
-    return Dual(np.maximum(value, _TINY), {name: 1.0}) if name in DIRECTIONS else value
+    return Dual(np.maximum(value, TINY), {name: 1.0}) if name in DIRECTIONS else value

@@ -13,9 +13,7 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.inputs.arrays import Array
-
-# From here down, relative to the largest logit, a probability or its inverse may leave the range of floats.
-_FAR = -600.0
+from verax.kernels.limits import FAR
 
 
 class Block:
@@ -77,7 +75,7 @@ class Block:
     @cached_property
     def far(self) -> bool:
         """Whether some probabilities are so small that only their logarithms can be told apart."""
-        return bool(self._shifted.min() < _FAR)
+        return bool(self._shifted.min() < FAR)
 
     @cached_property
     def log_below(self) -> Array:

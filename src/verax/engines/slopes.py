@@ -1,0 +1,286 @@
+"""From the formula of a rule to a compiled loop that gives its gradient and expected Hessian in logits.
+
+The steps of the formula and of its derivatives (`engines.derivatives`) are printed once for every class: as
+if that class had happened. The expected Hessian needs all of them, the gradient those of the outcome. How the
+row statistics move with the logits is written as in `scores.gradients.statistics`, for rows of few classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from verax.common.caching import cached_property
+from verax.engines.derivatives import differentiate
+from verax.engines.fusion import write_formulas
+from verax.engines.stats import Formula
+from verax.engines.tracing import Trace, record
+from verax.inputs.arrays import Floats
+from verax.kernels.fewclasses import FEW, strip_rows, write_probabilities
+from verax.kernels.limits import FAR, TINY
+from verax.kernels.texts import Kernel, Lines, compile_text
+
+# Statistics that are constant but for jumps: they have no derivative, and count as flat.
+_FLAT = frozenset({"hit", "hit_lowest", "decision", "invalid"})
+
+
+@lru_cache(maxsize=64)
+def fuse_slopes(
+    rule: Formula, n_classes: int, *, binary: bool, weighted: bool
+) -> tuple[Kernel, Floats] | None:
+    """A kernel (z, y, weights, constants, floor, factor, curvature, least, g, h, left) and its constants.
+
+    None if the formula cannot be traced, has no derivative or reads a statistic that is not known here, and
+    for more than FEW classes. The kernel reads the logits `z`, with `binary` one column of log odds. Into `g`
+    goes the gradient times `factor`; into `h` the expected Hessian, lifted to `floor` times that of the log
+    score, times `curvature`, and at least `least`; both times the weight. It sets `left` for rows whose
+    results are not to be used: numbers on the way left the range of floats.
+    """
+    trace = record([rule], n_classes, log_true=True)
+    if trace is None or n_classes > FEW:
+        return None
+    trace, slopes = _alive(*differentiate(trace))
+    if not slopes or not _DIRECTIONS.keys() >= {*trace.statistics, *slopes} - {"p_true"}:
+        return None
+    text = _loop(trace, slopes, n_classes, binary=binary, weighted=weighted)
+    return compile_text(text, __file__), np.array(trace.constants)
+
+
+def _alive(trace: Trace, slopes: dict[str, str]) -> tuple[Trace, dict[str, str]]:
+    """The slopes that are not flat, and the trace with only what these depend on."""
+    slopes = {name: slope for name, slope in slopes.items() if name not in _FLAT}
+    read = {*slopes.values(), *({"p_true"} & set(slopes))}
+    steps = []
+    for step in reversed(trace.steps):
+        if step.name in read:
+            steps.append(step)
+            read.update(step.operands)
+    statistics = tuple(name for name in trace.statistics if name in read)
+    return replace(trace, statistics=statistics, steps=tuple(reversed(steps))), slopes
+
+
+def _loop(trace: Trace, slopes: dict[str, str], k: int, *, binary: bool, weighted: bool) -> str:
+    size, n_given = strip_rows(k), 1 if binary else k
+    kept = [1] if binary else list(range(k))
+    head = Lines(4)
+    for i in range(len(trace.constants)):
+        head.let(f"c[{i}]", f"c{i}")
+    # One array for all, so that the compiler knows that its rows do not overlap: logits, results, doubts.
+    head.add(f"strip = np.empty(({n_given + 2 * len(kept) + 1}, {size}))")
+    head.add(f"for start in range(0, y.size, {size}):")
+    strip = Lines(8)
+    strip.add(f"n = min({size}, y.size - start)")
+    strip.add("outcomes = y[start : start + n]")
+    if weighted:
+        strip.add("strip_weights = w[start : start + n]")
+    strip.add("for i in range(n):")
+    for j in range(n_given):
+        strip.add(f"    strip[{j}, i] = z[start + i{'' if binary else f', {j}'}]")
+    strip.add("for i in range(n):")
+    row = Lines(12)
+    row.let("outcomes[i]", "o")
+    for j in range(n_given):
+        row.let(f"strip[{j}, i]", f"q{j}")
+    write_probabilities(row, k, "logits", binary=binary)
+    results = _write_derivatives(row, trace, slopes, k, kept)
+    if weighted:
+        results = [row.let(f"{result} * strip_weights[i]") for result in results]
+    row.require(f"{row.total([row.let(f'abs({result})') for result in results])} < math.inf")
+    row.all_hold("ok")
+    for j, result in enumerate([*results, "select(ok, 0.0, 1.0)"], n_given):
+        row.add(f"strip[{j}, i] = {result}")
+    end = Lines(8)
+    end.add("for i in range(n):")
+    for at, j in enumerate(kept):
+        place = "start + i" if binary else f"start + i, {j}"
+        end.add(f"    g[{place}] = strip[{n_given + at}, i]")
+        end.add(f"    h[{place}] = strip[{n_given + len(kept) + at}, i]")
+    end.add(f"    left[start + i] = strip[{n_given + 2 * len(kept)}, i] > 0.0")
+    start = "def kernel(z, y, w, c, floor, factor, curvature, least, g, h, left):"
+    return "\n".join([start, *head.text, *strip.text, *row.text, *end.text])
+
+
+def _write_derivatives(
+    lines: Lines, trace: Trace, slopes: dict[str, str], k: int, kept: Sequence[int]
+) -> list[str]:
+    """The names of the gradient in the logits that are kept, then those of the expected Hessian."""
+    row = _Row(lines, k)
+    if "cdf_log" in trace.statistics or "cdf_log" in slopes:
+        lines.require(f"{lines.smallest([f'shifted{j}' for j in range(k)])} >= {FAR!r}")
+    partials = [_write_partials(row, trace, slopes, j) for j in range(k)]
+    owns = []
+    for j in kept:
+        terms = [f"{partial} * {_DIRECTIONS[name].own(row, j)}" for name, partial in partials[j].items()]
+        own = lines.total([lines.let(term) for term in terms])
+        lines.require(f"abs({own}) < math.inf")
+        lowest = lines.let(f"floor * {row.others[j]}")
+        value = lines.let(f"{row.p[j]} * select(-{own} > {lowest}, -{own}, {lowest}) * curvature")
+        owns.append(lines.let(f"select({value} > least, {value}, least)"))
+    totals: list[list[str]] = [[] for _ in kept]
+    for name in partials[0]:
+        partial = row.at_outcome([partials[j][name] for j in range(k)])
+        moves = _DIRECTIONS[name].slopes(row)
+        for total, j in zip(totals, kept, strict=True):
+            total.append(lines.let(f"{partial} * {moves[j]}"))
+    return [lines.let(f"{lines.total(total)} * factor") for total in totals] + owns
+
+
+def _write_partials(row: _Row, trace: Trace, slopes: dict[str, str], j: int) -> dict[str, str]:
+    """The derivative of the loss in each direction, if class j happens; p_true moves as its logarithm."""
+    lines = row.lines
+    for name in trace.statistics:
+        if name == "log_true":
+            lines.let(row.log_p[j], name)
+        else:
+            value = row.p[j] if name == "p_true" else _DIRECTIONS[name].values(row)[j]
+            lines.let(f"select({value} > {TINY!r}, {value}, {TINY!r})", name)
+    write_formulas(lines, trace)
+    # Steps have the same names for every class, so what is kept of them gets names of its own.
+    partials = {name: lines.let(slope) for name, slope in slopes.items() if name != "p_true"}
+    if "p_true" in slopes:
+        own = lines.let(f"{slopes['p_true']} * p_true")
+        known = partials.get("log_true")
+        partials["log_true"] = own if known is None else lines.let(f"{known} + {own}")
+    return partials
+
+
+# ---- how statistics move -----------------------------------------------------------------------
+
+
+class _Row:
+    """Names of what the statistics of a row and their derivatives are made of; lists over classes.
+
+    Each is written where it is first asked for, once. The same as `scores.gradients.statistics.Block`.
+    """
+
+    def __init__(self, lines: Lines, n_classes: int) -> None:
+        self.lines, self.n_classes = lines, n_classes
+        self.p = [f"v{j}" for j in range(n_classes)]
+        self.happened = [lines.let(f"o == {j}") for j in range(n_classes)]
+        lines.let("np.float64(o)", "place")
+
+    def each(self, text: str, *of: Sequence[str]) -> list[str]:
+        """The names of what a text says of the members of some lists, one after the other."""
+        return [self.lines.let(text.format(*members, j=j)) for j, members in enumerate(zip(*of, strict=True))]
+
+    def before(self, terms: Sequence[str]) -> list[str]:
+        """Running sums, beginning with nothing."""
+        return ["0.0", *self.lines.running(terms)]
+
+    def after(self, terms: Sequence[str]) -> list[str]:
+        """The sums of the terms from each on, ending with nothing."""
+        return self.before(terms[::-1])[::-1]
+
+    def around(self, before: Sequence[str], after: Sequence[str]) -> list[str]:
+        """The sums of the first terms before each place and of the second terms from it on."""
+        return self.each("{} + {}", self.before(before), self.after(after))
+
+    def at_outcome(self, values: Sequence[str]) -> str:
+        return self.lines.choose(self.happened, values)
+
+    @cached_property
+    def others(self) -> list[str]:
+        return self.around(self.p[:-1], self.p[1:])
+
+    @cached_property
+    def log_p(self) -> list[str]:
+        log = self.lines.log("total_power")
+        return [self.lines.let(f"shifted{j} - {log}") for j in range(self.n_classes)]
+
+    @cached_property
+    def below(self) -> list[str]:
+        return self.before(self.p)[1:-1]
+
+    @cached_property
+    def above(self) -> list[str]:
+        return self.after(self.p)[1:-1]
+
+    @cached_property
+    def distances(self) -> tuple[list[str], list[str]]:
+        return self.before(self.below), self.after(self.above)
+
+    @cached_property
+    def odds(self) -> tuple[list[str], list[str]]:
+        return self.after(self.each("1.0 / {}", self.below)), self.before(self.each("1.0 / {}", self.above))
+
+    @cached_property
+    def rest_sq(self) -> list[str]:
+        squares = self.each("{0} * {0}", self.p)
+        return self.around(squares[:-1], squares[1:])
+
+    @cached_property
+    def cdf_l2(self) -> list[str]:
+        return self.around(self.each("{0} * {0}", self.below), self.each("{0} * {0}", self.above))
+
+    @cached_property
+    def cdf_l1(self) -> list[str]:
+        return self.each("{} + {}", *self.distances)
+
+    @cached_property
+    def cdf_log(self) -> list[str]:
+        above, below = ([self.lines.log(x) for x in side] for side in (self.above, self.below))
+        return self.each("-{}", self.around(above, below))
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """A statistic, how it moves with each logit, and how with that of class j if j happens."""
+
+    values: Callable[[_Row], list[str]]
+    slopes: Callable[[_Row], list[str]]
+    own: Callable[[_Row, int], str]
+
+
+def _rest_sq(row: _Row) -> list[str]:
+    rest = row.at_outcome(row.rest_sq)
+    text = f"2.0 * {{0}} * select({{1}}, -{rest}, {{0}} - {rest})"
+    return row.each(text, row.p, row.happened)
+
+
+def _cdf_l2(row: _Row) -> list[str]:
+    up, down = row.distances
+    here_up, here_down = row.at_outcome(up), row.at_outcome(down)
+    gains = row.each(f"select({here_up} > {{0}}, {here_up} - {{0}}, 0.0)", up)
+    losses = row.each(f"select({{0}} < {here_down}, {{0}}, {here_down})", down)
+    a = row.each("{} - {}", gains, losses)
+    mean = row.lines.total(row.each("{} * {}", row.p, a))
+    return row.each(f"2.0 * {{}} * ({{}} - {mean})", row.p, a)
+
+
+def _cdf_l1(row: _Row) -> list[str]:
+    distance = row.at_outcome(row.cdf_l1)
+    return row.each(f"{{}} * (abs({{j}}.0 - place) - {distance})", row.p)
+
+
+def _cdf_log(row: _Row) -> list[str]:
+    shares = []
+    for odds in row.odds:
+        here = row.at_outcome(odds)
+        shares.append(row.each(f"{{0}} * select({{1}} < {here}, {{1}}, {here})", row.p, odds))
+    return row.each(f"{row.n_classes - 1}.0 * {{}} - ({{}} + {{}})", row.p, *shares)
+
+
+def _own_cdf_log(row: _Row, j: int) -> str:
+    below, above = (odds[j] for odds in row.odds)
+    p = row.p[j]
+    return f"({row.n_classes - 1}.0 * {p} - {p} * {below} - {p} * {above})"
+
+
+_DIRECTIONS = {
+    "log_true": _Direction(
+        lambda row: row.log_p,
+        lambda row: row.each("select({}, {}, -{})", row.happened, row.others, row.p),
+        lambda row, j: row.others[j],
+    ),
+    "rest_sq": _Direction(
+        lambda row: row.rest_sq, _rest_sq, lambda row, j: f"(-2.0 * {row.p[j]} * {row.rest_sq[j]})"
+    ),
+    "cdf_l2": _Direction(
+        lambda row: row.cdf_l2, _cdf_l2, lambda row, j: f"(-2.0 * {row.p[j]} * {row.cdf_l2[j]})"
+    ),
+    "cdf_l1": _Direction(lambda row: row.cdf_l1, _cdf_l1, lambda row, j: f"(-{row.p[j]} * {row.cdf_l1[j]})"),
+    "cdf_log": _Direction(lambda row: row.cdf_log, _cdf_log, _own_cdf_log),
+}

@@ -1,0 +1,188 @@
+"""Compiled gradients and expected Hessians: those of exact vectors and of the array calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import verax as vx
+from cases import GRADIENTS, RULES, SMOOTH, number
+from verax.engines import plans
+from verax.kernels import limits
+from verax.kernels.fewclasses import FEW
+from verax.scores.gradients.compiled import Scaling, run_compiled
+from verax.scores.gradients.logits import derivatives
+from verax.scores.rules import OrdinalRule
+
+pytest.importorskip("numba")
+
+
+@dataclass(frozen=True, repr=False)
+class OwnRule(OrdinalRule):
+    """A rule of this test alone: every statistic that moves, every operation that can be traced.
+
+    Not proper, as far as anybody knows; derivatives do not depend on it.
+    """
+
+    name = "own_rule"
+    needs = frozenset({"log_true", "rest_sq", "cdf_l2", "cdf_l1", "cdf_log"})
+    properties = vx.rps.properties
+
+    def formula(self, stats):
+        xp, p = stats.xp, stats.p_true
+        ends = xp.maximum(p, 0.5) - 2 * xp.minimum(p, 0.5) + xp.minimum(stats.rest_sq, p)
+        smooth = xp.exp(-p) + xp.sqrt(0.1 + stats.rest_sq) + xp.log(1 + stats.cdf_l2) / (2 - p)
+        return ends + smooth + xp.abs(stats.cdf_l1 - 0.7) + (-stats.log_true + stats.cdf_log) * 0.1 + p**2
+
+    def bounds(self, n_classes):
+        return 0.0, float("inf")
+
+
+@dataclass(frozen=True, repr=False)
+class OfTheTop(OwnRule):
+    """A rule of a statistic that the compiled loop does not know."""
+
+    name = "of_the_top"
+    needs = frozenset({"top"})
+
+    def formula(self, stats):
+        return (stats.top - stats.p_true) ** 2
+
+
+@dataclass(frozen=True, repr=False)
+class Untraced(OwnRule):
+    """A rule with a function that cannot be traced."""
+
+    name = "untraced"
+    needs = frozenset({"rest_sq"})
+
+    def formula(self, stats):
+        return (1 - stats.p_true) ** 2 + stats.xp.where(stats.rest_sq < 2, stats.rest_sq, 2.0)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Derivatives by the compiled loop and by array calls, however few rows there are."""
+
+    def both(rule, y, z, floor=0.1, scaling=None):
+        scaling = scaling or Scaling(weights=np.ones(len(y)))
+        found = []
+        for most in (0, 2**60):
+            monkeypatch.setattr(limits, "COMPILED_FROM", most)
+            monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+            assert (run_compiled(rule, np.asarray(z), y, floor, scaling) is None) == (most > 0)
+            found.append(derivatives(rule, y, z, floor=floor, scaling=scaling))
+        return found
+
+    return both
+
+
+def same(found, rule):
+    (g, h), (by_arrays, second) = found
+    # Gradients are differences of terms of size one: what is left is right to the rounding of those. So are
+    # the Hessians of rules that sum logarithms over thresholds, where a forecast is nearly certain.
+    np.testing.assert_allclose(g, by_arrays, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(h, second, rtol=1e-12, atol=1e-14 if "cdf_log" in rule.needs else 1e-16)
+
+
+def logits(k, seed=0):
+    """Ordinary rows, equal logits, and logits so far apart that floats overflow."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(700, k)) * rng.choice([0.1, 3, 30], size=(700, 1))
+    far = rng.choice([-1e4, -750, -710, -650, -40, 0, 1, 700, 1e4], size=(300, k))
+    z = np.concatenate([z, far, np.zeros((20, k)), 1e4 * np.eye(k), -1e4 * np.eye(k)])
+    return rng.integers(0, k, len(z)), z, rng.random(len(z))
+
+
+def trains(rule, k):
+    return rule == OwnRule() or (rule in SMOOTH and bool(rule.properties.proper.at(k)))
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 10])
+@pytest.mark.parametrize("rule", [*SMOOTH, OwnRule()], ids=repr)
+def test_compiled_derivatives_are_those_of_array_calls(rule, k, compiled):
+    if not trains(rule, k):
+        pytest.skip(f"{rule} is not proper for {k} classes")
+    y, z, w = logits(k)
+    same(compiled(rule, y, z, scaling=Scaling(1.5, 2.0, 1e-16, w)), rule)
+
+
+# Of so many classes that other tests compile the same kernels.
+@pytest.mark.parametrize(
+    "entry", [e for e in GRADIENTS if len(e["params"]["logits"]) in (2, 3, 5)], ids=lambda e: e["id"]
+)
+def test_vectors(entry, compiled):
+    rule, z = vx.parse(entry["params"]["base"]), [[number(x) for x in entry["params"]["logits"]]]
+    (g, h), _ = compiled(rule, np.array([entry["y"]]), z, floor=0.0)
+    assert g[0] == pytest.approx([number(x) for x in entry["expected"]["grad"]], rel=1e-12, abs=4e-16)
+    assert h[0] == pytest.approx(
+        [number(x) for x in entry["expected"]["hess_expected"]], rel=1e-12, abs=4e-16
+    )
+
+
+def test_forms(compiled):
+    """Types, orders in memory, log odds, no weights."""
+    y, z, w = logits(3)
+    frozen = z.copy()
+    frozen.flags.writeable = False
+    for given in (z.astype(np.float32), np.asfortranarray(z), z[:, ::-1], frozen, z.astype(">f8")):
+        same(compiled(vx.rps, y, given, scaling=Scaling(weights=w)), vx.rps)
+    whole = np.round(np.clip(z, -100, 100)).astype(np.int16)
+    same(compiled(vx.rps, y, whole, scaling=Scaling(weights=w)), vx.rps)
+    same(compiled(vx.rps, y, z, scaling=Scaling(0.5, 2.0)), vx.rps)
+    y, z, w = logits(2)
+    for odds in (z[:, 1], z[:, 1].astype(np.float32)):
+        same(compiled(vx.rps, y, odds, scaling=Scaling(weights=w)), vx.rps)
+
+
+def test_rows_of_many_parts(compiled):
+    rng = np.random.default_rng(0)
+    z, y, w = rng.normal(size=(200_003, 3)), rng.integers(0, 3, 200_003), rng.random(200_003)
+    same(compiled(vx.rps, y, z, scaling=Scaling(weights=w)), vx.rps)
+
+
+def test_only_rows_out_of_range_are_left_to_array_calls(monkeypatch):
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    y, z, w = logits(3)
+    far = z.min(axis=1) - z.max(axis=1) < limits.FAR
+    assert 0 < far.sum() < len(z) / 2
+    for rule, expected in ((vx.rps, np.zeros_like(far)), (vx.log_score, 0 & far), (vx.ranked_log, far)):
+        left = run_compiled(rule, z, y, 0.1, Scaling(weights=w))[2]
+        np.testing.assert_array_equal(left, expected)
+
+
+def test_equal_operands_of_extremes_have_the_slope_of_the_first(compiled):
+    # Half is a probability and a limit of this rule at once.
+    same(compiled(OwnRule(), np.array([0, 1]), np.zeros((2, 2))), OwnRule())
+
+
+@pytest.mark.parametrize("rule", [Untraced(), OfTheTop(), vx.zero_one], ids=repr)
+def test_other_formulas_are_left_to_array_calls(rule, monkeypatch):
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    y, z, w = logits(3)
+    assert run_compiled(rule, z, y, 0.1, Scaling(weights=w)) is None
+
+
+def test_few_rows_and_many_classes_are_left_to_array_calls(monkeypatch):
+    y, z, w = logits(3)
+    assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is None
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is not None
+    assert run_compiled(vx.rps, np.zeros((5, FEW + 1)), np.zeros(5, int), 0.1, Scaling()) is None
+    monkeypatch.setattr(plans, "kernels", lambda: None)
+    assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is None
+
+
+def test_every_registered_rule_that_trains_is_compiled(monkeypatch):
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    y, z, w = logits(3)
+    scaling = Scaling(weights=w)
+    for rule in RULES:
+        if trains(rule, 3):
+            assert run_compiled(rule, z, y, 0.1, scaling) is not None
