@@ -12,6 +12,7 @@ RUNS = {
     "evaluate": ["preds.parquet", "--groups", "site", "--require", "brier<0.1"],
     "compare": ["preds.parquet", "missing.parquet"],
     "decompose": ["preds.parquet", "--bootstrap", 20],
+    "recalibrate": ["preds.parquet", "--method", "temperature"],
     "worst": ["preds.parquet", "-n", 3],
     "retain": ["preds.parquet", "--metric", "accuracy", "--json"],
     "select": ["metrics.csv"],

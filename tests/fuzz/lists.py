@@ -123,7 +123,7 @@ def _losses(
     return {
         "valid": float(kept == len(t)),
         "brier": float((1 - d_y) ** 2 + rest_sq),
-        "log": math.inf if d_y == 0 else math.log(d_y.denominator) - math.log(d_y.numerator),
+        "log": math.inf if d_y == 0 else max(math.log(d_y.denominator) - math.log(d_y.numerator), 0.0),
         "spherical": float(rest_sq) / (norm * (norm + float(d_y))),
         "zero_one": float(1 - hit),
     }
