@@ -21,7 +21,7 @@ from sklearn.isotonic import IsotonicRegression
 import verax as vx
 from cases import NAMESPACES, forecasts, number
 from realdata import load
-from verax.analyses.calibration import overfitting
+from verax.analyses.calibration import decomposition, overfitting
 from verax.analyses.calibration.decomposition import COMPONENTS
 from verax.analyses.calibration.events import events, recalibrate, split
 from verax.analyses.calibration.overfitting import Refits, Sampling, smooth_frequencies
@@ -461,8 +461,19 @@ def test_refits_by_runs_are_isotonic_fits(ties, weighted):
 def test_threads_change_no_refit(monkeypatch):
     y, p = simulated(2000, 0)
     alone = vx.decompose(y, p, rule="brier", bootstrap=20)
-    monkeypatch.setattr(overfitting, "_MANY", 1)
+    monkeypatch.setattr(decomposition, "_MANY", 1)
     assert vx.decompose(y, p, rule="brier", bootstrap=20).to_dict() == alone.to_dict()
+
+
+def test_single_precision_of_many_rows_moves_no_interval(monkeypatch):
+    y, p = simulated(2000, 0)
+    double = vx.decompose(y, p, rule="brier", bootstrap=20)
+    monkeypatch.setattr(overfitting, "_MANY", 1)
+    single = vx.decompose(y, p, rule="brier", bootstrap=20)
+    for a, b in zip((single.whole, *single.parts), (double.whole, *double.parts), strict=True):
+        assert a.observed.tolist() == b.observed.tolist()
+        assert a.accuracy.variance.tolist() != b.accuracy.variance.tolist()
+        assert a.accuracy.variance == pytest.approx(b.accuracy.variance, rel=1e-5, abs=0)
 
 
 @pytest.mark.slow

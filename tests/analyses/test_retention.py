@@ -16,8 +16,10 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 import verax as vx
 from cases import forecasts, number
 from verax.analyses.retention.curves import as_metrics, doubt, draw
-from verax.analyses.retention.cuts import Options
+from verax.analyses.retention.cuts import Cuts, Options, Order, Sample
+from verax.analyses.table import RowTable
 from verax.inference.bootstrap import multiplicities
+from verax.inputs.forecasts import Forecasts
 from verax.scores.metrics import METRICS as METRICS_OF_COUNTS
 
 VECTORS = [
@@ -161,6 +163,29 @@ def test_removing_the_worst_rows_lowers_the_mean_loss_of_the_rule():
     curve = vx.retention(y, p, rule=vx.brier, metric=vx.brier)
     assert (np.diff(curve.values) <= 0).all()
     assert not curve.higher_is_better
+
+
+@pytest.mark.parametrize(
+    "rule", [vx.brier, vx.Brier(scale="mean"), vx.log_score, vx.Log(base=2), vx.Log(clip=0.1)]
+)
+def test_doubt_is_the_loss_that_a_forecast_expects_of_itself(rule):
+    p = np.vstack([np.random.default_rng(0).dirichlet(np.ones(5) / 3, 200), np.eye(5)])
+    p /= p.sum(axis=1, keepdims=True)
+    assert doubt(rule).of(p) == pytest.approx(rule.entropy(p), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("ties", ["share", "order"])
+def test_sums_of_finite_values_are_those_of_rows_in_order(ties):
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 3, 400), rng.dirichlet(np.ones(3), 400).round(1)
+    p[:, 2] = 1 - p[:, 0] - p[:, 1]
+    p = np.abs(p)
+    table = RowTable.of(Forecasts(y, p, normalize=True), [vx.brier])
+    options = Options([0, 0.1, 0.3, 0.8], "mean", "nan", 0, 0, 0.95, sees_outcome=True, ties=ties)
+    values = table.losses[vx.brier]
+    for weights in (np.ones(400), rng.integers(0, 4, 400).astype(float)):
+        cuts = Cuts(Order(values, ties), Sample(table, weights, options, counting=False))
+        assert cuts.sums(values, finite=True) == pytest.approx(cuts.sums(values, finite=False), rel=1e-12)
 
 
 def test_infinite_losses_go_first():

@@ -26,6 +26,7 @@ from verax.analyses.calibration.sureness import sureness_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.report import Report
+from verax.report.bundle import bundle
 from verax.report.checks import duplicates
 from verax.report.contents import most_subgroups
 from verax.report.definitions import definitions
@@ -705,3 +706,26 @@ def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_al
     few = Report.of([0, 1] * 5, [[0.9, 0.1], [0.2, 0.8]] * 5)
     assert few.contents.best.remedy.recalibration is None
     assert "Recalibration was not tried" in few.to_html()
+
+
+def test_the_scripts_are_made_once_and_kept(tmp_path, monkeypatch):
+    import vl_convert
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    text = bundle.__wrapped__()
+    (kept,) = (tmp_path / "verax").iterdir()
+    assert kept.read_text(encoding="utf-8").endswith(text)
+    made = []
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet: made.append(snippet) or text)
+    assert bundle.__wrapped__() == text
+    assert not made
+    # A file that is cut off or changed is not used, and is written anew.
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-1])
+    assert bundle.__wrapped__() == text
+    assert len(made) == 1
+    assert kept.read_bytes() == whole
+    # A folder that cannot be made costs only the time.
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert bundle.__wrapped__() == text

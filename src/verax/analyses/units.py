@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,16 +75,27 @@ class SamplingUnits:
         together, place = np.unique(pools * n_groups + self.groups.codes, return_inverse=True)
         return sums_at(together // n_groups, sums_at(place, self.share, len(together)) ** 2, n_pools)
 
-    def influence(self, columns: list[Floats]) -> Floats:
+    def influence(
+        self, columns: Iterable[Floats], n_columns: int | None = None, dtype: Any = np.float64
+    ) -> Floats:
         """What each unit adds to the deviations of the weighted means of columns, (n, C)."""
+        if n_columns is None:
+            columns = list(columns)
+            n_columns = len(columns)
+        n_units = len(self.share) if self.groups is None else len(self.groups.labels)
+        found = np.empty((n_columns, n_units), dtype)
         with np.errstate(invalid="ignore"):
-            return np.stack([self.sums(self.share * (c - dot(self.share, c))) for c in columns]).T
+            for row, column in zip(found, columns, strict=True):
+                deviation = column - dot(self.share, column)
+                deviation *= self.share
+                row[:] = self.sums(deviation)
+        return found.T
 
     def variances(self, influence: Floats) -> Floats:
         """The sandwich variances of weighted means, with each unit's square over one minus its weight."""
         rest = 1 - self.sums(self.share)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.array([(column**2 / rest).sum() for column in influence.T])
+            return np.array([dot(column / rest, column.astype(float)) for column in influence.T])
 
     @property
     def freedom(self) -> float:

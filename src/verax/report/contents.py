@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from verax.analyses.calibration.decomposition import Decomposition, decompose
+from verax.analyses.calibration.decomposition import Decomposition
 from verax.analyses.calibration.sureness import Sureness, sureness_of
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
@@ -16,17 +17,20 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
 from verax.analyses.subgroups import Subgroups, subgroups
 from verax.analyses.worst import Worst, worst
+from verax.common.memory import give_back
 from verax.engines.differences import PairedTally
 from verax.engines.tally import CONFUSION_UP_TO
 from verax.inference.estimates import Estimate
 from verax.report.checks import Check, look_over
 from verax.report.problem import Problem
-from verax.report.reliability import ReliabilityPanel, panels_of
+from verax.report.reliability import ReliabilityPanel, calibration_of
 from verax.report.remedies import Remedy, remedies_of
 from verax.scores.base import losses_of
 from verax.scores.decisions import cheapest, count_decisions
 from verax.scores.metrics import cost_matrix, expected_cost_of
 from verax.scores.registry import name_of, parse
+
+T = TypeVar("T")
 
 # How much is shown. The page says what is left out.
 WORST = 9
@@ -128,38 +132,46 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
     """All that is on the page, from the library's own functions."""
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
     replicates = affordable(problem)
-    cards = {name: _card(problem, name, plan) for name in problem.models}
-    parted = {name: _decomposition(problem, name, replicates, plan) for name in problem.models}
-    panels = panels_of(problem, parted, **plan)
-    remedies = remedies_of(problem, panels, **plan)
+    cards = _lean(lambda: {name: _card(problem, name, plan) for name in problem.models})
+    parted, panels = _lean(lambda: calibration_of(problem, replicates, **plan))
+    remedies = _lean(lambda: remedies_of(problem, panels, **plan))
     shown = _heaviest(problem)
-    broken, left_out = _broken_down(problem, plan)
+    broken, left_out = _lean(lambda: _broken_down(problem, plan))
+
+    def findings(name: str) -> Findings:
+        return Findings(
+            name=name,
+            card=cards[name],
+            decomposition=parted[name],
+            sureness=sureness_of(problem.forecasts(name), problem.groups),
+            worst=_lean(lambda: _worst(problem, name)),
+            panels=panels[name],
+            remedy=remedies[name],
+            retained=_lean(lambda: _curves(problem, name, plan, sees_outcome=True)),
+            selected=_lean(lambda: _curves(problem, name, plan, sees_outcome=False)),
+            by_class=_lean(lambda: _by_class(problem, name, shown, confidence)),
+            decisions=_decisions(problem, name, cards[name]),
+        )
+
     return Contents(
         problem=problem,
         primary=name_of(problem.primary),
-        findings=[
-            Findings(
-                name=name,
-                card=cards[name],
-                decomposition=parted[name],
-                sureness=sureness_of(problem.forecasts(name), problem.groups),
-                worst=_worst(problem, name),
-                panels=panels[name],
-                remedy=remedies[name],
-                retained=_curves(problem, name, plan, sees_outcome=True),
-                selected=_curves(problem, name, plan, sees_outcome=False),
-                by_class=_by_class(problem, name, shown, confidence),
-                decisions=_decisions(problem, name, cards[name]),
-            )
-            for name in problem.models
-        ],
-        comparison=_comparison(problem, plan),
+        findings=[findings(name) for name in problem.models],
+        comparison=_lean(lambda: _comparison(problem, plan)),
         subgroups=broken,
         left_out=left_out,
         checks=look_over(problem, cards, left_out),
         replicates=replicates,
         **plan,
     )
+
+
+def _lean(part: Callable[[], T]) -> T:
+    """One part of the page. What it took of memory does not stay while the next part is computed."""
+    try:
+        return part()
+    finally:
+        give_back()
 
 
 def _card(problem: Problem, name: str, plan: dict[str, Any]) -> Scorecard:
@@ -188,20 +200,6 @@ def _comparison(problem: Problem, plan: dict[str, Any]) -> Comparison:
         weights_are=problem.weights_are,
         time_ordered=problem.time_ordered,
         reference="frequencies",
-        **plan,
-        **problem.options,
-    )
-
-
-def _decomposition(problem: Problem, name: str, replicates: int, plan: dict[str, Any]) -> Decomposition:
-    return decompose(
-        problem.y,
-        problem.models[name],
-        rule="rps" if problem.ordered else "brier",
-        weights=problem.weights,
-        groups=problem.groups,
-        weights_are=problem.weights_are,
-        bootstrap=replicates,
         **plan,
         **problem.options,
     )

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from verax.errors import MissingPackageError
+from verax.report.bundle import bundle
 from verax.report.charts import all_charts
 from verax.report.contents import Contents
 from verax.report.sections import context_of
@@ -23,7 +24,7 @@ def render(contents: Contents, *, title: str, source: str) -> str:
     """The whole page."""
     # Altair needs jinja2, too, so it is looked for first.
     template = _environment().get_template("report.html.j2")
-    script = _bundle() + "\n" + _asset("report.js")
+    script = bundle() + "\n" + _asset("report.js")
     charts = json.dumps(all_charts(contents), allow_nan=False, separators=(",", ":"))
     return str(
         template.render(
@@ -57,20 +58,6 @@ def _plain(text: str) -> Any:
     from markupsafe import Markup
 
     return Markup(text)
-
-
-@lru_cache(maxsize=1)
-def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed with all they need."""
-    try:
-        from vl_convert import javascript_bundle
-    except ImportError:
-        raise MissingPackageError("A report needs vl-convert-python: pip install 'verax[report]'.") from None
-    text = str(javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    # Either would end the element that it is put in, or change how the rest of it is read.
-    assert "</script" not in text.lower()
-    assert "<!--" not in text
-    return text
 
 
 @lru_cache(maxsize=1)

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.decomposition import Components, Decomposition
-from verax.analyses.calibration.reliability import ReliabilityCurve, reliability
+from verax.analyses.calibration.decomposition import Components, Decomposition, decomposition_of
+from verax.analyses.calibration.events import Event, events, split
+from verax.analyses.calibration.reliability import ReliabilityCurve, curve_of
+from verax.analyses.table import RowTable
+from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
 from verax.report.problem import Problem
+from verax.scores.registry import RULES
 
 # The largest number of panels, and the number of cells of the grid: each is two percent of the axis.
 PANELS = 12
@@ -53,17 +57,38 @@ class ReliabilityPanel:
         }
 
 
-def panels_of(
-    problem: Problem, parted: Mapping[str, Decomposition], *, confidence: float, seed: int
-) -> dict[str, list[ReliabilityPanel]]:
-    """The panels of every model: all events, or the most miscalibrated ones where there are many."""
-    shown = _chosen(problem, parted)
-    found = {}
+def calibration_of(
+    problem: Problem, replicates: int, *, confidence: float, seed: int
+) -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
+    """The decomposition and the panels of every model.
+
+    There is a panel of every event, or of the most miscalibrated ones where there are many. Rows are sorted
+    once for both where all events are shown.
+    """
+    plan = Resampling.checked(
+        confidence, replicates, seed, least=2, or_none=True, weights_are=problem.weights_are
+    )
+    rule = RULES["rps" if problem.ordered else "brier"]
+    shown = _all_shown(problem)
+    parted: dict[str, Decomposition] = {}
+    panels: dict[str, list[ReliabilityPanel]] = {}
     for name in problem.models:
-        forecasts = problem.forecasts(name)
-        p = np.asarray(forecasts.batch(0, forecasts.n_rows).p)
-        found[name] = [_panel(problem, p, i, confidence, seed) for i in shown]
-    return found
+        drawn: dict[int, ReliabilityPanel] = {}
+
+        def draw(i: int, event: Event, rows: RowTable, drawn: dict[int, ReliabilityPanel] = drawn) -> None:
+            if i in shown:
+                drawn[i] = _panel(problem, event, rows, i, confidence, seed)
+
+        parted[name] = decomposition_of(problem.forecasts(name), rule, plan, draw)
+        panels[name] = [drawn[i] for i in shown]
+    if not shown:
+        shown = _most_miscalibrated(parted)
+        for name in problem.models:
+            forecasts = problem.forecasts(name)
+            rows = RowTable.of(forecasts, [])
+            chosen = zip(shown, events(forecasts, rows, split(rule, rows.n_classes), shown), strict=True)
+            panels[name] = [_panel(problem, event, rows, i, confidence, seed) for i, event in chosen]
+    return parted, panels
 
 
 def n_events(problem: Problem) -> int:
@@ -72,45 +97,38 @@ def n_events(problem: Problem) -> int:
     return k - 1 if problem.ordered else k if k > 2 else 1
 
 
-def _chosen(problem: Problem, parted: Mapping[str, Decomposition]) -> list[int]:
+def _all_shown(problem: Problem) -> list[int]:
+    """The positions of all events, of which two classes have one; none where they are too many to show."""
     if not problem.ordered and problem.n_classes == 2:
         return [1]
-    if n_events(problem) <= PANELS:
-        return list(range(n_events(problem)))
+    return list(range(n_events(problem))) if n_events(problem) <= PANELS else []
+
+
+def _most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
     total = np.sum([[part.miscalibration for part in d.parts] for d in parted.values()], axis=0)
     return sorted(np.argsort(-total, kind="stable")[:PANELS].tolist())
 
 
-def _panel(problem: Problem, p: Any, position: int, confidence: float, seed: int) -> ReliabilityPanel:
+def _panel(
+    problem: Problem, event: Event, rows: RowTable, position: int, confidence: float, seed: int
+) -> ReliabilityPanel:
     """The curve of one event, which is a binary problem of its own."""
-    if problem.ordered:
-        # Sums that differ by rounding alone are the same forecast.
-        given = np.round(p[:, : position + 1].sum(axis=1, dtype=float), 12 if p.dtype == np.float64 else 6)
-        happened, title = problem.y <= position, f"at most {problem.names[position]}"
-    else:
-        given = p[:, position].astype(float)
-        happened, title = problem.y == position, problem.names[position]
-    curve = reliability(
-        happened,
-        # A row may sum to more than one, within its tolerance.
-        np.clip(given, 0, 1),
-        weights=problem.weights,
-        resamples=_RESAMPLES,
-        seed=seed,
-        confidence=confidence,
-    )[1]
+    name = problem.names[position]
+    curve = curve_of(event, rows, _RESAMPLES, np.random.default_rng(seed), confidence)
+    title = f"at most {name}" if problem.ordered else name
     return ReliabilityPanel(position, title, on_grid(curve), curve.histogram, curve.components)
 
 
 def on_grid(curve: ReliabilityCurve) -> Floats:
     """The points of a curve, averaged over cells of the grid where there are more than cells."""
     assert curve.band is not None
-    columns = np.column_stack([curve.forecast, curve.frequency, *curve.band])
-    weight = curve.weight
+    # A row may sum to more than one, within its tolerance.
+    forecast, weight = np.clip(curve.forecast, 0, 1), curve.weight
+    columns = [forecast, curve.frequency, *curve.band]
     if len(weight) > _CELLS:
-        grid = np.minimum((curve.forecast * _CELLS).astype(np.int64), _CELLS - 1)
-        _, cell = np.unique(grid, return_inverse=True)
-        mass = np.bincount(cell, weight)
-        columns = np.column_stack([np.bincount(cell, weight * column) / mass for column in columns.T])
-        weight = mass.astype(float)
-    return np.column_stack([columns, weight / weight.sum()])
+        grid = np.minimum((forecast * _CELLS).astype(np.int64), _CELLS - 1)
+        begins = np.flatnonzero(np.diff(grid, prepend=-1))
+        mass = np.add.reduceat(weight, begins)
+        columns = [np.add.reduceat(weight * column, begins) / mass for column in columns]
+        weight = mass
+    return np.column_stack([*columns, weight / weight.sum()])

@@ -7,16 +7,18 @@ components are returned, never the recalibrated rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 
 from verax._version import __version__
-from verax.analyses.calibration.events import events, split
+from verax.analyses.calibration.events import Event, n_events, split, unsorted_events
 from verax.analyses.calibration.overfitting import Measured, Sampling, Uncertainty
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
+from verax.common.memory import give_back
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
@@ -24,9 +26,13 @@ from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
+from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import parse
+
+# From this many rows on, threads share the events and their refits.
+_MANY = 2**16
 
 COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
@@ -93,18 +99,46 @@ def decompose(
     """
     rule = parse(rule)
     plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
-    forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
+    return decomposition_of(Forecasts(y, p, ordered=needs_order([rule]), **read), rule, plan)
+
+
+def decomposition_of(
+    forecasts: Forecasts,
+    rule: Rule,
+    plan: Resampling,
+    also: Callable[[int, Event, RowTable], None] | None = None,
+) -> Decomposition:
+    """The decomposition of forecasts.
+
+    Rows are sorted once for every event, and so `also` may look at each: it is called with the number of the
+    event, the event and its rows, of many rows by two threads at once.
+    """
     how = split(rule, forecasts.n_classes)
     rows = RowTable.of(forecasts, [])
     if plan.copies and plan.replicates and rows.groups is None:
         rows = rows.repeated()
-    sampling = _sampling(rows, plan) if plan.replicates else None
+    # Two events at a time: more would take much memory.
+    threads = min(2, n_cores()) if len(rows.y) >= _MANY and n_events(how, rows.n_classes) > 1 else 1
+    sampling = _sampling(rows, plan, threads) if plan.replicates else None
+
+    def part_of(numbered: tuple[int, Callable[[], Event]]) -> tuple[Components, Measured | None]:
+        i, event = numbered[0], numbered[1]()
+        if also is not None:
+            also(i, event, rows)
+        if threads > 1:
+            give_back()
+        found = None if sampling is None else sampling.measure(event)
+        return _components(event.name, event.components(rows.weights), found, sampling, plan), found
+
+    numbered = enumerate(unsorted_events(forecasts, rows, how))
     parts: list[Components] = []
     total: Measured | None = None
-    for event in events(forecasts, rows, how):
-        found = None if sampling is None else sampling.measure(event)
-        parts.append(_components(event.name, event.components(rows.weights), found, sampling, plan))
-        total = found if total is None or found is None else total + found
+    for part, found in in_order(part_of, numbered, threads) if threads > 1 else map(part_of, numbered):
+        parts.append(part)
+        if total is None or found is None:
+            total = found
+        else:
+            total += found
     whole = how.factor * np.sum([part.observed for part in parts], axis=0)
     total = None if total is None else total.scaled(how.factor)
     return Decomposition(
@@ -120,14 +154,15 @@ def decompose(
     )
 
 
-def _sampling(rows: RowTable, plan: Resampling) -> Sampling:
+def _sampling(rows: RowTable, plan: Resampling, at_once: int) -> Sampling:
     if rows.groups is not None and len(rows.groups.labels) < 2:
         raise InputError(
             "must name at least two groups for intervals",
             argument="groups",
             values=rows.groups.labels.tolist(),
         )
-    return Sampling.of(len(rows.y), rows.weights, rows.groups, plan.replicates, plan.seed)
+    threads = 1 if len(rows.y) < _MANY else max(1, n_cores() // at_once)
+    return Sampling.of(len(rows.y), rows.weights, rows.groups, plan.replicates, plan.seed, threads)
 
 
 def _components(

@@ -7,8 +7,9 @@ rows, recalibrating an event is one isotonic fit to its pools.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -116,15 +117,33 @@ def _refusal(rule: Rule) -> RuleError:
     )
 
 
+def n_events(how: Split, n_classes: int) -> int:
+    """How many events there are."""
+    first, last = _positions(how, n_classes)
+    return last - first
+
+
+def _positions(how: Split, n_classes: int) -> tuple[int, int]:
+    """The position of the first event, and where they end."""
+    # With two classes and the log score, the one event says all.
+    return (0, n_classes - 1) if how.thresholds else (int(n_classes == 2 and how.binary == "log"), n_classes)
+
+
 def events(
     forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
 ) -> Iterator[Event]:
     """The events of valid rows, one after the other; by default all, or `only` those of some positions."""
+    return (make() for make in unsorted_events(forecasts, rows, how, only))
+
+
+def unsorted_events(
+    forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
+) -> Iterator[Callable[[], Event]]:
+    """What makes the events, one after the other: they take less memory before their rows are sorted."""
     k = rows.n_classes
     labels = range(k) if forecasts.classes is None else forecasts.classes
     names = [str(label) for label in labels]
-    # With two classes and the log score, the one event says all.
-    first, last = (0, k - 1) if how.thresholds else (int(k == 2 and how.binary == "log"), k)
+    first, last = _positions(how, k)
     above = None if not how.thresholds and how.binary == "squared" else _running(rows.p[:, ::-1])[:, ::-1]
     below = np.zeros(len(rows.y))
     for i in range(last):
@@ -137,13 +156,14 @@ def events(
             assert above is not None
             key = np.round(below, forecasts.unity.decimals)
             name, happened = f"<= {names[i]}", rows.y <= i
-            yield Event.of(name, key, below, above[:, i + 1], happened, how, np.zeros(len(key)))
+            start = np.broadcast_to(0.0, key.shape)
+            yield partial(Event.of, name, key, below, above[:, i + 1], happened, how, start)
             continue
-        rest = 1 - given
+        rest = None
         if above is not None:
             # Not one minus: what is left beside a nearly certain class would be rounding.
             rest = start + above[:, i + 1] if i < k - 1 else start
-        yield Event.of(names[i], given, given, rest, rows.y == i, how, start)
+        yield partial(Event.of, names[i], given, given, rest, rows.y == i, how, start)
 
 
 def _running(p: Floats) -> Floats:
@@ -171,7 +191,7 @@ class Event:
     order : (N,) int array
         The rows by increasing forecast.
     begins : (P,) int array
-        Where the rows of each of them begin in that order.
+        Where the rows of each of them begin in that order; empty where all rows differ.
     given, rest : (N,) arrays
         The probabilities of the event and of its opposite.
     happened : (N,) bool array
@@ -199,19 +219,21 @@ class Event:
         name: str,
         key: Floats,
         given: Floats,
-        rest: Floats,
+        rest: Floats | None,
         happened: Any,
         how: Split,
         start: Floats,
     ) -> Event:
-        """Sort by `key` and pool the rows where it is the same."""
+        """Sort by `key` and pool the rows where it is the same; `rest` is one minus `given` by default."""
+        rest = 1 - given if rest is None else rest
         order = np.argsort(key)
         ordered = key[order]
         new = np.empty(len(key), np.bool_)
         new[0] = True
         np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-        begins = np.flatnonzero(new)
-        return cls(name, ordered[begins], order, begins, given, rest, happened, how, start)
+        begins = np.zeros(0, np.int64) if new.all() else np.flatnonzero(new)
+        values = ordered[begins] if len(begins) else ordered
+        return cls(name, values, order, begins, given, rest, happened, how, start)
 
     @cached_property
     def pools(self) -> Ints:
@@ -223,7 +245,7 @@ class Event:
     @property
     def all_differ(self) -> bool:
         """Whether no two rows have the same forecast."""
-        return len(self.begins) == len(self.order)
+        return not len(self.begins)
 
     @property
     def _pools_in_order(self) -> Ints:
@@ -237,6 +259,10 @@ class Event:
     def cells(self, weights: Floats | None) -> Floats:
         """The weight of each forecast without (column 0) and with (column 1) the event: (P, 2)."""
         happened = self.happened.take(self.order)
+        if weights is None and self.all_differ:
+            cells = np.empty((len(happened), 2))
+            cells[:, 0], cells[:, 1] = ~happened, happened
+            return cells
         mass = np.ones(len(self.order)) if weights is None else weights.take(self.order)
         return np.stack([self.pooled(mass * ~happened), self.pooled(mass * happened)], axis=1)
 
@@ -253,7 +279,11 @@ class Event:
 
     def components(self, weights: Floats | None) -> Floats:
         """Mean score, miscalibration, discrimination and uncertainty: score = mcb - dsc + unc."""
-        blocks = recalibrate(self.cells(weights)).blocks
+        return self.components_of(recalibrate(self.cells(weights)), weights)
+
+    def components_of(self, fit: Recalibration, weights: Floats | None) -> Floats:
+        """The same, from the isotonic fit to the pools with these weights."""
+        blocks = fit.blocks
         whole = blocks.sum(axis=0, keepdims=True)
         if not whole.any():
             return np.full(4, np.nan)
@@ -269,6 +299,12 @@ class Event:
     def pooled(self, values: Floats) -> Floats:
         """The sums over the pools of values that are in order, (P,)."""
         return values if self.all_differ else np.add.reduceat(values, self.begins)
+
+    def spread(self, values: Floats) -> Floats:
+        """The value of each row, from those of the pools."""
+        spread = np.empty(len(self.order))
+        spread[self.order] = values if self.all_differ else values.take(self._pools_in_order)
+        return spread
 
     def among(self, rows: Any) -> Event:
         """The event in some of the rows only, by a mask."""

@@ -21,7 +21,7 @@ from verax.common.caching import cached_property
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
-from verax.kernels.threads import in_order, n_cores
+from verax.kernels.threads import in_order
 
 # Bandwidths of the smooth recalibration, as shares of the rows, and the most cells that it is fitted to.
 _BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
@@ -30,8 +30,10 @@ _CELLS = 128
 _FEWEST, _MOST = 20, 60
 # Smaller gains of the squared error are rounding.
 _ROUNDING = 1e-14
-# From this many rows on, threads share the refits.
-_MANY = 2**16
+# From this many rows on, memory matters.
+_MANY = 2**18
+# So many random numbers are drawn at a time: a cache holds them.
+_BLOCK = 2**14
 # Random streams: outcomes drawn from the forecast, and from its smooth recalibration.
 _FORECAST, _SMOOTH = 1, 2
 
@@ -132,9 +134,11 @@ class Measured:
     calibrated: Floats
     certain: bool
 
-    def __add__(self, other: Measured) -> Measured:
+    def __iadd__(self, other: Measured) -> Measured:
+        # In place: the influence of many rows is large.
+        np.add(self.influence, other.influence, out=self.influence)
         return Measured(
-            self.influence + other.influence,
+            self.influence,
             self.plug_in + other.plug_in,
             self.optimism + other.optimism,
             self.calibrated + other.calibrated,
@@ -187,20 +191,29 @@ class Sampling:
         The number of draws of outcomes from the forecast.
     seed : int
         The random seed.
+    threads : int
+        How many threads share the refits of one event.
     """
 
     units: SamplingUnits
     weighty: Any
     replicates: int
     seed: int
+    threads: int
 
     @classmethod
     def of(
-        cls, n_rows: int, weights: Floats | None, groups: Groups | None, replicates: int, seed: int
+        cls,
+        n_rows: int,
+        weights: Floats | None,
+        groups: Groups | None,
+        replicates: int,
+        seed: int,
+        threads: int = 1,
     ) -> Sampling:
         """Of rows with these weights and groups."""
         units, weighty = SamplingUnits.of(n_rows, weights, groups)
-        return cls(units, weighty, replicates, seed)
+        return cls(units, weighty, replicates, seed, threads)
 
     def measure(self, event: Event) -> Measured:
         """What the uncertainty of an event's components is made of."""
@@ -211,31 +224,45 @@ class Sampling:
         optimism, calibrated = self._optimism(event, chance, limit), self._calibrated(event)
         expected = dot(share, how.expected(limit, 1 - limit, chance))
         fitted = how.losses(limit, 1 - limit, event.happened)
-        gained = event.losses - fitted
         given = how.expected(event.given, event.rest, chance)
         # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
         certain = bool(np.isinf(given).any())
         mean = dot(share, chance)
         plug_in = [
-            dot(share, gained if certain else given) - (0.0 if certain else expected),
+            dot(share, event.losses - fitted) if certain else dot(share, given) - expected,
             how.entropy(np.array([[1 - mean, mean]])) - expected,
         ]
         del chance, limit, given
         rate = np.array(dot(share, event.happened))
         constant = how.losses(rate, 1 - rate, event.happened)
-        influence = self.units.influence([event.losses, gained, constant - fitted, constant])
+
+        def deviating() -> Iterator[Floats]:
+            # One after the other, because each may be large.
+            yield event.losses
+            yield event.losses - fitted
+            yield constant - fitted
+            yield constant
+
+        # Of many rows in single precision: the squares that are summed are then right to six digits.
+        many = self.units.groups is None and len(share) >= _MANY
+        influence = self.units.influence(deviating(), 4, np.float32 if many else np.float64)
         return Measured(influence, np.array(plug_in), optimism, calibrated, certain)
 
     def _smoothed(self, event: Event) -> tuple[Floats, Floats]:
         """The smooth recalibration of each row, which need not be monotone, and the isotonic fit to it."""
         share = self.units.share
         n, s = event.sums(share), event.sums(share * event.happened)
-        smooth = smooth_frequencies(n, s, self.units.squares(event.pools, len(n)))
-        limit = recalibrate(_cells(n, n * smooth)).values
+        grouped = self.units.groups is not None
+        squares = self.units.squares(event.pools, len(n)) if grouped else event.sums(share**2)
+        smooth = smooth_frequencies(n, s, squares)
+        # What does not decrease is its own isotonic fit.
+        rises = bool((smooth[1:] >= smooth[:-1]).all())
+        limit = smooth if rises else recalibrate(_cells(n, n * smooth)).values
         if event.how.binary == "log":
             # Never certain, so that no loss is infinite.
             limit = np.clip(limit, 0.25 / len(share), 1 - 0.25 / len(share))
-        return smooth.take(event.pools), limit.take(event.pools)
+        chance = event.spread(smooth)
+        return chance, chance if limit is smooth else event.spread(limit)
 
     def _optimism(self, event: Event, chance: Floats, limit: Floats) -> Floats:
         """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
@@ -281,8 +308,7 @@ class Sampling:
             return np.zeros(0)
         refits = Refits(event, share)
         # An infinite loss belongs to an outcome that is never drawn.
-        sides = (np.where(np.isinf(loss), 0.0, loss) for loss in _sides(how, event.given, event.rest))
-        base, more = _odds(share, *sides)
+        base, more = _odds(share, *(_finite(loss) for loss in _sides(how, event.given, event.rest)))
 
         def gain(draw: Draw) -> float:
             happened = draw()
@@ -292,22 +318,27 @@ class Sampling:
 
     def _each(self, gain: Callable[[Draw], B], draws: Iterator[Draw]) -> Iterator[B]:
         """What is gained in each draw, by several threads where there are many rows."""
-        return map(gain, draws) if len(self.units.share) < _MANY else in_order(gain, draws, n_cores())
+        return map(gain, draws) if self.threads == 1 else in_order(gain, draws, self.threads)
 
     def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
         """Outcomes of independent rows, by one uniform number per row for all events together."""
-        n_rows, start, end = len(chance), event.start, event.start + chance
+        n_rows, start = len(chance), event.start
         # Parts of the unit interval that would end beyond it go on at its beginning.
-        beyond = end - 1 if end.max() > 1 else None
+        beyond = (start + chance).max() > 1
 
         def drawn(i: int) -> Any:
             # One stream of numbers whichever thread takes which part of it.
             source = np.random.PCG64(np.random.SeedSequence([self.seed, stream]))
-            uniform = np.random.Generator(source.advance(i * n_rows)).random(n_rows)
-            happened = uniform >= start
-            happened &= uniform < end
-            if beyond is not None:
-                happened |= uniform < beyond
+            rng = np.random.Generator(source.advance(i * n_rows))
+            happened = np.empty(n_rows, np.bool_)
+            for first in range(0, n_rows, _BLOCK):
+                part = slice(first, min(first + _BLOCK, n_rows))
+                uniform, hit = rng.random(part.stop - first), happened[part]
+                end = start[part] + chance[part]
+                np.greater_equal(uniform, start[part], out=hit)
+                hit &= uniform < end
+                if beyond:
+                    hit |= uniform < end - 1
             return happened
 
         return (partial(drawn, i) for i in range(n))
@@ -388,6 +419,12 @@ def _loss(how: Split, blocks: Floats) -> float:
 def _sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:
     """The losses if the event does not happen, and if it does."""
     return how.losses(given, rest, False), how.losses(given, rest, True)
+
+
+def _finite(losses: Floats) -> Floats:
+    """The losses, zero instead of infinite."""
+    infinite = np.isinf(losses)
+    return np.where(infinite, 0.0, losses) if infinite.any() else losses
 
 
 def _odds(share: Floats, never: Floats, ever: Floats) -> tuple[float, Floats]:

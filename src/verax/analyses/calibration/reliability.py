@@ -81,25 +81,32 @@ def reliability(
     how = split(rps if ordered else brier, forecasts.n_classes)
     rng = np.random.default_rng(seed)
     only = None if ordered or forecasts.n_classes > 2 else [1]
-    curves = [_curve(event, rows, resamples, rng, confidence) for event in events(forecasts, rows, how, only)]
+    curves = [
+        curve_of(event, rows, resamples, rng, confidence) for event in events(forecasts, rows, how, only)
+    ]
     return Reliability(
         tuple(curves), ordered, forecasts.n_rows, forecasts.n_classes, resamples, confidence, seed
     )
 
 
-def _curve(
+def curve_of(
     event: Event, rows: RowTable, resamples: int, rng: np.random.Generator, confidence: float
 ) -> ReliabilityCurve:
+    """The curve of one event, with a band where there are resamples."""
     cells = event.cells(rows.weights)
     fit = recalibrate(cells)
-    forecast, weight = event.values[fit.kept], cells[fit.kept].sum(axis=1)
+    all_kept = bool(fit.kept.all())
+    forecast = event.values if all_kept else event.values[fit.kept]
+    weight = cells[:, 0] + cells[:, 1] if all_kept else cells[fit.kept].sum(axis=1)
+    del cells
     band = None
     if resamples:
         drawn, cell = _draws(event, forecast, weight, fit.kept, rows, resamples, rng)
         band = percentile_interval(drawn, confidence)[:, cell]
     # A forecast may exceed one by the tolerance for sums.
     histogram, _ = np.histogram(np.clip(forecast, 0, 1), _HISTOGRAM_BINS, (0, 1), weights=weight)
-    components = Components(event.name, event.components(rows.weights), None, np.zeros(0), confidence)
+    observed = event.components_of(fit, rows.weights)
+    components = Components(event.name, observed, None, np.zeros(0), confidence)
     return ReliabilityCurve(
         event.name, forecast, fit.values, weight, band, histogram / weight.sum(), components
     )
@@ -120,7 +127,9 @@ def _draws(
     """
     share = (np.cumsum(weight) - weight / 2) / weight.sum()
     cell = np.arange(len(weight)) if len(weight) <= _BAND_CELLS else (_BAND_CELLS * share).astype(np.int64)
-    _, cell = np.unique(cell, return_inverse=True)
+    # They do not decrease, so those without any value are left out by counting.
+    cell = np.cumsum(np.diff(cell, prepend=cell[:1]) > 0)
+    del share
     size = np.bincount(cell, weight)
     chance = np.clip(np.bincount(cell, weight * forecast) / size, 0, 1)
     drawn = np.empty((resamples, len(size)))

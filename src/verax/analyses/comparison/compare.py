@@ -254,7 +254,9 @@ class _Paired:
             p = _reference(reference, to_host(batch.y), first.n_classes, w, first.groups, names, seed)
             for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
                 columns[rule].append(to_host(loss))
-        losses = {rule: np.column_stack(parts) for rule, parts in columns.items()}
+            del p
+        # Each column goes as its copy comes: both together would set the peak of memory.
+        losses = {rule: np.column_stack(columns.pop(rule)) for rule in rules}
         return cls(names, losses, traits, by_row, w, first.groups)
 
     @property

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,6 +38,7 @@ from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
 from verax.scores.registry import as_rules, name_of, parse
+from verax.scores.rules import Brier, Log
 
 MetricLike = str | Metric
 
@@ -417,9 +419,20 @@ def doubt(by: Rule | str) -> Doubt:
     # What a forecast expects of itself takes it for the truth, which sums to one.
     return Doubt(
         "entropy" if entropy else f"expected {name_of(rule)}",
-        lambda p: rule.entropy(p / p.sum(axis=1, keepdims=True)),
+        lambda p: _expected_of_itself(rule, p / p.sum(axis=1, keepdims=True)),
         rule.ordinal,
     )
+
+
+def _expected_of_itself(rule: Rule, q: Floats) -> Floats:
+    """The loss that each forecast expects of itself, by a formula where there is one."""
+    if isinstance(rule, Brier):
+        return np.asarray(rule.bounds(q.shape[1])[1] / 2 * (q * (1 - q)).sum(axis=1))
+    if isinstance(rule, Log) and rule.clip is None:
+        from scipy.special import entr
+
+        return np.asarray(entr(q).sum(axis=1) / math.log(rule.base))
+    return np.asarray(rule.entropy(q))
 
 
 def draw(

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from verax.analyses.table import RowTable
+from verax.analyses.units import dot
 from verax.common.checks import check_choice
 from verax.engines.tally import CONFUSION_UP_TO
 from verax.errors import InputError, passing, show
@@ -235,20 +236,29 @@ class Cuts:
                 tied = np.bincount(cells[run], self.weights[run], removed.shape[1])
                 removed[t - first] += self.share[t] * tied
 
-    def sums(self, values: Floats) -> Floats:
-        """Weighted sums of `values`, one per row, over the rows kept at each cut."""
-        n = len(self.order.rows)
-        best_first = self.order.rows[::-1]
+    def sums(self, values: Floats, *, finite: bool) -> Floats:
+        """Weighted sums of `values`, one per row, over the rows kept at each cut.
+
+        Where all values are finite, the rows that every cut keeps need not be in order.
+        """
+        n, base = (len(self.weights), self._beyond(values)) if finite else (len(self.order.rows), 0.0)
+        best_first = self.order.rows[:n][::-1]
         ordered, weights = values[best_first], self.sample.weights[best_first]
         with np.errstate(invalid="ignore"):
             terms = np.where(weights > 0, weights * ordered, 0.0)
-            cumulative = np.concatenate([[0.0], np.cumsum(terms)])
+            cumulative = np.cumsum(np.concatenate([[base], terms]))
             left = weights[n - self.ends] - self.part
             parts = np.where(left > 0, left * ordered[n - self.ends], 0.0)
             for t in np.flatnonzero(self.ends - self.starts > 1):
                 run = terms[n - self.ends[t] : n - self.starts[t]].sum()
                 parts[t] = (1 - self.share[t]) * run if self.share[t] < 1 else 0.0
             return np.asarray(cumulative[n - self.ends] + parts)
+
+    def _beyond(self, values: Floats) -> float:
+        """The weighted sum of finite `values` over the rows that lie beyond all cuts."""
+        weights = self.sample.weights.copy()
+        weights[self.order.rows[: len(self.weights)]] = 0.0
+        return dot(weights, values)
 
     def rows(self, t: int) -> Ints:
         """The rows kept at one cut, the best first, copies repeated.
@@ -285,6 +295,7 @@ class CurveMetric:
         self.rows, self._metric = rows, metric
         self.counts: DecisionMetric | None = None
         self._values: Floats | None = None
+        self._finite = False
         self.higher_is_better = True
         if isinstance(metric, DecisionMetric):
             self.name, self.higher_is_better = metric.name, metric.higher_is_better
@@ -298,6 +309,8 @@ class CurveMetric:
                 raise InputError(
                     "must be whole numbers where the metric is a function of rows", argument="weights"
                 )
+        if self._values is not None:
+            self._finite = bool(np.isfinite(self._values).all())
 
     def _read(self, metric: DecisionMetric) -> None:
         """Decide whether the metric is a mean over rows or needs tables of counts."""
@@ -320,7 +333,7 @@ class CurveMetric:
     def along(self, cuts: Cuts) -> Floats:
         """The metric at each cut along an order, where it needs no counts."""
         if self._values is not None:
-            return cuts.sums(self._values) / cuts.kept
+            return cuts.sums(self._values, finite=self._finite) / cuts.kept
         return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.starts))])
 
     def _of_rows(self, kept: Ints) -> float:
