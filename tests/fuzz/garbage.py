@@ -236,7 +236,10 @@ SPECIAL: dict[tuple[str, str], Callable[[], Any]] = {
     ("expected_hessian", "logits"): lambda: np.log(P),
     ("gradient", "logits"): lambda: np.log(P),
     ("compare", "p"): lambda: {"a": P, "b": P[::-1]},
+    ("recalibrate", "method"): lambda: ["temperature", "isotonic"],
 }
+# Optional arguments that are always given: the default would take too long.
+ALWAYS = {("recalibrate", "method")}
 
 
 def _example_list() -> vx.TopLists:
@@ -311,7 +314,7 @@ def _arguments(rng: np.random.Generator, name: str, call: Callable[..., Any]) ->
     for parameter in known:
         make = SPECIAL.get((name, parameter.name)) or SPECIAL.get((short, parameter.name))
         make = make or PLAUSIBLE.get(parameter.name)
-        if parameter.default is parameter.empty:
+        if parameter.default is parameter.empty or (name, parameter.name) in ALWAYS:
             values[parameter.name] = make() if make is not None else P
         elif make is not None and rng.random() < 0.1:
             values[parameter.name] = make()

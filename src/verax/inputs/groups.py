@@ -89,7 +89,8 @@ def _shape(groups: object) -> tuple[int, ...]:
     """The shape of an array or a frame, or of a list as its first row has it."""
     if isinstance(groups, (list, tuple)):
         return (len(groups), *(len(row) for row in groups[:1] if isinstance(row, (list, tuple))))
-    return tuple(getattr(groups, "shape", ()))
+    shape = getattr(groups, "shape", ())
+    return shape if isinstance(shape, tuple) else ()
 
 
 def _is_column(labels: object) -> bool:

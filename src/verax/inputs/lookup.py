@@ -61,9 +61,10 @@ class LookUp:
     def _by_hash(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         values = y.tolist()
         try:
-            return np.fromiter(map(self._positions.__getitem__, values), np.int64, y.size)
-        except KeyError:
-            return np.fromiter((self._positions.get(v, UNKNOWN) for v in values), np.int64, y.size)
+            try:
+                return np.fromiter(map(self._positions.__getitem__, values), np.int64, y.size)
+            except KeyError:
+                return np.fromiter((self._positions.get(v, UNKNOWN) for v in values), np.int64, y.size)
         except TypeError:
             raise InputError(
                 "must hold labels", argument="y", kind="type", found="some values are lists or the like"

@@ -276,7 +276,7 @@ def _missing(labels: Any) -> Bools:
         return np.zeros(len(labels.codes), np.bool_)
     values = to_array(labels, "y")[0]
     if values.ndim != 1 or kind_of(values) not in ("text", "object", "other", "real"):
-        return np.zeros(int(values.shape[0]), np.bool_)
+        return np.zeros(_n_rows(values, "y"), np.bool_)
     return missing(to_host(values))
 
 

@@ -314,8 +314,8 @@ class Recalibration(MaySkip):
             remarks.append(f"Caution: {caution}.")
         differ = len(set(self.picks)) > 1
         if differ:
-            picked = ", ".join(f"{m} {self.picks.count(m)} times" for m in dict.fromkeys(self.picks))
-            remarks.append(f"Chosen without each fold: {picked}.")
+            picked = ", ".join(f"{m} by {self.picks.count(m)}" for m in dict.fromkeys(self.picks))
+            remarks.append(f"Choices of the folds: {picked}.")
         return [*remarks, *self.notes, *self._said()]
 
     def __repr__(self) -> str:
