@@ -274,8 +274,8 @@ class Recalibration(MaySkip):
             return f"{_capital(chosen)}: the loss falls from {before:.4g} to {after:.4g}."
         choice = ""
         if self.picks:
-            same = str(self.gain) == str(gain)
-            choice = ", the choice of the method included" if same else f"; with the choice {self.gain}"
+            choice = ", the choice of the method included"
+            choice = choice if str(self.gain) == str(gain) else f";{choice[1:]}: {self.gain}"
         said = f"{gain} of {self.rule} in cross-validation"
         if gain.share < 0:
             sure = " beyond chance" if gain.interval.high < 0 else ""
