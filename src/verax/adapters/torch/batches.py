@@ -1,4 +1,4 @@
-"""The sums of several rules over a batch of tensors, left on their device: by a kernel, or by operations."""
+"""The sums of several rules over a batch of tensors, on their device: by a kernel, or by operations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verax.adapters.torch.rows import TensorRows, flatten, read
+from verax.adapters.torch.rows import INTEGERS, TensorRows, flatten, read
 from verax.engines.cuda import places
 from verax.engines.cuda.places import layout
-from verax.engines.cuda.printer import POSITIVE, Form
-from verax.engines.cuda.sums import OUTCOME_TYPES, VALUE_TYPES, Pass, program_of
+from verax.engines.cuda.printer import Form
+from verax.engines.cuda.sums import VALUE_TYPES, Pass, program_of
 from verax.engines.tally import CONFUSION_UP_TO, n_cells
 from verax.inputs.validity import Unity
 from verax.scores.base import Rule
@@ -43,6 +43,17 @@ class BatchSums:
     cells: Tensor | None = None
     squared_cells: Tensor | None = None
 
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]:
+        """All of them, in this order."""
+        return self.sums, self.counts, self.squares, self.cells, self.squared_cells
+
+    def can_be_added_to(self, device: torch.device) -> bool:
+        """Whether a kernel on this device can add to them where they are."""
+        if self.sums.dtype != torch.float64:
+            return False
+        return all(x is None or (x.device == device and x.is_contiguous()) for x in self.tensors)
+
 
 def batch_sums(
     rules: Sequence[Rule],
@@ -56,11 +67,6 @@ def batch_sums(
     decisions: bool,
 ) -> BatchSums:
     """The sums over predictions (N, K, ...); with `decisions` those of a card. The host reads no value."""
-    differentiated = getattr(preds, "requires_grad", True) and torch.is_grad_enabled()
-    if dtype == torch.float64 and not differentiated:
-        found = _by_kernel(rules, preds, target, weights, logits, ignore_index, decisions)
-        if found is not None:
-            return found
     batch = read(preds, target, weights, logits=logits, dtype=dtype, ignore_index=ignore_index)
     return _by_operations(rules, batch, Unity.of(preds).limit, decisions)
 
@@ -122,81 +128,56 @@ def _invalid(batch: TensorRows, w: Tensor, limit: float) -> list[Tensor]:
 # ---- by one kernel -----------------------------------------------------------------------------
 
 
-def _by_kernel(
+def add_by_kernel(
+    states: BatchSums,
     rules: Sequence[Rule],
     preds: Tensor,
     target: Tensor,
     weights: Tensor | None,
+    *,
     logits: bool,
     ignore_index: int | None,
-    decisions: bool,
-) -> BatchSums | None:
+) -> bool:
+    """Add the sums of a batch to those of a metric, in place; False where operations must do it.
+
+    `states` has the sums in pairs, (2, n): totals, and the sums of their rounding errors.
+    """
+    if getattr(preds, "requires_grad", True) and torch.is_grad_enabled():
+        return False
     place = places.locate(preds) if isinstance(preds, Tensor) and preds.numel() else None
-    if place is None:
-        return None
+    if place is None or not states.can_be_added_to(preds.device):
+        return False
     rows, y, w = flatten(preds.detach(), target, weights, logits=logits)
-    y = y if str(y.dtype).removeprefix("torch.") in OUTCOME_TYPES else y.long()
+    y = y if y.dtype in INTEGERS else y.long()
     w = w if w is None or w.dtype in (torch.float32, torch.float64) else w.double()
     of_p, of_y, of_w = place.view(rows), place.view(y), None if w is None else place.view(w)
     if of_p is None or of_p.dtype not in VALUE_TYPES or of_y is None or (w is not None and of_w is None):
-        return None
+        return False
     n, k = of_p.shape
     weight_type = None if of_w is None else of_w.dtype
     options: dict[str, Any] = {"logits": logits, "ignore": ignore_index is not None}
     form = Form(k, of_p.dtype, of_y.dtype, weight_type, **layout(of_p), **options)
-    program = program_of(tuple(rules), form, decisions, CONFUSION_UP_TO)
+    program = program_of(tuple(rules), form, states.cells is not None, CONFUSION_UP_TO)
     if program is None:
-        return None
+        return False
     work = Pass(program, n, len(rules))
-    memory = torch.empty(work.n_head + work.n_room, dtype=torch.float64, device=rows.device)
-    cells = torch.zeros(work.n_cells, dtype=torch.int64, device=rows.device)
-    table = cells.data_ptr() if decisions else None
-    limit, ignore = Unity.of(preds).limit, ignore_index or 0
-    work.bind(place, of_p, of_y, of_w, clear=limit, memory=memory.data_ptr(), cells=table, ignore=ignore)
+    # The head and the table of counts start at zero; the sums of blocks follow.
+    n_zero = work.n_head + work.n_cells
+    memory = torch.empty(n_zero + work.n_room, dtype=torch.float64, device=rows.device)
+    work.bind(
+        place,
+        of_p,
+        of_y,
+        of_w,
+        clear=Unity.of(preds).limit,
+        memory=memory.data_ptr(),
+        cells=memory.data_ptr() + 8 * work.n_head if work.n_cells else None,
+        room=memory.data_ptr() + 8 * n_zero,
+        ignore=ignore_index or 0,
+    )
     with place.device.current():
-        place.device.clear(memory.data_ptr(), 8 * work.n_head, place.stream)
+        place.device.clear(memory.data_ptr(), 8 * n_zero, place.stream)
         work.weigh()
         work.sum()
-    return _arranged(work, memory[: work.n_head], cells, decisions)
-
-
-def _arranged(work: Pass, head: Tensor, cells: Tensor, decisions: bool) -> BatchSums:
-    """The sums of a kernel in the order of `BatchSums`; only views and additions, so nothing waits."""
-    program, n = work.program, work.n_rules
-    weighted = program.form.weight is not None
-    none = head[0]  # Losses are summed as they are: shifts are zero.
-    counts, sums = head[n : n + program.n_counts], head[n + program.n_counts : -1]
-    first, step = (2, 4) if weighted else (0, 2)
-    of_rules = sums[first : first + n * step].reshape(n, step)
-    extra = sums[first + n * step :]
-    weight, squared = (sums[0], sums[1]) if weighted else (counts[0], counts[0])
-
-    def by_rule(usual: Tensor, start: int) -> Tensor:
-        """A number of each rule: from the fourfold sums of rules that may be infinite, else the usual one."""
-        places_of = {r: 4 * i + start for i, r in enumerate(program.infinite)}
-        return torch.stack([extra[places_of[r]] if r in places_of else usual for r in range(n)])
-
-    if weighted:
-        finite, finite_squared, infinite = by_rule(weight, 0), by_rule(squared, 1), by_rule(none, 2)
-    else:
-        where = {r: 7 + i for i, r in enumerate(program.infinite)}
-        infinite = torch.stack([counts[where[r]] if r in where else none for r in range(n)])
-        finite = finite_squared = counts[0] - infinite
-    main = torch.stack([finite, of_rules[:, 0], of_rules[:, 1], infinite], dim=1)
-    total = torch.cat([weight[None], main.reshape(-1)])
-    if not decisions:
-        return BatchSums(total, counts[:6].long())
-    at = 2 if weighted else 0
-    second = torch.stack([finite_squared, of_rules[:, at], of_rules[:, at + 1]], dim=1)
-    positive = counts[POSITIVE] if weighted else counts[0]
-    squares = torch.cat([torch.stack([positive, squared]), second.reshape(-1)])
-    tables = [cells.double()] * 2
-    if weighted:
-        limbs = cells.reshape(2, 3, -1).double()
-        high = ((limbs[:, 2] * work.limb + limbs[:, 1]) * work.limb + limbs[:, 0]) * work.limb
-        unit = torch.ldexp(torch.ones_like(head[-1]), torch.frexp(head[-1]).exponent)
-        tables = [high[0] * unit, high[1] * unit * unit]
-    if program.form.n_classes > CONFUSION_UP_TO:
-        right = (sums[-2:-1], sums[-1:]) if weighted else (counts[-1:],) * 2
-        tables = [torch.cat([table, share]) for table, share in zip(tables, right, strict=True)]
-    return BatchSums(total, counts[:6].long(), squares, *tables)
+        work.add_to(*(None if state is None else state.data_ptr() for state in states.tensors))
+    return True

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from verax.adapters.torch.batches import batch_sums
+from verax.adapters.torch.batches import BatchSums, add_by_kernel, batch_sums
 from verax.adapters.torch.rows import check_ignore_index
 from verax.adapters.training import is_differentiable
 from verax.analyses.cards.evaluation import fitting_rules
@@ -83,16 +83,13 @@ class _RuleSums(Metric):
 
     def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, *more: str) -> None:
         """Add a batch to the sums; `more` are the names of those that a card has besides."""
-        found = batch_sums(
-            self.rules,
-            preds,
-            target,
-            weights,
-            logits=self.logits,
-            ignore_index=self.ignore_index,
-            dtype=self._dtype_of_sums,
-            decisions=bool(more),
-        )
+        options: dict[str, Any] = {"logits": self.logits, "ignore_index": self.ignore_index}
+        states = {name: getattr(self, name) for name in more}
+        whole = BatchSums(getattr(self, self._name), self.counts, **states)
+        if add_by_kernel(whole, self.rules, preds, target, weights, **options):
+            return
+        dtype = self._dtype_of_sums
+        found = batch_sums(self.rules, preds, target, weights, dtype=dtype, decisions=bool(more), **options)
         self._plus({self._name: found.sums, **{name: getattr(found, name) for name in more}})
         self.counts = self.counts + found.counts
 

@@ -15,6 +15,9 @@ from verax.engines.arrays import reduce_rows
 from verax.engines.stats import RowStats
 from verax.errors import InputError, Remedy
 
+# The types of targets that kernels read as they are.
+INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
+
 
 class _Namespace:
     """The array-API namespace of PyTorch, with limits that are numbers: `torch.compile` follows a clamp."""

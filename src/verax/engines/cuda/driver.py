@@ -8,7 +8,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from glob import glob
 from typing import Any
@@ -21,6 +20,9 @@ _MOST_SHARED = 8
 _FREE_SHARED = 48 * 2**10
 # Formulas are rounded as NumPy rounds them; sums ask for fused multiply-adds by name.
 _OPTIONS = (b"--std=c++17", b"--fmad=false")
+
+
+_Pointer = ctypes.c_void_p * 1
 
 
 def _members(names: str, kind: Any) -> list[tuple[str, Any]]:
@@ -44,6 +46,7 @@ class Args(ctypes.Structure):
         *_members("upstream_stride", ctypes.c_int64),
         *_members("divisor gradient", ctypes.c_void_p),
         *_members("mean", ctypes.c_int64),
+        *_members("state_sums state_counts state_squares state_cells state_squared_cells", ctypes.c_void_p),
     )
 
 
@@ -74,14 +77,15 @@ class Device:
             self._cuda.cuGetErrorString(status, ctypes.byref(text))
             raise VeraxError(f"{function} failed on the GPU: {(text.value or b'unknown error').decode()}.")
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """While in force, calls are about this GPU."""
+    def current(self) -> Device:
+        """While in force, as a context, calls are about this GPU."""
+        return self
+
+    def __enter__(self) -> None:
         self._call("cuCtxPushCurrent_v2", self._context)
-        try:
-            yield
-        finally:
-            self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def __exit__(self, *_: object) -> None:
+        self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     def prepare(self, source: str, shared: int, *names: str) -> None:
         """Compile the kernels of a text, once."""
@@ -103,17 +107,9 @@ class Device:
         self, source: str, name: str, blocks: int, threads: int, shared: int, stream: int, args: Args
     ) -> None:
         """Run a kernel that was prepared; in the current context, on a stream of the caller."""
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(args))
-        self._call(
-            "cuLaunchKernel",
-            self._functions[source, name],
-            *(blocks, 1, 1),
-            *(threads, 1, 1),
-            shared,
-            ctypes.c_void_p(stream),
-            pointers,
-            None,
-        )
+        pointers = _Pointer(ctypes.addressof(args))
+        function = self._functions[source, name]
+        self._call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers, None)
 
     def clear(self, pointer: int, size: int, stream: int) -> None:
         """Set memory to zero."""
@@ -177,6 +173,12 @@ def _driver() -> Any:
         raise CompilerMissingError("NVIDIA's driver is not there.") from None
     if library.cuInit(0) != 0:
         raise CompilerMissingError("NVIDIA's driver did not start.")
+    # Types that are known beforehand make calls quicker.
+    library.cuLaunchKernel.argtypes = [
+        ctypes.c_void_p,
+        *[ctypes.c_uint] * 7,
+        *[ctypes.c_void_p] * 3,
+    ]
     return library
 
 

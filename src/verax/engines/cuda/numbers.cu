@@ -48,6 +48,10 @@ struct Args {
     const double* divisor;      // the total weight, for means
     value_t* gradient;
     int64 mean;                 // whether `out` is a mean
+    // What a metric has added up (`add_to_states`): totals, then their rounding errors; counts; or null.
+    double* state_sums;
+    int64* state_counts;
+    double *state_squares, *state_cells, *state_squared_cells;
 };
 
 // ---- numbers --------------------------------------------------------------------------------

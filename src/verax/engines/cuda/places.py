@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from verax.engines.cuda.driver import Device, device
 from verax.inputs.arrays import Array
@@ -13,8 +14,7 @@ from verax.inputs.arrays import Array
 _DEFAULT_STREAM = 1
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """Memory that is read where it is.
 
     Attributes
@@ -91,14 +91,18 @@ def _of_torch(x: Any) -> Place | None:
     def view(t: Any) -> View | None:
         if not isinstance(t, torch.Tensor) or t.device != x.device:
             return None
-        name = str(t.dtype).removeprefix("torch.")
-        return View(t.data_ptr(), name, tuple(t.shape), tuple(t.stride()))
+        return View(t.data_ptr(), _name_of(t.dtype), tuple(t.shape), t.stride())
 
     def scratch(size: int) -> Scratch:
         memory = torch.empty(size, dtype=torch.uint8, device=x.device)
         return Scratch(memory.data_ptr(), memory)
 
     return Place(gpu, torch.cuda.current_stream(x.device).cuda_stream, view, scratch)
+
+
+@cache
+def _name_of(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _of_cupy(x: Any) -> Place | None:

@@ -196,7 +196,7 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
         "TABLE_AT": table_at,
         "BLOCKS_PER_SM": 1 if weighted else 3 if geometry.registers else 2,
     }
-    texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step)]
+    texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step), _infinite_at(infinite)]
     source = _source(form, geometry, settings, _needs(trace, decisions), texts)
     return Program(
         source,
@@ -365,6 +365,12 @@ def _accumulate(trace: Trace, infinite: tuple[int, ...], weighted: bool, first: 
         lines += [f"        {choice}{{ {text} }}"]
     lines += ["    } else {", *(f"        {{ {text} }}" for text in finite.values()), "    }", "}"]
     return "\n".join(lines)
+
+
+def _infinite_at(infinite: tuple[int, ...]) -> str:
+    """The place of a rule among those whose loss may be infinite, or -1."""
+    choice = "".join(f"r == {r} ? {place} : " for place, r in enumerate(infinite))
+    return f"__device__ inline int infinite_at(int r) {{ return {choice}-1; }}"
 
 
 def _add_loss(r: int, at: int, weighted: bool) -> str:

@@ -214,4 +214,57 @@ extern "C" __global__ void settle(Args a) {
     a.shift[r] = mean - mean == 0 ? mean : 0.0;
 }
 
+// Add to a sum of a metric: `size` totals, then the sums of their rounding errors.
+__device__ inline void add_to(double* state, int64 size, int64 i, double x) {
+    two_sum(state[i], state[size + i], x);
+}
+
+// Add the sums of all rows to those of a metric (`verax.adapters.torch.metrics`). Shifts must have been zero.
+extern "C" __global__ void add_to_states(Args a) {
+    int64 first = (int64)blockIdx.x * blockDim.x + threadIdx.x, stride = (int64)gridDim.x * blockDim.x;
+    const double *counts = a.totals, *sums = a.totals + COUNTS, *extra = sums + FIRST_SUM + SUM_STEP * RULES;
+    double weight = WEIGHTED ? sums[0] : counts[0], squared = WEIGHTED ? sums[1] : counts[0];
+    const int64 n_sums = 1 + 4 * RULES, n_squares = 2 + 3 * RULES;
+    if (first < 6) a.state_counts[first] += (int64)counts[first];
+    if (first == 0) add_to(a.state_sums, n_sums, 0, weight);
+    if (first == 0 && a.state_squares) {
+        add_to(a.state_squares, n_squares, 0, WEIGHTED ? counts[6] : counts[0]);
+        add_to(a.state_squares, n_squares, 1, squared);
+    }
+    for (int64 r = first; r < RULES; r += stride) {
+        int at = infinite_at((int)r);
+        double infinite = at < 0 ? 0.0 : WEIGHTED ? extra[4 * at + 2] : counts[7 + at];
+        double finite = at < 0 ? weight : WEIGHTED ? extra[4 * at] : weight - infinite;
+        const double* own = sums + FIRST_SUM + SUM_STEP * r;
+        add_to(a.state_sums, n_sums, 1 + 4 * r, finite);
+        add_to(a.state_sums, n_sums, 2 + 4 * r, own[0]);
+        add_to(a.state_sums, n_sums, 3 + 4 * r, own[1]);
+        add_to(a.state_sums, n_sums, 4 + 4 * r, infinite);
+        if (!a.state_squares) continue;
+        add_to(a.state_squares, n_squares, 2 + 3 * r, WEIGHTED ? (at < 0 ? squared : extra[4 * at + 1]) : finite);
+        add_to(a.state_squares, n_squares, 3 + 3 * r, own[WEIGHTED ? 2 : 0]);
+        add_to(a.state_squares, n_squares, 4 + 3 * r, own[WEIGHTED ? 3 : 1]);
+    }
+#if TABLE
+    const int64 n_cells = CELLS + (TABLE == 3);
+    double finer = 1 / a.limb, most = *a.heaviest;
+    double unit = most > 0 && most < 1.0 / 0.0 ? ldexp(1.0, ilogb(most) + 1) : 1.0;
+    for (int64 t = first; t < CELLS; t += stride) {
+        double x = (double)a.cells[t], xx = x;
+        if (WEIGHTED) {
+            const uint64 *limbs = a.cells + t, *more = limbs + 3 * CELLS;
+            x = (((double)limbs[2 * CELLS] * finer + (double)limbs[CELLS]) * finer + x) * finer * unit;
+            xx = (((double)more[2 * CELLS] * finer + (double)more[CELLS]) * finer + (double)more[0]) * finer;
+            xx = xx * unit * unit;
+        }
+        add_to(a.state_cells, n_cells, t, x);
+        add_to(a.state_squared_cells, n_cells, t, xx);
+    }
+    if (TABLE == 3 && first == 0) {
+        add_to(a.state_cells, n_cells, CELLS, WEIGHTED ? sums[SUMS - 2] : counts[COUNTS - 1]);
+        add_to(a.state_squared_cells, n_cells, CELLS, WEIGHTED ? sums[SUMS - 1] : counts[COUNTS - 1]);
+    }
+#endif
+}
+
 #endif

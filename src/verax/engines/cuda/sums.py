@@ -37,6 +37,8 @@ from verax.kernels.limits import COMPILED_FROM
 _MOST_COPIED = 2**28
 # How many rows tell what the losses are roughly.
 _PROBE = 2048
+# Most blocks that add a table of counts to a metric's.
+_MOST_ADDING = 1024
 # How many numbers are looked at at a time where rows are looked for.
 _BLOCK = 2**24
 VALUE_TYPES = frozenset({"float64", "float32", "float16", "bfloat16"})
@@ -159,7 +161,9 @@ class Pass:
     clear, scale, ignore
         How far sums of rows may be from 1; what weights are multiplied by; the outcome of rows to leave out.
     memory : int
-        The address of `n_head` numbers that are zero, and of room for `n_room` more.
+        The address of `n_head` numbers that are zero.
+    room : int, optional
+        The address of room for `n_room` numbers, where they do not follow these.
     cells : int, optional
         The address of the table of counts: integers that are zero.
 
@@ -189,6 +193,7 @@ class Pass:
         clear: float,
         memory: int,
         cells: int | None,
+        room: int | None = None,
         scale: float = 1.0,
         ignore: int = 0,
     ) -> None:
@@ -217,11 +222,13 @@ class Pass:
             shift=memory,
             totals=at,
             heaviest=at + 8 * self.program.n_quantities,
-            partial=memory + 8 * self.n_head,
+            partial=memory + 8 * self.n_head if room is None else room,
             blocks=self.blocks,
         )
         self._device.prepare(
-            self.program.source, self.program.shared, "tally", "settle", "finish", "heaviest"
+            self.program.source,
+            self.program.shared,
+            *("tally", "settle", "finish", "heaviest", "add_to_states"),
         )
 
     def _launch(self, name: str, blocks: int, threads: int, shared: int = 0) -> None:
@@ -246,6 +253,15 @@ class Pass:
         self.args.cells = self._cells
         self._launch("tally", self.blocks, self.program.threads, self.program.shared)
         self._launch("finish", self.program.n_quantities, 32)
+
+    def add_to(
+        self, sums: int, counts: int, squares: int | None, cells: int | None, squared_cells: int | None
+    ) -> None:
+        """Add what was summed, without shifts, to the states of a metric."""
+        args = self.args
+        args.state_sums, args.state_counts, args.state_squares = sums, counts, squares
+        args.state_cells, args.state_squared_cells = cells, squared_cells
+        self._launch("add_to_states", max(1, min(_MOST_ADDING, -(-self.program.n_cells // 256))), 256)
 
 
 class _Run:
