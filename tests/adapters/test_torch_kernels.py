@@ -126,6 +126,37 @@ def test_targets_that_are_no_classes_make_the_loss_nan(gpu, monkeypatch):
     assert each.isnan().nonzero().tolist() == [[3]]
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_gradients_that_came_with_the_loss(gpu, monkeypatch, reduction, dtype):
+    only_on_gpu(gpu, reduction == "mean" or dtype == torch.float64)
+    monkeypatch.setattr(losses, "_has_kernel", lambda *_: True)
+    z, y = logits_of(70, 5, dtype=dtype)
+    z, y = gpu.put(z).requires_grad_(), gpu.put(y)
+    loss = Loss("ranked_log", reduction=reduction)
+    value = loss(z, y)
+    assert ("rescale" in gpu.launches) is False
+    # Twice through one graph, with different factors from above.
+    slopes = [torch.autograd.grad(value * factor, z, retain_graph=True)[0] for factor in (1.0, 3.0, 3.0)]
+    assert ("rescale" in gpu.launches) == (dtype != torch.float16)
+    monkeypatch.setattr(losses, "_has_kernel", lambda *_: False)
+    law = loss(z, y)
+    (slope,) = torch.autograd.grad(law, z)
+    assert_close([(value, *slopes), (law, slope, 3 * slope, 3 * slope)], dtype)
+
+
+def test_losses_without_gradients_compute_none(gpu, monkeypatch):
+    monkeypatch.setattr(losses, "_has_kernel", lambda *_: True)
+    z, y = logits_of(70, 5)
+    z, y = gpu.put(z).requires_grad_(), gpu.put(y)
+    with torch.no_grad():
+        value = Loss("rps")(z, y)
+    assert gpu.launches == ["forward", "settle"]
+    assert not value.requires_grad
+    with_gradient = Loss("rps")(z, y)
+    assert with_gradient.item() == value.item()
+
+
 def test_second_derivatives_are_refused(gpu, monkeypatch):
     monkeypatch.setattr(losses, "_has_kernel", lambda *_: True)
     z, y = logits_of(10, 5)
@@ -199,3 +230,26 @@ def test_invalid_rows_are_counted_by_kernels(gpu):
     assert score.counts.tolist() == [300, 0, 1, 1, 1, 1]
     with pytest.raises(vx.InputError, match="must hold finite probabilities"):
         score.compute()
+
+
+def test_batches_in_forward_and_in_collections(gpu):
+    torchmetrics = pytest.importorskip("torchmetrics")
+    from verax.adapters.torch import Card, Score
+
+    y, p = forecasts(300, 5)
+    p, y = gpu.put(p), gpu.put(y)
+    together = torchmetrics.MetricCollection({"rps": Score("rps"), "same": Score("rps"), "pbs": Score("pbs")})
+    together, card = together.to(p.device), Card(5, ordered=True).to(p.device)
+    kept = card.cells
+    for part in (slice(0, 100), slice(100, 180), slice(180, 300)):
+        of_batch = together(p[part], y[part])
+        assert of_batch["rps"].item() == pytest.approx(vx.rps(y[part].cpu(), p[part].cpu()), rel=1e-12)
+        card(p[part], y[part])
+    assert not kept.any()
+    whole = vx.evaluate(y.cpu(), p.cpu(), ordered=True)
+    values = card.compute()
+    assert "add_to_states" in gpu.launches
+    for name in ("rps", "pbs", "accuracy", "qwk"):
+        assert values[name].item() == pytest.approx(whole[name], rel=1e-12)
+    for name, rule in (("rps", "rps"), ("same", "rps"), ("pbs", "pbs")):
+        assert together.compute()[name].item() == pytest.approx(whole[rule], rel=1e-12)

@@ -6,20 +6,20 @@ at hand, the operators compute what `eager_loss` does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from verax.adapters.torch.eager import check_class_weights, computed_in, eager_loss
-from verax.adapters.torch.rows import flatten
+from verax.adapters.torch.rows import INTEGERS, flatten
 from verax.engines.cuda import places
 from verax.engines.cuda.losses import LossRows
 from verax.engines.tracing import record
 from verax.errors import VeraxError
 from verax.scores.base import Rule
 
-_INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 # Operators take numbers and tensors: rules are known to them by their place here.
 _rules: list[Rule] = []
 
@@ -47,13 +47,15 @@ def fused_loss(
     if class_weights is not None:
         check_class_weights(class_weights, rows.shape[1])
     dtype = computed_in(logits)
-    y = y if y.dtype in _INTEGERS else y.long()
+    y = y if y.dtype in INTEGERS else y.long()
     w = w if w is None or w.dtype in (torch.float32, torch.float64) else w.to(dtype)
     class_weights = None if class_weights is None else class_weights.to(dtype).contiguous()
     inputs = rows, y, w, class_weights, number, reduction, ignore_index
-    compute: Any = _loss_operator if torch.compiler.is_compiling() else _Loss.apply
-    found = compute(*inputs)
-    loss: Tensor = found[0] if isinstance(found, tuple) else found
+    loss: Tensor
+    if torch.compiler.is_compiling():
+        loss = _loss_operator(*inputs)[0]
+    else:
+        loss = _Loss.apply(*inputs, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
     return loss.reshape(target.shape) if reduction == "none" else loss
 
 
@@ -117,17 +119,61 @@ def _refuse(*_: Any) -> None:
 class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        loss, weight = _loss(*inputs)
-        _keep(ctx, inputs, (loss, weight))
+        *inputs, differentiated = inputs  # type: ignore[assignment]
+        ctx.early = None
+        if differentiated and ctx.needs_input_grad[0]:
+            ctx.early = _EarlyGradient.of(*inputs)
+        loss, weight = _loss(*inputs) if ctx.early is None else ctx.early.loss
+        _keep(ctx, tuple(inputs), (loss, weight))
         return loss
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
-        inputs = upstream[0], *ctx.saved_tensors, *ctx.options
         # Only where a graph of the gradient is asked for must it know that it has no derivative.
         twice = torch.is_grad_enabled()
-        gradient = _Gradient.apply(*inputs) if twice else _gradient(*inputs)  # type: ignore[no-untyped-call]
-        return gradient, None, None, None, None, None, None
+        # It is given away once: a second pass through the graph computes it again.
+        early, ctx.early = ctx.early, None
+        if early is not None and not twice:
+            gradient = early.times(upstream[0])
+        else:
+            inputs = upstream[0], *ctx.saved_tensors, *ctx.options
+            gradient = _Gradient.apply(*inputs) if twice else _gradient(*inputs)  # type: ignore[no-untyped-call]
+        return gradient, *[None] * 7
+
+
+class _EarlyGradient:
+    """A loss and its gradient by one kernel, which reads the rows once and starts before `backward` does."""
+
+    def __init__(self, loss: tuple[Tensor, Tensor], gradient: Tensor, rescale: Callable[[int], None]) -> None:
+        self.loss, self._gradient, self._rescale = loss, gradient, rescale
+
+    @classmethod
+    def of(
+        cls,
+        logits: Tensor,
+        target: Tensor,
+        weights: Tensor | None,
+        class_weights: Tensor | None,
+        rule: int,
+        reduction: str,
+        ignore_index: int | None,
+    ) -> _EarlyGradient | None:
+        """That of such rows; None where the gradient must wait."""
+        if reduction == "none":
+            return None
+        rows = _rows(logits, target, weights, class_weights, ignore_index)
+        if rows is None or not rows.is_plain:
+            return None
+        loss, weight = _empty(logits, reduction)
+        gradient = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
+        addresses = loss.data_ptr(), weight.data_ptr(), gradient.data_ptr()
+        rescale = rows.with_gradient(_rules[rule], *addresses, mean=reduction == "mean")
+        return None if rescale is None else cls((loss, weight), gradient, rescale)
+
+    def times(self, upstream: Tensor) -> Tensor:
+        """The gradient times the derivative from above; may be asked for once."""
+        self._rescale(upstream.data_ptr())
+        return self._gradient
 
 
 class _Gradient(torch.autograd.Function):

@@ -44,6 +44,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(Args a) {
 #endif
 }
 
+#endif
+
+#if FORWARD || WITH_LOSS
+
 // The sum over all blocks, or the mean; the total weight stays in `totals`.
 extern "C" __global__ void settle(Args a) {
     int lane = threadIdx.x;
@@ -123,10 +127,14 @@ __device__ __noinline__ void far_shares(const value_t* z, int64 stride, int y, r
 }
 #endif
 
+// The gradient; WITH_LOSS, of rows without weights, also the loss: then there is no derivative from above yet.
 extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#if WITH_LOSS
+    double sums[2] = {0, 0};
+#endif
     real* memory = (real*)arena + warp * TILE * (NEEDS_CDF_LOG && !REGISTERS ? 2 : 1);
-    double divisor = a.divisor ? *a.divisor : 1.0;
+    double divisor = WITH_LOSS ? (a.mean ? (double)a.n : 1.0) : a.divisor ? *a.divisor : 1.0;
     int64 stride = (int64)gridDim.x * WARPS * ROWS, base = ((int64)blockIdx.x * WARPS + warp) * ROWS;
 #if !REGISTERS
     Loads loads;
@@ -153,7 +161,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
         Stats stats = statistics(a, row, v);
         Partials d;
         slopes(stats, d);
+#if WITH_LOSS
+        real scale = (real)(1 / divisor);
+        if (row.active) {
+            real losses[1];
+            formulas(stats, losses);
+            sums[0] += row.inside ? (double)losses[0] : 1.0 / 0.0 - 1.0 / 0.0;
+            sums[1] += 1;
+        }
+#else
         real scale = (real)(weight_of(a, row.i, row.y) * (double)a.upstream[row.i * a.upstream_stride] / divisor);
+#endif
         if (!row.inside) scale = INF - INF;
         int y = row.y, first = row.first;
 #if NEEDS_CDF_LOG
@@ -273,6 +291,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
             a.gradient[base * K + t] = write(memory[(t / K) * S * E + t % K]);
 #endif
     }
+#if WITH_LOSS
+    reduce_block(a, 0, sums, lane % S == 0);
+#endif
 }
+
+#if WITH_LOSS
+// Multiply the gradient by the derivative from above, which is known now. It mostly is one.
+extern "C" __global__ void rescale(Args a) {
+    real above = *a.upstream;
+    if (above == 1) return;
+    int64 stride = (int64)gridDim.x * blockDim.x;
+    for (int64 t = (int64)blockIdx.x * blockDim.x + threadIdx.x; t < a.n * K; t += stride)
+        a.gradient[t] = write((real)read(a.gradient[t]) * above);
+}
+#endif
 
 #endif

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,6 +11,9 @@ from verax.engines.cuda.driver import Args
 from verax.engines.cuda.places import Place, View, layout
 from verax.engines.cuda.printer import Form, Program, gradient_program, loss_program
 
+# Blocks that multiply a gradient.
+_RESCALING = 1056
+
 
 @lru_cache(maxsize=128)
 def _loss(rule: Any, form: Form, each: bool) -> Program | None:
@@ -17,8 +21,8 @@ def _loss(rule: Any, form: Form, each: bool) -> Program | None:
 
 
 @lru_cache(maxsize=128)
-def _gradient(rule: Any, form: Form) -> Program | None:
-    return gradient_program(rule, form)
+def _gradient(rule: Any, form: Form, with_loss: bool) -> Program | None:
+    return gradient_program(rule, form, with_loss=with_loss)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,12 @@ class LossRows:
             classed=self.class_weights is not None,
             computed="float64" if self.z.dtype == "float64" else "float32",
         )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether loss and gradient can be computed at once: no weights, and a type that holds both."""
+        weighted = self.w is not None or self.class_weights is not None or self.ignore is not None
+        return not weighted and self.z.dtype in ("float32", "float64")
 
     def _args(self, program: Program, **others: Any) -> Args:
         return Args(
@@ -103,9 +113,37 @@ class LossRows:
         self._launch(program, ("forward", "settle"), args)
         return True
 
+    def with_gradient(
+        self, rule: Any, out: int, weight: int, gradient: int, *, mean: bool
+    ) -> Callable[[int], None] | None:
+        """As `total`, and write the gradient, but for the factor from above, to `gradient`.
+
+        Gives the function that multiplies it by that factor, a number at some address; None where there is no
+        kernel.
+        """
+        program = _gradient(rule, self.form, True)
+        if program is None:
+            return None
+        room = self.place.scratch(16 * program.blocks(self.z.shape[0]))
+        args = self._args(
+            program, out=out, partial=room.pointer, totals=weight, mean=int(mean), gradient=gradient
+        )
+        device, stream, source = self.place.device, self.place.stream, program.source
+        device.prepare(source, program.shared, "backward", "settle", "rescale")
+        with device.current():
+            device.launch(source, "backward", args.blocks, program.threads, program.shared, stream, args)
+            device.launch(source, "settle", 1, 32, 0, stream, args)
+
+        def rescale(upstream: int) -> None:
+            args.upstream = upstream
+            with device.current():
+                device.launch(source, "rescale", _RESCALING, 256, 0, stream, args)
+
+        return rescale
+
     def gradient(self, rule: Any, upstream: View, weight: int | None, out: int) -> bool:
         """Write the gradient in the logits to `out`: of all losses over `weight`, times `upstream`."""
-        program = _gradient(rule, self.form)
+        program = _gradient(rule, self.form, False)
         if program is None:
             return False
         stride = upstream.strides[0] if upstream.shape else 0

@@ -225,8 +225,12 @@ def loss_program(rule: Formula, form: Form, *, each: bool) -> Program | None:
     return Program(source, form, rows, 32 * geometry.warps, shared, 0, 2)
 
 
-def gradient_program(rule: Formula, form: Form) -> Program | None:
-    """The kernel that computes the gradient of the loss in logits (`backward`)."""
+def gradient_program(rule: Formula, form: Form, *, with_loss: bool = False) -> Program | None:
+    """The kernel that computes the gradient of the loss in logits (`backward`).
+
+    With `with_loss` it computes the loss, too (`settle`), and the gradient is multiplied later by what comes
+    from above (`rescale`).
+    """
     trace = record([rule], form.n_classes, log_true=form.logits)
     if trace is None:
         return None
@@ -241,9 +245,12 @@ def gradient_program(rule: Formula, form: Form) -> Program | None:
     needs["NEEDS_MODES"] |= "top" in slopes
     has = {f"HAS_{name.upper()}": int(name in slopes) for name in _DIRECTIONS}
     has["HAS_LOG_TRUE"] = needs["NEEDS_OTHERS"]
-    source = _source(form, geometry, {"BACKWARD": 1, "RULES": 1} | has, needs, [_slopes(whole, slopes)])
+    settings = {"BACKWARD": 1, "WITH_LOSS": int(with_loss), "SUMS": 2 * with_loss, "RULES": 1}
+    texts = [_slopes(whole, slopes), *([_formulas(trace)] if with_loss else [])]
+    source = _source(form, geometry, settings | has, needs, texts)
     rows = geometry.warps * 32 // geometry.threads_per_row
-    return Program(source, form, rows, 32 * geometry.warps, geometry.tiles)
+    shared = max(geometry.tiles, geometry.warps * 2 * 8)
+    return Program(source, form, rows, 32 * geometry.warps, shared, 0, 2 * with_loss)
 
 
 # ---- pieces of text ----------------------------------------------------------------------------
@@ -283,6 +290,7 @@ def _source(
         "TALLY": 0,
         "FORWARD": 0,
         "BACKWARD": 0,
+        "WITH_LOSS": 0,
         "EACH": 0,
         "COUNTS": 0,
         "SUMS": 0,
