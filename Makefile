@@ -40,6 +40,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/boosting.py
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/gpu.py
 
 fuzz: .venv/tools ## hostile calls, for long; CALLS=... for longer
 	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)

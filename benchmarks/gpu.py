@@ -1,6 +1,7 @@
 """How fast on a GPU: verax against PyTorch's operations, compiled ones, cross entropy and reading the data.
 
-All figures of one run, in milliseconds, the median of several. Needs a GPU of NVIDIA and PyTorch.
+All figures of one run, in milliseconds, the median of several. Needs a GPU of NVIDIA; without one it says so.
+"and table": with a look at the confusion table, which `evaluate` leaves on the GPU if it is large.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 import torch
 
 import verax as vx
-from verax.adapters.torch import Card, Loss
+from verax.adapters.torch import Card, Loss, Score
 from verax.engines.cuda import places
 
 SIZES = [(50_000_000, 5), (4_000_000, 100), (500_000, 1000)]
@@ -77,11 +78,18 @@ def seven_rules(p: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def evaluation(n: int, k: int) -> None:
     y, p = rows(n, k)
+
+    def with_table() -> object:
+        counts = vx.evaluate(y, p, ordered=True).tally.counts
+        assert counts is not None
+        return counts.confusion
+
     compiled = torch.compile(seven_rules)
     # What the device does, of one call: the mark before the first kernel, and that after the last.
     print(
         f"{f'{n:,} x {k}':<20}{by_clock(lambda: vx.evaluate(y, p, ordered=True)):>10.2f}"
-        f"{on_device(lambda: vx.evaluate(y, p, ordered=True)):>12.2f}{by_clock(lambda: vx.rps(y, p)):>12.2f}"
+        f"{on_device(lambda: vx.evaluate(y, p, ordered=True)):>12.2f}{by_clock(with_table):>12.2f}"
+        f"{by_clock(lambda: vx.rps(y, p)):>12.2f}"
         f"{by_clock(lambda: seven_rules(p, y), 3):>12.1f}{by_clock(lambda: compiled(p, y)):>12.2f}"
         f"{on_device(lambda: p.sum()):>12.2f}"
     )
@@ -105,26 +113,31 @@ def losses(n: int, k: int) -> None:
 
 def metrics(n: int, k: int) -> None:
     y, p = rows(n, k)
-    card = Card(k, ordered=True).cuda()
 
-    def on_host() -> float:
-        card.update(p, y)
+    def on_host(metric: Card | Score) -> float:
+        metric.update(p, y)
         torch.cuda.synchronize()
         start = time.perf_counter()
-        card.update(p, y)
+        metric.update(p, y)
         return 1e3 * (time.perf_counter() - start)
 
-    waits = sorted(on_host() for _ in range(15))[7]
-    whole = by_clock(lambda: card.update(p, y))
-    print(f"Card.update of {n:,} x {k}: {whole:.2f} ms; the host goes on after {waits:.2f}")
+    for metric in (Card(k, ordered=True), Score("rps")):
+        metric = metric.cuda()
+        waits = sorted(on_host(metric) for _ in range(15))[7]
+        whole = by_clock(lambda metric=metric: metric.update(p, y))
+        name = type(metric).__name__
+        print(f"{name}.update of {n:,} x {k}: {whole:.2f} ms; the host goes on after {waits:.2f}")
 
 
 def main() -> None:
+    if not torch.cuda.is_available():
+        print("Nothing to time: PyTorch sees no GPU of NVIDIA.")
+        return
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
     place = places.locate(torch.zeros(1, device="cuda"))
     print("kernels are", "compiled" if place is not None else "missing: everything runs by array calls")
     print("ordered card, float32 rows, float64 arithmetic; against seven rules in PyTorch")
-    titles = ("evaluate", "on device", "rps alone", "operations", "compiled", "p.sum()")
+    titles = ("evaluate", "on device", "and table", "rps alone", "operations", "compiled", "p.sum()")
     print(f"{'':<20}{titles[0]:>10}" + "".join(f"{title:>12}" for title in titles[1:]))
     for size in SIZES:
         evaluation(*size)

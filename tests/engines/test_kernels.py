@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,6 +175,24 @@ def test_losses_that_the_first_rows_do_not_tell(gpu, monkeypatch):
     p /= p.sum(axis=1, keepdims=True)
     check(gpu, gpu.put(p), gpu.put(np.zeros(n, int)))
     assert gpu.launches.count("finish") == 2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_large_tables_are_fetched_when_they_are_looked_at(gpu, monkeypatch, weighted):
+    monkeypatch.setattr(sums, "_LARGE_TABLE", 2)
+    y, p = forecasts(300, 5)
+    w = np.random.default_rng(0).integers(0, 3, 300) / 8 if weighted else None
+    card = vx.evaluate(gpu.put(y), gpu.put(p), weights=None if w is None else gpu.put(w))
+    counts = card.tally.counts
+    assert "high" not in vars(counts.cells)
+    law = vx.evaluate(y, p, weights=w).tally.counts
+    # A copy, and a card that is merged, have the numbers.
+    copied = pickle.loads(pickle.dumps(counts))
+    np.testing.assert_allclose(copied.cells.high, law.cells.high, rtol=1e-15)
+    np.testing.assert_allclose(copied.squared.high, law.squared.high, rtol=1e-15)
+    np.testing.assert_allclose(counts.confusion, law.confusion, rtol=1e-15)
+    both = card.merge(card).tally.counts
+    np.testing.assert_allclose(both.confusion, 2 * law.confusion, rtol=1e-15)
 
 
 def test_the_same_bits_again(gpu):

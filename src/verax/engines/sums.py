@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,27 @@ class Sum:
             low -= total - high
             high[...] = total
         return self
+
+
+class LateSum(Sum):
+    """Sums of one term each, which are fetched from where they are when they are first looked at."""
+
+    def __init__(self, fetch: Callable[[], Floats]) -> None:
+        object.__setattr__(self, "_fetch", fetch)
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there yet.
+        fetch = self.__dict__.get("_fetch") if name in ("high", "low") else None
+        if fetch is None:
+            raise AttributeError(name)
+        high = fetch()
+        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "low", np.zeros_like(high))
+        object.__delattr__(self, "_fetch")
+        return getattr(self, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sum, (self.high, self.low)
 
 
 @dataclass(frozen=True)

@@ -335,14 +335,10 @@ class Tally:
         part.weights, part.moments, part.n_positive = found.weight, found.moments, found.n_positive
         part.square_sum, part.squares = found.square_sum, found.squares
         if self.counts is not None:
-            # These are the only references to large tables: no copies.
-            tables = [
-                None if x is None else Sum(x, np.zeros(x.shape)) for x in (found.cells, found.square_cells)
-            ]
             rows = zero_rows(forecasts, ROWS_KEPT) if found.n_zero and start is not None else []
             numbers = [(start or 0) + row for row in rows]
-            cells = Sum.zeros(0) if tables[0] is None else tables[0]
-            part.counts = Counts(self.n_classes, cells, found.n_zero, numbers, tables[1])
+            cells = Sum.zeros(0) if found.cells is None else found.cells
+            part.counts = Counts(self.n_classes, cells, found.n_zero, numbers, found.square_cells)
         return True
 
     def merge(self, other: Tally) -> Tally:

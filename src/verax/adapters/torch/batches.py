@@ -179,5 +179,5 @@ def add_by_kernel(
         place.device.clear(memory.data_ptr(), 8 * n_zero, place.stream)
         work.weigh()
         work.sum()
-        work.add_to(*(None if state is None else state.data_ptr() for state in states.tensors))
+        work.add_to([None if state is None else state.data_ptr() for state in states.tensors])
     return True

@@ -38,7 +38,7 @@ class Args(ctypes.Structure):
         *_members("y", ctypes.c_void_p),
         *_members("y_stride", ctypes.c_int64),
         *_members("w", ctypes.c_void_p),
-        *_members("w_stride n step ignore", ctypes.c_int64),
+        *_members("w_stride n step ignore parts", ctypes.c_int64),
         *_members("clear scale limb", ctypes.c_double),
         *_members("shift heaviest partial totals cells", ctypes.c_void_p),
         *_members("blocks", ctypes.c_int64),
@@ -148,7 +148,10 @@ class Device:
         return pointer.value
 
     def free(self, pointer: int) -> None:
-        self._call("cuMemFree_v2", ctypes.c_uint64(pointer))
+        """Give such memory back; this may happen anywhere, and so late that there is no GPU any more."""
+        if self._cuda.cuCtxPushCurrent_v2(self._context) == 0:
+            self._cuda.cuMemFree_v2(ctypes.c_uint64(pointer))
+            self._cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
 @cache

@@ -4,6 +4,7 @@
 //   K classes, S threads per row (1, 2, ... 32), E consecutive classes per thread, WARPS per block;
 //   REGISTERS: one thread per row, whose probabilities stay in registers; otherwise 32 / S rows at a time are
 //   brought to shared memory, because neighbouring threads then read neighbouring memory;
+//   NARROW: probabilities are kept in the type they came in;
 //   DENSE: rows follow each other without gaps; COLUMNS: columns are strided (column-major or sliced input); LOGITS, WEIGHTED, CLASSED (class weights), IGNORE;
 //   TABLE: 0 no counts, 1 table in shared memory, 2 in global memory, 3 outcomes only;
 //   NEEDS_*: which statistics the formulas read; real: the type that is computed in; value_t, outcome_t, weight_t;
@@ -33,6 +34,7 @@ struct Args {
     const weight_t* w;
     int64 w_stride;
     int64 n, step, ignore;      // rows; how far 32 rows are from the next 32; the outcome of rows to leave out
+    int64 parts;                // how many of the S parts of 32 rows are summed
     double clear, scale;        // how far a row's sum may be from 1; what weights are multiplied by
     double limb;                // how many units of an integer of a cell make one of the integer above it
     double* shift;              // (RULES) losses are summed relative to these
@@ -103,8 +105,8 @@ __device__ inline narrow_t read(value_t x) { return x; }
 __device__ inline value_t write(real x) { return (value_t)x; }
 #endif
 
-// What a thread holds of a row: probabilities in registers as they came, because narrow numbers compare faster.
-#if REGISTERS && !LOGITS
+// What a thread holds of a row: probabilities as they came (NARROW), because narrow numbers compare faster.
+#if NARROW
 typedef narrow_t cell_t;
 #else
 typedef real cell_t;

@@ -111,6 +111,8 @@ class Program:
         Cells of the table of counts, and integers per cell; the table is in global memory afterwards.
     infinite : tuple of int
         The rules whose loss may be infinite.
+    threads_per_row : int
+        How many threads work on a row.
     """
 
     source: str
@@ -123,6 +125,7 @@ class Program:
     n_cells: int = 0
     n_limbs: int = 0
     infinite: tuple[int, ...] = ()
+    threads_per_row: int = 1
 
     @property
     def n_quantities(self) -> int:
@@ -165,7 +168,9 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
     outcomes and correct decisions are counted.
     """
     trace = record(rules, form.n_classes, log_true=form.logits)
-    geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
+    # Probabilities are kept as they came, which takes less memory; those of logits are computed.
+    narrow = not form.logits
+    geometry = _Geometry.of(form.n_classes, _size_of(form.value if narrow else form.computed), 1)
     if trace is None or geometry is None:
         return None
     k, weighted = form.n_classes, form.weight is not None
@@ -195,6 +200,7 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
         "TABLE": table,
         "TABLE_AT": table_at,
         "BLOCKS_PER_SM": 1 if weighted else 3 if geometry.registers else 2,
+        "NARROW": int(narrow),
     }
     texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step), _infinite_at(infinite)]
     source = _source(form, geometry, settings, _needs(trace, decisions), texts)
@@ -209,6 +215,7 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
         n_cells,
         n_limbs,
         infinite,
+        geometry.threads_per_row,
     )
 
 
@@ -291,6 +298,7 @@ def _source(
         "FORWARD": 0,
         "BACKWARD": 0,
         "WITH_LOSS": 0,
+        "NARROW": 0,
         "EACH": 0,
         "COUNTS": 0,
         "SUMS": 0,

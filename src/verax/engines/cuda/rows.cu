@@ -128,10 +128,10 @@ __device__ inline void place_of(int u, int lane, int& r, int& j) {
     j = ROWS == 1 ? t : COLUMNS ? t / ROWS : t % width;
 }
 
-__device__ inline void store(real* memory, value_t x, int u, int lane) {
+__device__ inline void store(cell_t* memory, value_t x, int u, int lane) {
     int r, j;
     place_of(u, lane, r, j);
-    if (j < K && r < ROWS) memory[r * S * E + j] = (real)read(x);
+    if (j < K && r < ROWS) memory[r * S * E + j] = (cell_t)read(x);
 }
 
 __device__ inline value_t load(const Args& a, int64 base, int u, int lane) {
@@ -163,7 +163,7 @@ __device__ inline void start_loads(const Args& a, int64 base, int lane, Loads& l
 }
 
 // Bring a tile, which begins with row `base`, to the warp's shared memory, and start loading the next one.
-__device__ inline void fetch(const Args& a, int64 base, int64 next, int lane, real* memory, Loads& loads) {
+__device__ inline void fetch(const Args& a, int64 base, int64 next, int lane, cell_t* memory, Loads& loads) {
     __syncwarp();
 #if AHEAD
 #pragma unroll
@@ -185,7 +185,7 @@ __device__ inline void fetch(const Args& a, int64 base, int64 next, int lane, re
     if (more > 0) {
         const int width = more > 0 ? more : 1;
         for (int t = lane; t < ROWS * more; t += 32)
-            memory[t / width * S * E + K + t % width] = LOGITS ? -INF : (real)0;
+            memory[t / width * S * E + K + t % width] = LOGITS ? -INF : (cell_t)0;
     }
     __syncwarp();
 }
@@ -199,10 +199,10 @@ struct Walk {
     Product up, down;
 };
 
-__device__ inline void step(Walk& walk, const real* v, int first, int y, int c, bool plain) {
+__device__ inline void step(Walk& walk, const cell_t* v, int first, int y, int c, bool plain) {
     int j = first + c, i = first + E - 1 - c;
-    walk.below += v[c];
-    walk.above += v[E - 1 - c];
+    walk.below += (real)v[c];
+    walk.above += (real)v[E - 1 - c];
     if (NEEDS_CDF) {
         if (j < y) {
             walk.low += walk.below;

@@ -87,6 +87,7 @@ struct Summary {
 };
 
 // The summary of a thread's row: thread t of a warp gets row base + t.
+#define PARTS (S <= 4 ? S : (int)a.parts)
 #if REGISTERS
 __device__ inline Summary summarize(const Args& a, int64 base, int lane) {
     cell_t v[E];
@@ -99,12 +100,12 @@ __device__ inline Summary summarize(const Args& a, int64 base, int lane) {
 // Several threads work on each row, one after the other until there are 32; formulas then take a thread each.
 __device__ inline Summary summarize(const Args& a, int64 base, int64 next, int lane, int warp, Loads& loads) {
     Summary mine;
-    real* memory = (real*)arena + warp * TILE;
+    cell_t* memory = (cell_t*)arena + warp * TILE;
     Summary* summaries = (Summary*)((char*)arena + SUMMARIES_AT) + warp * 32;
-    for (int part = 0; part < S; ++part) {
+    for (int part = 0; part < PARTS; ++part) {
         int64 tile = base + part * ROWS;
         Row row = begin(a, tile, lane);
-        fetch(a, tile, part < S - 1 ? tile + ROWS : next, lane, memory, loads);
+        fetch(a, tile, part < PARTS - 1 ? tile + ROWS : next, lane, memory, loads);
         Stats stats = statistics(a, row, memory + lane * E);
         if (S == 1) {
             mine = {stats, row.decision, row.values, row.sums};
@@ -155,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         Summary row = summarize(a, base, base + stride, lane, warp, loads);
 #endif
         int64 i = base + lane;
-        if (i >= a.n) continue;
+        if (i >= a.n || lane >= PARTS * ROWS) continue;
         int64 outcome = (int64)a.y[i * a.y_stride];
         if (IGNORE && outcome == a.ignore) continue;
         bool inside = outcome >= 0 && outcome < K;

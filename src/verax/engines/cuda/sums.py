@@ -12,8 +12,8 @@ import numpy as np
 
 from verax.engines.arrays import compute
 from verax.engines.cuda import places
-from verax.engines.cuda.driver import Args
-from verax.engines.cuda.places import Place, View, layout
+from verax.engines.cuda.driver import Args, Device
+from verax.engines.cuda.places import Place, Scratch, View, layout
 from verax.engines.cuda.printer import (
     POSITIVE,
     ROWS,
@@ -27,7 +27,7 @@ from verax.engines.cuda.printer import (
 )
 from verax.engines.cuda.printer import SUMS as BAD_SUMS
 from verax.engines.stats import Formula
-from verax.engines.sums import Moments, Sum
+from verax.engines.sums import LateSum, Moments, Sum
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, move_like, to_host, widen
 from verax.inputs.forecasts import Forecasts
@@ -35,8 +35,10 @@ from verax.kernels.limits import COMPILED_FROM
 
 # Rows that are not in standard form are brought to it at once, up to this many numbers.
 _MOST_COPIED = 2**28
-# How many rows tell what the losses are roughly.
-_PROBE = 2048
+# How many rows tell what the losses are roughly: 32 for each warp of one block, or so many parts of them.
+_PROBE, _PROBED_PARTS = 256, 4
+# Tables of at least this many counts are fetched from the GPU when they are looked at.
+_LARGE_TABLE = 2**12
 # Most blocks that add a table of counts to a metric's.
 _MOST_ADDING = 1024
 # How many numbers are looked at at a time where rows are looked for.
@@ -60,8 +62,9 @@ class DeviceSums:
         Of the losses, and with the weights squared; `squares` is None without weights.
     n_positive : float
         How many rows have a positive weight.
-    cells, square_cells : Floats
-        Weights by outcome and decision as `Counts` keeps them, None where they were not asked for.
+    cells, square_cells : Sum
+        Weights by outcome and decision as `Counts` keeps them, None where they were not asked for. Large
+        tables stay on the GPU until they are looked at.
     n_zero : int
         How many rows with weight had given their outcome probability zero.
     """
@@ -71,8 +74,8 @@ class DeviceSums:
     n_positive: float
     square_sum: Sum | None
     squares: Moments | None
-    cells: Floats | None
-    square_cells: Floats | None
+    cells: Sum | None
+    square_cells: Sum | None
     n_zero: int
 
 
@@ -215,6 +218,7 @@ class Pass:
             w_stride=0 if w is None else w.strides[0],
             n=self.n_rows,
             step=32,
+            parts=self.program.threads_per_row,
             ignore=ignore,
             clear=clear,
             scale=scale,
@@ -244,9 +248,11 @@ class Pass:
         args, program = self.args, self.program
         args.step = 32 * max(1, args.n // _PROBE)
         args.cells, args.blocks = None, 1
+        # Where a warp takes a few rows at a time, one after the other, it takes fewer.
+        args.parts = _PROBED_PARTS
         self._launch("tally", 1, program.threads, program.shared)
         self._launch("settle", 1, 32 * -(-self.n_rules // 32))
-        args.step, args.blocks = 32, self.blocks
+        args.step, args.blocks, args.parts = 32, self.blocks, self.program.threads_per_row
 
     def sum(self) -> None:
         """Sum all rows."""
@@ -254,13 +260,11 @@ class Pass:
         self._launch("tally", self.blocks, self.program.threads, self.program.shared)
         self._launch("finish", self.program.n_quantities, 32)
 
-    def add_to(
-        self, sums: int, counts: int, squares: int | None, cells: int | None, squared_cells: int | None
-    ) -> None:
-        """Add what was summed, without shifts, to the states of a metric."""
+    def add_to(self, states: Sequence[int | None]) -> None:
+        """Add what was summed, without shifts, to the five states of a metric, given by address."""
         args = self.args
-        args.state_sums, args.state_counts, args.state_squares = sums, counts, squares
-        args.state_cells, args.state_squared_cells = cells, squared_cells
+        args.state_sums, args.state_counts, args.state_squares, *tables = states
+        args.state_cells, args.state_squared_cells = tables
         self._launch("add_to_states", max(1, min(_MOST_ADDING, -(-self.program.n_cells // 256))), 256)
 
 
@@ -273,22 +277,26 @@ class _Run:
         place = read.place
         self._device, self._stream, self._scale = place.device, place.stream, scale
         self._pass = Pass(program, rows.n_rows, n_rules)
-        self._memory = place.scratch(8 * (self._pass.n_head + self._pass.n_room))
-        self._cells = place.scratch(8 * self._pass.n_cells) if self._pass.n_cells else None
+        # The head, the table of counts, the sums of blocks.
+        self._n_kept = self._pass.n_head + self._pass.n_cells
+        self._memory = place.scratch(8 * (self._n_kept + self._pass.n_room))
+        start = self._memory.pointer
+        self._cells = start + 8 * self._pass.n_head
         self._pass.bind(
             place,
             read.p,
             read.y,
             read.w,
             clear=rows.unity.clear(rows.n_classes),
-            memory=self._memory.pointer,
-            cells=None if self._cells is None else self._cells.pointer,
+            memory=start,
+            cells=self._cells if self._pass.n_cells else None,
+            room=start + 8 * self._n_kept,
             scale=scale,
         )
 
     def result(self) -> DeviceSums | None:
         with self._device.current():
-            self._device.clear(self._memory.pointer, 8 * self._pass.n_head, self._stream)
+            self._device.clear(self._memory.pointer, 8 * self._n_kept, self._stream)
             self._pass.weigh()
             if self._n_rules:
                 self._pass.probe()
@@ -296,20 +304,18 @@ class _Run:
             if isinstance(found, np.ndarray):
                 # The rows that were probed are not like the others. Now the means are known.
                 self._device.copy_over(self._memory.pointer, found, self._stream)
+                self._device.clear(self._cells, 8 * self._pass.n_cells, self._stream)
                 found = self._sums(final=True)
         return None if isinstance(found, np.ndarray) else found
 
     def _sums(self, *, final: bool = False) -> DeviceSums | Floats | None:
-        if self._cells is not None:
-            self._device.clear(self._cells.pointer, 8 * self._pass.n_cells, self._stream)
         self._pass.sum()
-        head, cells = np.empty(self._pass.n_head), None
-        self._device.copy_back(head, self._memory.pointer, self._stream)
-        if self._cells is not None:
-            cells = np.empty(self._pass.n_cells, np.uint64)
-            self._device.copy_back(cells, self._cells.pointer, self._stream)
+        late = self._pass.n_cells >= _LARGE_TABLE
+        found = np.empty(self._pass.n_head if late else self._n_kept)
+        self._device.copy_back(found, self._memory.pointer, self._stream)
         self._device.wait(self._stream)
-        return self._interpret(head, cells, final=final)
+        head = found[: self._pass.n_head]
+        return self._interpret(head, None if late else found[len(head) :].view(np.uint64), final=final)
 
     def _interpret(self, head: Floats, cells: Any, *, final: bool = False) -> DeviceSums | Floats | None:
         """The sums as a tally has them; better shifts, where these cost digits; None for array calls."""
@@ -356,27 +362,70 @@ class _Run:
             n_positive=float(counts[POSITIVE] if self._weighted else counts[ROWS]),
             square_sum=Sum.of([squared]) if self._weighted else None,
             squares=moments[1] if self._weighted else None,
-            cells=None if tables is None else tables[0],
-            square_cells=None if tables is None or not self._weighted else tables[1],
+            cells=tables[0] if tables else None,
+            square_cells=tables[1] if self._weighted and tables else None,
             n_zero=int(counts[ZERO]),
         )
 
-    def _tables(self, cells: Any, counts: Floats, sums: Floats, heaviest: float) -> list[Floats] | None:
-        program = self._program
-        if cells is None:
-            return None
-        if not self._weighted:
-            tables = [cells.astype(np.float64)]
-        else:
-            unit = math.ldexp(1.0, math.frexp(heaviest * self._scale)[1])
-            limbs = cells.reshape(2, 3, -1).astype(np.float64)
-            finer = self._pass.limb
-            shares = ((limbs[:, 2] * finer + limbs[:, 1]) * finer + limbs[:, 0]) * finer
-            tables = [shares[0] * unit, shares[1] * unit * unit]
-        if program.n_cells == program.form.n_classes:
-            right = sums[-2:] if self._weighted else counts[-1:]
-            tables = [np.append(table, share) for table, share in zip(tables, right, strict=True)]
+    def _tables(self, cells: Any, counts: Floats, sums: Floats, heaviest: float) -> list[Sum]:
+        """The tables of weights and of squared weights, where decisions are counted.
+
+        `cells` are their integers, None where they stay on the GPU.
+        """
+        count = (2 if self._weighted else 1) if self._pass.n_cells else 0
+        if not count:
+            return []
+        size = self._pass.n_cells // count
+        unit = math.ldexp(1.0, math.frexp(heaviest * self._scale)[1])
+        only_outcomes = self._program.n_cells == self._program.form.n_classes
+        right = sums[-2:] if self._weighted else counts[-1:]
+        tables = []
+        for which in range(count):
+            table = _Table(
+                self._device,
+                self._memory,
+                self._cells + 8 * which * size,
+                size,
+                self._pass.limb if self._weighted else None,
+                (unit,) * (which + 1),
+                float(right[which]) if only_outcomes else None,
+            )
+            part = slice(which * size, (which + 1) * size)
+            tables.append(LateSum(table.fetch) if cells is None else Sum.of(table.read(cells[part])))
         return tables
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of counts on a GPU; it keeps the memory, and nothing else, alive."""
+
+    device: Device
+    memory: Scratch
+    pointer: int
+    size: int
+    finer: float | None
+    units: tuple[float, ...]
+    right: float | None
+
+    def fetch(self) -> Floats:
+        cells = np.empty(self.size, np.uint64)
+        with self.device.current():
+            # The kernels have ended: any stream will do.
+            self.device.copy_back(cells, self.pointer, 0)
+            self.device.wait(0)
+        return self.read(cells)
+
+    def read(self, cells: Any) -> Floats:
+        """The weights that integers stand for; they take the place of integers that are counts."""
+        if self.finer is None:
+            table = cells.view(np.float64)
+            np.copyto(table, cells)
+        else:
+            low, middle, high = cells.reshape(3, -1).astype(np.float64)[::-1]
+            table = ((low * self.finer + middle) * self.finer + high) * self.finer
+            for unit in self.units:
+                table *= unit
+        return table if self.right is None else np.append(table, self.right)
 
 
 def _better_shift(shift: Floats, weight: Floats, first: Floats, second: Floats) -> Floats | None:
