@@ -135,16 +135,19 @@ class Scorecard(MaySkip):
         return replace(self, tally=self.tally.renumbered(rows, n_given))
 
     def __getitem__(self, name: str | Rule) -> float:
-        lines = {**self.scores, **self.metrics}
-        if isinstance(name, str) and name in lines:
-            return lines[name].mean
-        if isinstance(name, str) and name in METRICS:
-            return self.metric(name).mean
+        """The mean loss by a rule, or a metric of decisions; its interval is not computed."""
+        on_card = {*self.scores, *(metric.name for metric in self.count_metrics)}
+        if isinstance(name, str) and name in self.scores:
+            return self.scores[name].mean
+        if isinstance(name, str) and (name in on_card or name in METRICS):
+            if self._counts.confusion is None:
+                return self.metric(name).mean
+            return self._value(self._metric(name))
         rule = parse(name)
         for score in self.scores.values():
             if score.rule == rule:
                 return score.mean
-        raise KeyError(f"{name!r} is not on this card; it has {', '.join(lines)}")
+        raise KeyError(f"{name!r} is not on this card; it has {', '.join([*self.scores, *self.metrics])}")
 
     @property
     def n_rows(self) -> int:
@@ -289,8 +292,17 @@ class Scorecard(MaySkip):
         All of them are functions of the confusion counts, so no row is read again. Those that are not on the
         card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "mae", "macro_mae", "off_by_one".
         """
-        if name in self.metrics:
+        if self._counts.confusion is None and name == "accuracy":
             return self.metrics[name]
+        metric = self._metric(name)
+        on_card = metric in self.count_metrics
+        return self.metrics[name] if on_card else replace(self, count_metrics=(metric,)).metrics[name]
+
+    def _metric(self, name: str) -> DecisionMetric:
+        """A metric that is on the card, or any registered one that these counts have."""
+        for own in self.count_metrics:
+            if own.name == name and self._counts.confusion is not None:
+                return own
         metric = find_metric(name)
         if metric.ordinal and not self.ordered:
             raise InputError(
@@ -306,7 +318,7 @@ class Scorecard(MaySkip):
                 found=f"{name} needs a table of counts",
                 values=[name],
             )
-        return replace(self, count_metrics=(metric,)).metrics[name]
+        return metric
 
     def _value(self, metric: DecisionMetric) -> float:
         assert self._counts.confusion is not None
