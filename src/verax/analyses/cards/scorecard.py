@@ -136,10 +136,10 @@ class Scorecard(MaySkip):
 
     def __getitem__(self, name: str | Rule) -> float:
         """The mean loss by a rule, or a metric of decisions; its interval is not computed."""
-        on_card = {*self.scores, *(metric.name for metric in self.count_metrics)}
+        metrics = [metric.name for metric in self.count_metrics]
         if isinstance(name, str) and name in self.scores:
             return self.scores[name].mean
-        if isinstance(name, str) and (name in on_card or name in METRICS):
+        if isinstance(name, str) and (name in metrics or name in METRICS):
             if self._counts.confusion is None:
                 return self.metric(name).mean
             return self._value(self._metric(name))
@@ -147,7 +147,7 @@ class Scorecard(MaySkip):
         for score in self.scores.values():
             if score.rule == rule:
                 return score.mean
-        raise KeyError(f"{name!r} is not on this card; it has {', '.join([*self.scores, *self.metrics])}")
+        raise KeyError(f"{name!r} is not on this card; it has {', '.join([*self.scores, *metrics])}")
 
     @property
     def n_rows(self) -> int:
