@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -77,7 +78,7 @@ Gap = TypeVar("Gap", bound=CurveDifference)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EventCurves(MaySkip, Generic[Curve, Gap]):
+class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
     """The curves of all models and events, and the differences of all pairs of models."""
 
     curves: tuple[Curve, ...]
@@ -114,9 +115,9 @@ class EventCurves(MaySkip, Generic[Curve, Gap]):
         raise KeyError(f"there is no difference of {a!r} and {b!r} for {event!r}")
 
     @property
+    @abstractmethod
     def sentences(self) -> list[str]:
         """What the curves show, in words."""
-        raise NotImplementedError
 
     def called(self, event: str) -> str:
         """What an event is called in a sentence."""
