@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import verax as vx
 from cases import RULES, forecasts
 from verax.engines import scan
+from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT
 from verax.engines.sums import Moments, Sum
-from verax.engines.tally import CONFUSION_UP_TO, ROWS_KEPT, Tally
+from verax.engines.tally import Tally
 
 
 def tally(y, p, w=None, rules=RULES, *, groups=None, first_row=None):

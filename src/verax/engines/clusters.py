@@ -6,7 +6,7 @@ The sums merge like any tally, and whole groups can be resampled from them witho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,6 +128,29 @@ class Clusters:
         sums, infinite = Sum.zeros(shape), np.zeros((len(labels), self.infinite.shape[1]), bool)
         sums.high[place], sums.low[place], infinite[place] = self.sums.high, self.sums.low, self.infinite
         return Clusters(labels, sums, infinite, self.cells.relabeled(place))
+
+    def to_values(self) -> dict[str, Any]:
+        """What is to be stored."""
+        return {
+            "labels": self.labels,
+            "sums": self.sums.to_values(),
+            "infinite": self.infinite,
+            "n_cells": self.cells.n_cells,
+            "keys": self.cells.keys,
+            "cells": self.cells.sums.to_values(),
+        }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any], n_rules: int) -> Clusters:
+        """What `to_values` gave for so many rules."""
+        labels, infinite, keys = values["labels"], values["infinite"], values["keys"]
+        n, n_cells = len(labels), int(values["n_cells"])
+        valid = labels.ndim == 1 and infinite.dtype == bool and infinite.shape == (n, n_rules)
+        valid = valid and keys.dtype == np.int64 and bool(np.all(np.diff(keys) > 0))
+        if not valid or (len(keys) and not 0 <= keys[0] <= keys[-1] < n * n_cells):
+            raise ValueError("sums of groups that do not belong together")
+        cells = Cells(keys, Sum.from_values(values["cells"], len(keys)), n_cells)
+        return cls(labels, Sum.from_values(values["sums"], (n, 2 + n_rules)), infinite, cells)
 
     @cached_property
     def count(self) -> GroupCount:

@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import sums_by_label, variances_over
 from verax.engines.sums import Moments, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
+
+_KIND = "paired tally"
 
 
 def all_pairs(n_models: int) -> list[tuple[int, int]]:
@@ -111,6 +114,39 @@ class PairedTally:
             labels = np.concatenate([labels for labels, _ in parts])
             merged.labels, merged.cluster_sums = sums_by_label(labels, np.concatenate([s for _, s in parts]))
         return merged
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads, without pickle."""
+        values = {
+            "n_models": self.n_models,
+            "n_rows": self.n_rows,
+            "n_positive": self.n_positive,
+            "exponent": self.exponent,
+            "moments": self.moments.to_values(),
+            "squares": None if self.squares is self.moments else self.squares.to_values(),
+            "labels": self.labels,
+            "cluster_sums": self.cluster_sums,
+        }
+        return dump(_KIND, values)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PairedTally:
+        """The tally that `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            n_models, *counts = (
+                int(values[name]) for name in ("n_models", "n_rows", "n_positive", "exponent")
+            )
+            tally = cls(n_models)
+            tally.n_rows, tally.n_positive, tally.exponent = counts
+            tally.labels, tally.cluster_sums = labels, sums = values["labels"], values["cluster_sums"]
+            n, squares = 1 + tally.n_columns, values["squares"]
+            tally.moments = tally.squares = Moments.from_values(values["moments"], n)
+            if squares is not None:
+                tally.squares = Moments.from_values(squares, n)
+            if (labels is None) != (sums is None) or (labels is not None and sums.shape != (len(labels), n)):
+                raise ValueError("sums of groups that do not belong together")
+        return tally
 
     @property
     def means(self) -> Floats:

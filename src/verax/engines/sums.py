@@ -80,6 +80,18 @@ class Sum:
             self.high[present], error = two_sum(self.high[present], new)
         self.low[present] += error
 
+    def to_values(self) -> Floats:
+        """Both parts as one array, to be stored."""
+        return np.stack([self.high, self.low])
+
+    @classmethod
+    def from_values(cls, values: Any, shape: int | tuple[int, ...]) -> Sum:
+        """What `to_values` gave; refused where it is of another shape."""
+        shape = (shape,) if isinstance(shape, int) else shape
+        if values.dtype != np.float64 or values.shape != (2, *shape):
+            raise ValueError(f"sums of shape {values.shape}")
+        return cls(values[0], values[1])
+
     def settled(self) -> Sum:
         """Round `high` in place, which is needed after terms were added in place; the sums stay the same."""
         for start in range(0, len(self.high), _PIECE):
@@ -190,6 +202,19 @@ class Moments:
             self.infinite + other.infinite,
             self.n_infinite + other.n_infinite,
         )
+
+    def to_values(self) -> Floats:
+        """(8, R) numbers, to be stored."""
+        sums = [part for each in (self.weight, self.total, self.infinite) for part in (each.high, each.low)]
+        return np.stack([*sums, self.m2, self.n_infinite])
+
+    @classmethod
+    def from_values(cls, values: Any, n: int) -> Moments:
+        """What `to_values` gave for `n` losses."""
+        if values.dtype != np.float64 or values.shape != (8, n):
+            raise ValueError(f"moments of shape {values.shape}")
+        weight, total, infinite = (Sum(values[i], values[i + 1]) for i in (0, 2, 4))
+        return cls(weight, total, values[6], infinite, values[7])
 
     def scaled(self, factor: float) -> Moments:
         """With all weights multiplied by a power of two."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from threading import Lock
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.engines.clusters import Clusters, ClusterSums
+from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
 from verax.engines.plans import CHUNK_BLOCKS, Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Formula, RowStats
@@ -29,136 +30,11 @@ from verax.inputs.arrays import Array, Floats, Ints, to_host
 from verax.inputs.groups import Groups, is_two_way
 from verax.inputs.rows import RowBatch, Rows, numbers_of
 
-# Beyond this many classes no table of K x K counts is kept: it would take too much memory.
-CONFUSION_UP_TO = 1024
-# How many of the rows whose outcome was given probability zero are remembered by number.
-ROWS_KEPT = 100
 # How many rows at either end of a block tell roughly what the losses of its chunk are.
 _PROBE = 32
 
 # Disjoint ranges of row numbers, in order.
 Spans = tuple[tuple[int, int], ...]
-
-
-@dataclass
-class Counts:
-    """Weights of outcomes against decisions, and the outcomes that were given probability zero.
-
-    Decisions are the most likely class, the lowest index where several are. Beyond CONFUSION_UP_TO
-    classes only the outcomes and the correct decisions are counted, and `confusion` is None.
-
-    Attributes
-    ----------
-    n_classes : int
-        The number of classes K.
-    cells : Sum
-        K*K weights, outcome by decision; of too many classes K weights of outcomes, then the weight of the
-        correct decisions; empty where decisions are not counted.
-    squares : Sum, optional
-        The sums of squared weights in the same cells; None where all weights are 1, and these are `cells`.
-    n_zero : int
-        How many rows with weight had given their outcome probability zero.
-    zero_rows : list of int
-        The first of these rows, as far as their numbers are known.
-    """
-
-    n_classes: int
-    cells: Sum = field(default_factory=lambda: Sum.zeros(0))
-    n_zero: int = 0
-    zero_rows: list[int] = field(default_factory=list)
-    squares: Sum | None = None
-
-    @classmethod
-    def zeros(cls, n_classes: int, *, decisions: bool = True, weighted: bool = False) -> Counts:
-        """Nothing counted yet; without `decisions` only outcomes given probability zero will be."""
-        n = n_cells(n_classes) if decisions else 0
-        return cls(n_classes, Sum.zeros(n), squares=Sum.zeros(n) if weighted else None)
-
-    def add(self, y: Any, decision: Any, weights: Any) -> None:
-        """Count rows by NumPy calls; the compiled path has a kernel for this."""
-        self._add_to(self.cells, y, decision, weights)
-        if self.squares is not None:
-            self._add_to(self.squares, y, decision, _squared(weights))
-
-    def _add_to(self, cells: Sum, y: Any, decision: Any, weights: Any) -> None:
-        if self._tabled:
-            cells.add_at(y * self.n_classes + decision, weights)
-            return
-        cells.add_at(y, weights)
-        right = y == decision
-        cells.add_at(
-            np.full(np.count_nonzero(right), self.n_classes), None if weights is None else weights[right]
-        )
-
-    def add_zeros(self, rows: Sequence[int]) -> None:
-        """Count rows whose outcome had probability zero, and remember the first of them."""
-        self.n_zero += len(rows)
-        self.zero_rows = sorted([*self.zero_rows, *rows])[:ROWS_KEPT]
-
-    def __add__(self, other: Counts) -> Counts:
-        rows = sorted([*self.zero_rows, *other.zero_rows])[:ROWS_KEPT]
-        squares = None
-        if self.squares is not None or other.squares is not None:
-            squares = self.squared + other.squared
-        return Counts(self.n_classes, self.cells + other.cells, self.n_zero + other.n_zero, rows, squares)
-
-    def scaled(self, factor: float) -> Counts:
-        """With all weights multiplied by a power of two."""
-        rows = list(self.zero_rows)
-        squares = None if factor == 1 else self.squared.scaled(factor).scaled(factor)
-        squares = self.squares if squares is None else squares
-        return Counts(self.n_classes, self.cells.scaled(factor), self.n_zero, rows, squares)
-
-    def moved(self, start: int | None) -> Counts:
-        """With the rows numbered from `start`; without their numbers if it is None."""
-        rows = [] if start is None else [start + row for row in self.zero_rows]
-        squares = None if self.squares is None else self.squares.settled()
-        return Counts(self.n_classes, self.cells.settled(), self.n_zero, rows, squares)
-
-    @property
-    def squared(self) -> Sum:
-        """The sums of squared weights in the cells."""
-        return self.cells if self.squares is None else self.squares
-
-    @property
-    def _tabled(self) -> bool:
-        return self.n_classes <= CONFUSION_UP_TO
-
-    @property
-    def table(self) -> tuple[Floats, Floats]:
-        """Both parts of the confusion table, to be added to in place."""
-        shape = (self.n_classes, self.n_classes)
-        return self.cells.high.reshape(shape), self.cells.low.reshape(shape)
-
-    @property
-    def confusion(self) -> Floats | None:
-        """Weights by outcome (row) and decision (column); None where no table is kept."""
-        return self.table[0] if self.cells.high.size and self._tabled else None
-
-    @property
-    def per_class(self) -> Floats:
-        """The weight of each class among the outcomes."""
-        if self.confusion is None:
-            return self.cells.high[: self.n_classes]
-        high, low = self.table
-        return np.asarray(high.sum(axis=1) + low.sum(axis=1))
-
-    @property
-    def n_correct(self) -> float:
-        """The weight of the rows whose decision was the outcome."""
-        if not self.cells.high.size:
-            return math.nan
-        return float(self.cells.high[-1] if self.confusion is None else np.trace(self.confusion))
-
-    @property
-    def squared_correct(self) -> float:
-        """The sum of squared weights of the rows whose decision was the outcome."""
-        return Counts(self.n_classes, self.squared).n_correct
-
-
-def n_cells(n_classes: int) -> int:
-    """How many weights `Counts` keeps for so many classes."""
-    return n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes + 1
 
 
 class SquaredSums(NamedTuple):
@@ -366,6 +242,42 @@ class Tally:
         )
         return merged
 
+    def to_values(self) -> dict[str, Any]:
+        """Everything but the rules, to be stored; `scores.storing` adds their names."""
+        return {
+            "n_classes": self.n_classes,
+            "decisions": self.decisions,
+            "n_rows": self.n_rows,
+            "spans": None if self.spans is None else [list(span) for span in self.spans],
+            "exponent": self.exponent,
+            "weights": self.weights.to_values(),
+            "moments": self.moments.to_values(),
+            "n_positive": float(self.n_positive),
+            "square_sum": None if self.square_sum is None else self.square_sum.to_values(),
+            "squares": None if self.squares is None else self.squares.to_values(),
+            "counts": None if self.counts is None else self.counts.to_values(),
+            "clusters": None if self.clusters is None else self.clusters.to_values(),
+        }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any], rules: Sequence[Formula]) -> Tally:
+        """What `to_values` gave of a tally of these rules."""
+        tally = cls(rules, int(values["n_classes"]), counts=False, decisions=bool(values["decisions"]))
+        n, spans = len(tally.rules), values["spans"]
+        tally.n_rows, tally.exponent = int(values["n_rows"]), int(values["exponent"])
+        tally.spans = None if spans is None else tuple((int(start), int(stop)) for start, stop in spans)
+        tally.weights = Sum.from_values(values["weights"], 1)
+        tally.moments = Moments.from_values(values["moments"], n)
+        tally.n_positive = float(values["n_positive"])
+        if values["square_sum"] is not None:
+            tally.square_sum = Sum.from_values(values["square_sum"], 1)
+            tally.squares = Moments.from_values(values["squares"], n)
+        if values["counts"] is not None:
+            tally.counts = Counts.from_values(values["counts"], tally.n_classes, decisions=tally.decisions)
+        if values["clusters"] is not None:
+            tally.clusters = Clusters.from_values(values["clusters"], n)
+        return tally
+
     def renumbered(self, rows: Ints, n_given: int) -> Tally:
         """The same sums with the rows known by `rows`, their numbers among `n_given` consecutive rows."""
         named = copy.copy(self)
@@ -550,7 +462,7 @@ class _Visitor:
             _add_to(chunks.others, chunk, found)
             chunks.weight[chunk, 0] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
             if w is not None:
-                squared = _squared(w)
+                squared = squared_weights(w)
                 _add_to(
                     chunks.other_squares, chunk, Moments.of(_losses(self._rules, stats), squared, stats.xp)
                 )
@@ -602,17 +514,11 @@ class _Counter:
         w = _NO_WEIGHTS if weights is None else weights
         with self._turn:
             if self._squares is not None:
-                self._count(y, decision, p_true, _squared(w), *self._squares)
+                self._count(y, decision, p_true, squared_weights(w), *self._squares)
             return int(self._count(y, decision, p_true, w, *self._table))
 
 
 _NO_WEIGHTS = np.zeros(0)
-
-
-def _squared(weights: Any) -> Any:
-    """The squares of weights, which overflow where the weights are extreme; that pass is not kept."""
-    with np.errstate(over="ignore"):
-        return weights * weights
 
 
 def _n_positive(batch: RowBatch) -> float:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from verax.common.packing import dump, load, refusing
 from verax.errors import SHOWN_ROWS, InputError, Offenders, join
 from verax.inputs.arrays import (
     Array,
@@ -31,6 +32,7 @@ from verax.inputs.groups import Groups, kinds_of, missing
 
 # Arguments that have a value for every row, wherever they occur.
 PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids")
+_KIND = "skipped rows"
 # How many numbers of rows are kept where parts of a file are put together.
 _KEPT = 10_000
 # What is wrong with a row, by the argument and the kind of its error.
@@ -96,6 +98,28 @@ class Skipped:
             "rows": list(self.rows),
             "reasons": dict(self.reasons),
         }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Skipped:
+        """What `to_dict` gave, of numbers and texts only."""
+        rows, reasons = values["rows"], values["reasons"]
+        return cls(
+            int(values["n_given"]),
+            int(values["count"]),
+            tuple(int(row) for row in rows),
+            {str(reason): int(n) for reason, n in reasons.items()},
+        )
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads, without pickle."""
+        return dump(_KIND, {**self.to_dict(), "rows": np.array(self.rows, np.int64)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Skipped:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            return cls.from_values(values)
 
 
 class Survey:

@@ -18,8 +18,8 @@ from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, ret
 from verax.analyses.subgroups import Subgroups, subgroups
 from verax.analyses.worst import Worst, worst
 from verax.common.memory import give_back
+from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.differences import PairedTally
-from verax.engines.tally import CONFUSION_UP_TO
 from verax.inference.estimates import Estimate
 from verax.report.checks import Check, look_over
 from verax.report.problem import Problem

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from verax.adapters.torch.rows import INTEGERS, TensorRows, flatten, read
+from verax.engines.counts import CONFUSION_UP_TO, n_cells
 from verax.engines.cuda import places
 from verax.engines.cuda.places import layout
 from verax.engines.cuda.printer import Form
 from verax.engines.cuda.sums import VALUE_TYPES, Pass, program_of
-from verax.engines.tally import CONFUSION_UP_TO, n_cells
 from verax.inputs.validity import Unity
 from verax.scores.base import Rule
 
@@ -34,7 +34,7 @@ class BatchSums:
     squares : Tensor, optional
         The number of rows with weight, the sum of w^2, and for each rule the sums with w^2.
     cells, squared_cells : Tensor, optional
-        Weights and squared weights as `verax.engines.tally.Counts` keeps them.
+        Weights and squared weights as `verax.engines.counts.Counts` keeps them.
     """
 
     sums: Tensor

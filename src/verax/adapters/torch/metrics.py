@@ -18,7 +18,8 @@ from verax.adapters.training import is_differentiable
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_flag, check_n_classes
-from verax.engines.tally import SquaredSums, Tally, n_cells
+from verax.engines.counts import n_cells
+from verax.engines.tally import SquaredSums, Tally
 from verax.errors import InputError, Kind, Remedy, passing
 from verax.inputs.arrays import widen
 from verax.inputs.outcomes import check_classes

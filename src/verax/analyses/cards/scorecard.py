@@ -16,8 +16,9 @@ from verax._version import __version__
 from verax.common.caching import cached_property
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.engines.clusters import Clusters, both_ways, effective_groups
+from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.stats import Formula
-from verax.engines.tally import CONFUSION_UP_TO, Counts, Tally
+from verax.engines.tally import Tally
 from verax.errors import InputError, VeraxError
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
 from verax.inference.intervals import (

@@ -19,7 +19,7 @@ import numpy as np
 from verax.analyses.table import RowTable
 from verax.analyses.units import dot
 from verax.common.checks import check_choice
-from verax.engines.tally import CONFUSION_UP_TO
+from verax.engines.counts import CONFUSION_UP_TO
 from verax.errors import InputError, passing, show
 from verax.inference.intervals import WeightsAre, check_confidence, check_replicates, check_seed
 from verax.inputs.arrays import Floats, Ints

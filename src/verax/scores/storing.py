@@ -1,0 +1,83 @@
+"""Tallies as bytes, with their rules by name: nothing that is stored can run code when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from verax.common.packing import dump, load, refusing
+from verax.engines.stats import Formula
+from verax.engines.tally import Tally
+from verax.errors import InputError
+from verax.scores.base import Rule
+from verax.scores.coverage import LIST_METRICS, ListMetric, TopKError
+from verax.scores.registry import name_of, parse
+
+_KIND = "tally"
+# What is not a rule is stored with this before its name, which no rule has.
+_OF_LISTS = "lists:"
+
+
+def names_of(formulas: Iterable[Formula]) -> list[str]:
+    """Names from which `formulas_named` finds the same rules and metrics of lists.
+
+    >>> import verax as vx
+    >>> names_of([vx.brier, vx.penalized(vx.rps, penalty="minimal"), *LIST_METRICS[:1]])
+    ['brier', "penalized(rps, penalty='minimal')", 'lists:accuracy']
+    """
+    return [_name(formula) for formula in formulas]
+
+
+def formulas_named(names: Iterable[str]) -> list[Formula]:
+    """The rules and metrics of lists with these names."""
+    metrics = {_OF_LISTS + metric.name: metric for metric in LIST_METRICS}
+    return [metrics[name] if name in metrics else parse(name) for name in names]
+
+
+def _name(formula: Formula) -> str:
+    if isinstance(formula, (ListMetric, TopKError)) and formula in LIST_METRICS:
+        return _OF_LISTS + formula.name
+    if isinstance(formula, Rule) and _is_read_back(formula):
+        return name_of(formula)
+    raise InputError(
+        "must be rules of verax, to be stored: they are stored by name",
+        argument="rules",
+        kind="type",
+        found=f"{formula!r} is not known by its name",
+        values=[formula],
+    )
+
+
+def _is_read_back(rule: Rule) -> bool:
+    try:
+        return parse(name_of(rule)) == rule
+    except ValueError:
+        return False
+
+
+def tally_values(tally: Tally) -> dict[str, Any]:
+    """A tally as values that can be stored."""
+    return {"rules": names_of(tally.rules), **tally.to_values()}
+
+
+def tally_of(values: Mapping[str, Any]) -> Tally:
+    """The tally of `tally_values`."""
+    return Tally.from_values(values, formulas_named(values["rules"]))
+
+
+def tally_to_bytes(tally: Tally) -> bytes:
+    """A tally as bytes that `tally_from_bytes` reads.
+
+    >>> import verax as vx
+    >>> tally = Tally([vx.brier], 2).update(vx.Forecasts([0, 1], [[0.8, 0.2], [0.6, 0.4]]))
+    >>> float(tally_from_bytes(tally_to_bytes(tally)).moments.mean[0]) == float(tally.moments.mean[0])
+    True
+    """
+    return dump(_KIND, tally_values(tally))
+
+
+def tally_from_bytes(data: bytes) -> Tally:
+    """The tally that `tally_to_bytes` wrote."""
+    values = load(data, _KIND)
+    with refusing("is missing or of another type"):
+        return tally_of(values)
