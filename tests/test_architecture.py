@@ -22,6 +22,7 @@ FLOORS = (
     {"compat", "inference", "selection"},
     {"analyses"},
     {"adapters", "files", "report"},
+    {"scans"},
     {"cli"},
     {"__main__"},
 )

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from verax.inputs.lists.labelsets import instance_f1
     from verax.inputs.lists.pooling import combine
     from verax.inputs.lists.toplists import TopLists
+    from verax.scans.scan import scan
     from verax.scores.base import Rule
     from verax.scores.certificates.certify import Certificate, certify
     from verax.scores.combinators import padded, penalized
@@ -152,6 +153,7 @@ __all__ = [
     "roc_auc",
     "rps",
     "sa_rps",
+    "scan",
     "selection",
     "selective",
     "spherical",
@@ -240,6 +242,7 @@ _LAZY = {
     "retention": "verax.analyses.retention.curves",
     "risk_coverage": "verax.analyses.retention.risk",
     "roc_auc": "verax.analyses.discrimination.ranking",
+    "scan": "verax.scans.scan",
     "rps": "verax.scores.registry",
     "sa_rps": "verax.scores.registry",
     "selective": "verax.analyses.retention.curves",

@@ -16,7 +16,7 @@ from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions
 from verax.files.scoring import doubts_about, evaluate_source, forecasts_in, forecasts_of
 from verax.files.source import Source
-from verax.files.sources import open, read, scan  # noqa: A004
+from verax.files.sources import open, read  # noqa: A004
 
 __all__ = [
     "Joined",
@@ -31,5 +31,4 @@ __all__ = [
     "open",
     "read",
     "read_together",
-    "scan",
 ]

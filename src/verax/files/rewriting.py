@@ -83,7 +83,7 @@ def rewrite(
             kind="file",
             found="arrays have no other columns to keep; recalibrate them in Python",
         )
-    table = Table(path, Request(logits=logits, delimiter=delimiter, decimal=decimal))
+    table = Table.of_file(path, Request(logits=logits, delimiter=delimiter, decimal=decimal))
     _check_columns(table, columns, path)
     table.as_numbers(columns)
     rows = pa.concat_tables(

@@ -14,6 +14,11 @@ from verax.inputs.skipping import Skipped
 _ROWS, _PROBABILITIES = 2**17, 2**21
 
 
+def rows_at_a_time(width: int) -> int:
+    """How many rows of so many probabilities are read at a time."""
+    return max(1, min(_ROWS, _PROBABILITIES // width))
+
+
 class Source(ABC):
     """A file whose columns are known and whose rows have not been read.
 
@@ -57,7 +62,7 @@ class Source(ABC):
         """
         start = left = 0
         self.skipped = Skipped(0) if self._request.invalid == "skip" else None
-        rows = max(1, min(_ROWS, _PROBABILITIES // self.width)) if rows is None else rows
+        rows = rows_at_a_time(self.width) if rows is None else rows
         for batch in self._batches(rows, coded):
             whole = replace(batch, start=start)
             start += batch.n_given

@@ -10,7 +10,7 @@ from verax.common.paths import check_exists
 from verax.errors import InputError, show
 from verax.files.array_files import ArrayFile
 from verax.files.column_files import ColumnFile
-from verax.files.formats.tables import format_of
+from verax.files.formats.tables import Table, format_of
 from verax.files.predictions import Predictions, Request
 from verax.files.source import Source
 
@@ -89,11 +89,12 @@ def open(  # noqa: A001 - files.open is its name
     )
     if not isinstance(path, (str, Path)):
         raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
-    path = Path(path)
+    return open_source(Path(path), request)
+
+
+def open_source(path: Path, request: Request) -> Source:
+    """A file as a source of rows."""
     check_exists(path)
     if format_of(path) in ("NPZ", "NPY"):
         return ArrayFile(path, request)
-    return ColumnFile(path, request)
-
-
-scan = open
+    return ColumnFile(Table.of_file(path, request), request)

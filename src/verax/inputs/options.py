@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
+from verax.inputs.handles import Handle, check_alone
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -114,6 +116,10 @@ def _reading(function: Callable[P, T], *, per_row: bool) -> Callable[P, T]:
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
+        if args and isinstance(args[0], Handle):
+            given = {"p": args[1]} if len(args) > 1 else {}
+            check_alone(given | {name: kwargs[name] for name in ("p", *bundle) if name in kwargs})
+            return function(*args, **kwargs)
         invalid = kwargs.pop("invalid", "raise")
         if isinstance(invalid, str) and invalid == "raise":
             return function(*args, **kwargs)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from verax.analyses.cards.listcard import score_lists
+from verax.analyses.cards.recipes import CardRecipe, card_of
 from verax.analyses.cards.scorecard import Scorecard, check_groups
 from verax.common.checks import check_flag
 from verax.engines.tally import Tally
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import pair
@@ -26,7 +28,7 @@ from verax.scores.registry import RULES, as_rules
 @reads
 def evaluate(
     y: object,
-    p: object,
+    p: object = None,
     *,
     ordered: bool = False,
     costs: CostsLike | None = None,
@@ -41,8 +43,9 @@ def evaluate(
 
     Parameters
     ----------
-    y : array
-        (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
+    y : array or Handle
+        (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows; or predictions
+        that `scan` has opened, in place of both.
     p : array or TopLists
         (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem; for `TopLists` the
         card also says how much the lists cover (`ListCard`).
@@ -72,6 +75,9 @@ def evaluate(
     """
     plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
     chosen = fitting_rules(rules, ordered)
+    if isinstance(y, Handle):
+        handle = y.in_order() if needs_order(chosen, costs=costs, ordered=ordered) else y
+        return card_of(handle, CardRecipe(handle.one_model(), tuple(chosen), ordered, costs, plan))
     # Top lists refuse all costs, whether these need an order or not.
     own_costs = None if isinstance(p, TopLists) else costs
     forecasts = pair(y, p, ordered=needs_order(chosen, costs=own_costs, ordered=ordered), **read)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -59,38 +60,56 @@ def format_of(path: Path) -> str:
     )
 
 
+class Reader(Protocol):
+    """What gives record batches of named columns."""
+
+    @property
+    def schema(self) -> Any: ...
+    @property
+    def n_rows(self) -> int | None: ...
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]: ...
+
+
 class Table:
-    """A file of named columns.
+    """Named columns, of a file or of anything else that has a `Reader`.
 
     Attributes
     ----------
+    name : str
+        What errors call it.
+    format : str
+        What kind of file it is, or what else.
     schema : pyarrow.Schema
         Names and types of the columns; those of a CSV file are all texts.
     n_rows : int | None
         How many rows; None where only reading tells.
     """
 
-    def __init__(self, path: Path, request: Request) -> None:
-        self.path = path
-        self.format = format_of(path)
-        self._request = request
-        self._unchanged = Unchanged([path])
+    def __init__(
+        self, name: str, kind: str, request: Request, open_: Callable[[], Reader], files: Sequence[Path] = ()
+    ) -> None:
+        self.name, self.format, self._request = name, kind, request
+        # What is read must not change meanwhile.
+        self._unchanged = Unchanged(files)
         with self._errors():
-            self._reader = self._open()
+            self._reader = open_()
             self.schema = self._reader.schema
             self.n_rows = self._reader.n_rows
             self._check_names()
         if isinstance(self._reader, Parquet):
             self._unchanged = Unchanged(self._reader.files)
 
-    def _open(self) -> Csv | JsonLines | Parquet | Arrow:
-        if self.format == "Parquet":
-            return Parquet(self.path)
-        if self.format == "Arrow":
-            return Arrow(self.path)
-        if self.format == "JSON Lines":
-            return JsonLines(self.path)
-        return Csv(self.path, self._request, tabs=self.format == "TSV")
+    @classmethod
+    def of_file(cls, path: Path, request: Request) -> Table:
+        """The columns of a file, whose name tells its format."""
+        kind = format_of(path)
+        readers: dict[str, Callable[[], Reader]] = {
+            "Parquet": lambda: Parquet(path),
+            "Arrow": lambda: Arrow(path),
+            "JSON Lines": lambda: JsonLines(path),
+        }
+        csv = partial(Csv, path, request, tabs=kind == "TSV")
+        return cls(str(path), kind, request, readers.get(kind, csv), [path])
 
     def _check_names(self) -> None:
         seen: set[str] = set()
@@ -100,7 +119,7 @@ class Table:
                     f"There are two columns called {show(name)}",
                     argument="path",
                     kind="file",
-                    source=str(self.path),
+                    source=self.name,
                     remedies=[Remedy("Rename one of them.")],
                 )
             seen.add(name)
@@ -170,11 +189,25 @@ class Table:
                     yield batch
             self._unchanged.check()
 
+    def runs(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, list[Any]]]:
+        """All rows in runs of about `rows`, as batches of one schema with the number of the first row."""
+        waiting: list[Any] = []
+        start = n = 0
+        for batch in self.batches(columns, rows):
+            # Parts of a folder and blocks of a JSON file may have types of their own.
+            if waiting and (n >= rows or batch.schema != waiting[0].schema):
+                yield start, waiting
+                start, n, waiting = start + n, 0, []
+            waiting.append(batch)
+            n += batch.num_rows
+        if n:
+            yield start, waiting
+
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
         """The first rows of a column, chunked."""
         found = self._head([column], rows)
         if not found:
-            raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+            raise InputError(f"{self.name} has no rows", argument="path", kind="file")
         # Later blocks of a JSON file may have another type.
         alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
         return pa.chunked_array(alike)
@@ -183,7 +216,7 @@ class Table:
     def _errors(self) -> Iterator[None]:
         """What pyarrow complains about, as an error that names the file."""
         try:
-            with refusing_wrong_names(self.path):
+            with refusing_wrong_names(self.name):
                 yield
         except InputError:
             raise
@@ -202,7 +235,7 @@ class Table:
         self._unchanged.check()
         first = (str(error).splitlines() or [type(error).__name__])[0]
         return InputError(
-            f"{self.path} cannot be read as {self.format}",
+            f"{self.name} cannot be read as {self.format}",
             argument="path",
             kind="file",
             found=reason or first[:160].rstrip(". "),

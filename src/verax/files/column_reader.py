@@ -1,0 +1,182 @@
+"""Batches of Arrow columns as predictions: what all sources of columns share, here or on another machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from verax.files import arrow
+from verax.files.arrow import Place
+from verax.files.labels import INTEGER, Labels, Target
+from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together
+from verax.files.single import both_classes, is_probability
+from verax.inputs.groups import Groups
+from verax.inputs.skipping import REASONS, Survey
+
+
+@dataclass(frozen=True)
+class ColumnReader:
+    """What is known of columns once their roles are found; it holds no rows and can be sent elsewhere.
+
+    Attributes
+    ----------
+    path : str
+        What errors call the source.
+    schema : pyarrow.Schema
+        The columns as they were when their roles were found.
+    texts : bool
+        All columns are texts, as in CSV files.
+    target : Target
+        What the outcomes are.
+    labels : Labels
+        How outcomes are found among the classes.
+    lists : bool
+        The probabilities are in one column of lists.
+    single : bool
+        There is one column, the probability of the second of two classes.
+    width : int
+        How many probabilities a row has.
+    """
+
+    path: str
+    request: Request
+    roles: Roles
+    schema: Any
+    texts: bool
+    target: Target
+    labels: Labels
+    lists: bool
+    single: bool
+    width: int
+
+    @property
+    def numbers(self) -> set[str]:
+        """The columns that must hold numbers."""
+        given = {*self.roles.probs, *each_name(self.roles.weights)}
+        return given - {self.roles.target}
+
+    def predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
+        """The rows of some record batches of one schema; the first of them has the number `start`."""
+        table = pa.Table.from_batches(batches)
+        if self.request.invalid == "skip":
+            survey = self._unusable(table)
+            kept = survey.kept
+            found = self._of_table(table.take(kept), start, coded)
+            gone = self._ids_of(table.take(np.flatnonzero(survey.bad)))
+            return replace(found, rows=start + kept, skipped=survey.skipped(start), ids_left_out=gone)
+        return self._of_table(table, start, coded)
+
+    def _ids_of(self, table: Any) -> tuple[str, ...]:
+        """The ids of some rows, without missing ones."""
+        if self.roles.id is None or not table.num_rows:
+            return ()
+        column = table[self.roles.id].drop_null()
+        return tuple(str(text) for text in arrow.labels(column, self._place(self.roles.id, "id")))
+
+    def _unusable(self, table: Any) -> Survey:
+        """The rows that cannot be read: a value is missing, or is no number, no list or no class."""
+        survey, roles = Survey(table.num_rows), self.roles
+        for argument, names in (
+            ("groups", each_name(roles.groups)),
+            ("by", roles.by),
+            ("id", each_name(roles.id)),
+        ):
+            for name in names:
+                survey.add(arrow.missing(table[name]), REASONS[argument, "missing"])
+        if roles.weights is not None:
+            weights = arrow.unusable(table[roles.weights], self._place(roles.weights, "weights"))
+            survey.add(weights, REASONS["weights", "sign"])
+        for name in roles.probs:
+            column, place = table[name], self._place(name, "probs")
+            bad = arrow.unusable_lists(column, self.width) if self.lists else arrow.unusable(column, place)
+            survey.add(bad, REASONS["p", "finite"])
+            if self.single and not self.request.logits:
+                usable = np.flatnonzero(~bad)
+                p = arrow.side_by_side([column.take(usable)], [place])[:, 0]
+                survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
+        self._add_outcomes(table[roles.target], survey)
+        return survey
+
+    def _add_outcomes(self, column: Any, survey: Survey) -> None:
+        """Note the rows without an outcome, or with one that is no class."""
+        bad = arrow.missing(column)
+        survey.add(bad, REASONS["y", "missing"])
+        there = np.flatnonzero(~bad)
+        column, place = column.take(there), self._place(self.roles.target, "target")
+        if arrow.is_text(column.type):
+            codes, texts = arrow.coded(column, place)
+            y = self.labels.positions(codes, self._as_typed(texts))
+        else:
+            y = self.labels.positions_where_whole(arrow.view(column.cast(pa.float64(), safe=False)))
+        survey.add(there[y < 0], REASONS["y", "label"])
+
+    def _as_typed(self, texts: list[str]) -> list[str]:
+        """Outcomes of a CSV file with the decimal mark of Python, where they are numbers."""
+        return (
+            plain_numbers(texts, self.request.decimal)
+            if self.target.cells and self.target.kind == INTEGER
+            else texts
+        )
+
+    def _of_table(self, table: Any, start: int, coded: bool) -> Predictions:
+        roles = self.roles
+
+        def labels(argument: str, name: str | None) -> Array | None:
+            if name is None:
+                return None
+            return arrow.labels(table[name], self._checked(table, name, argument, start))
+
+        def groups(name: str) -> Groups:
+            return arrow.groups(table[name], self._checked(table, name, "groups", start))
+
+        kinds: list[Any] = [groups(n) if coded else labels("groups", n) for n in each_name(roles.groups)]
+        return Predictions(
+            self.path,
+            self._outcomes(table, start),
+            self._probabilities(table, start),
+            self.labels.classes,
+            roles,
+            self._weights(table, start),
+            together(kinds),
+            {name: labels("by", name) for name in roles.by},  # type: ignore[misc]
+            labels("id", roles.id),
+        )
+
+    def _checked(self, table: Any, name: str, argument: str, start: int) -> Place:
+        """The place of labels, which must be texts everywhere or numbers everywhere."""
+        place = self._place(name, argument, start)
+        first, here = self.schema.field(name).type, table.schema.field(name).type
+        if first != here and arrow.is_text(first) != arrow.is_text(here):
+            raise place.refusal("must hold values of one type", f"holds {here} after {first}", at=0)
+        return place
+
+    def _weights(self, table: Any, start: int) -> Array | None:
+        name = self.roles.weights
+        if name is None:
+            return None
+        return arrow.side_by_side([table[name]], [self._place(name, "weights", start)])[:, 0]
+
+    def _outcomes(self, table: Any, start: int) -> Array:
+        column, place = table[self.roles.target], self._place(self.roles.target, "target", start)
+        if not arrow.is_text(column.type):
+            return self.labels.encode_integers(arrow.integers(column, place), place)
+        codes, texts = arrow.coded(column, place)
+        return self.labels.encode_texts(codes, self._as_typed(texts), place)
+
+    def _probabilities(self, table: Any, start: int) -> Array:
+        places = [self._place(name, "probs", start) for name in self.roles.probs]
+        if self.lists:
+            return arrow.from_lists(table[self.roles.probs[0]], places[0], self.width)
+        p = arrow.side_by_side([table[name] for name in self.roles.probs], places)
+        return both_classes(p[:, 0], places[0], self.request.logits) if self.single else p
+
+    def _place(self, column: str, argument: str, start: int = 0) -> Place:
+        return Place(self.path, column, argument, start, decimal=self.request.decimal if self.texts else ".")
+
+
+def plain_numbers(cells: list[str], mark: str) -> list[str]:
+    """Cells with the decimal mark of Python."""
+    return cells if mark == "." else [cell.replace(mark, ".") for cell in cells]

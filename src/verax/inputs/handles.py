@@ -1,0 +1,186 @@
+"""Predictions that are not in memory: what an analysis asks of them, and what it is given.
+
+An analysis says which summaries it needs (a `Recipe` each). The handle reads the rows in parts, wherever they
+are, makes the summaries of each part there and merges them. Neither knows the other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from verax.errors import InputError, Remedy
+from verax.inputs.rows import Rows
+from verax.inputs.skipping import Skipped
+
+Array = np.ndarray[Any, Any]
+T = TypeVar("T")
+
+
+class Summary(Protocol):
+    """What is kept of rows. Merging is commutative and associative; bytes say what kind they are."""
+
+    def merge(self, other: Self, /) -> Self: ...
+    def to_bytes(self) -> bytes: ...
+
+
+S = TypeVar("S", bound=Summary)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive rows of what a handle reads.
+
+    Attributes
+    ----------
+    models : Mapping[str, Rows]
+        The rows with the forecasts of each model. They know their weights and groups, their place in the
+        whole, and how to name invalid ones.
+    start : int
+        The number of the first row in the whole; -1 where parts do not know their place.
+    ids : numpy.ndarray | None
+        (N,) names of the rows.
+    by : Mapping[str, numpy.ndarray]
+        (N,) labels of subgroups, by column.
+    numbers : numpy.ndarray | None
+        (N,) the numbers of the rows in the whole, where invalid ones between them were left out.
+    skipped : Skipped | None
+        The invalid rows that were left out; None unless that was asked for.
+    """
+
+    models: Mapping[str, Rows]
+    start: int = 0
+    ids: Array | None = None
+    by: Mapping[str, Array] = field(default_factory=dict)
+    numbers: Array | None = None
+    skipped: Skipped | None = None
+    _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of valid rows; there are no models where there are none."""
+        return self.rows.n_rows if self.models else 0
+
+    @property
+    def rows(self) -> Rows:
+        """The rows with the forecasts of the first model."""
+        return next(iter(self.models.values()))
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` makes of these rows, made once for all recipes that ask for it by the same key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # type: ignore[no-any-return]
+
+
+class Recipe(ABC, Generic[S]):
+    """How a summary is made. Recipes are sent to where the rows are, so they hold no rows themselves."""
+
+    @abstractmethod
+    def take(self, part: Part) -> S:
+        """The summary of some rows, of which there is at least one."""
+
+    @abstractmethod
+    def load(self, stored: bytes) -> S:
+        """A summary from its bytes."""
+
+
+@dataclass(frozen=True)
+class Summaries:
+    """The summaries of some rows by name; without any where there were no valid rows."""
+
+    found: Mapping[str, Any]
+    n_rows: int
+    skipped: Skipped | None
+
+    @classmethod
+    def of(cls, part: Part, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """The summaries of a part by each recipe."""
+        found = {name: recipe.take(part) for name, recipe in recipes.items()} if part.n_rows else {}
+        return cls(found, part.n_rows, part.skipped)
+
+    def merge(self, other: Summaries) -> Summaries:
+        """The summaries of the rows of both."""
+        parts = [part.found for part in (self, other) if part.found]
+        found = reduce(lambda a, b: {name: a[name].merge(b[name]) for name in a}, parts) if parts else {}
+        left_out = [part.skipped for part in (self, other) if part.skipped is not None]
+        skipped = reduce(add, left_out) if left_out else None
+        return Summaries(found, self.n_rows + other.n_rows, skipped)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.found[name]
+
+
+class Handle(ABC):
+    """Predictions that are not in memory. Functions that take `(y, p)` take a handle in their place.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in messages.
+    models : tuple[str, ...]
+        The names of the models whose forecasts it has.
+    classes : tuple[Hashable, ...] | None
+        The names of the classes; None where they are numbered only.
+    n_classes : int
+    n_rows : int | None
+        The number of rows; None where only reading tells.
+    taken : tuple[str, ...]
+        What was taken for what: a line each.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+    n_rows: int | None
+    taken: tuple[str, ...]
+
+    @abstractmethod
+    def in_order(self) -> Handle:
+        """The same predictions for analyses to which the order of the classes matters; it must be known."""
+
+    @abstractmethod
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """The summaries of all rows, from one pass over them."""
+
+    def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """The summaries of all rows, from one pass over them; refuses predictions without a valid row."""
+        found = self._summarise(recipes)
+        if not found.n_rows:
+            none = "has no valid row" if found.skipped is not None and found.skipped.count else "has no rows"
+            left_out = "" if found.skipped is None else str(found.skipped)
+            raise InputError(f"{self.name} {none}", argument="source", kind="file", found=left_out)
+        return found
+
+    def __repr__(self) -> str:
+        rows = "" if self.n_rows is None else f"{self.n_rows:,} rows, "
+        return f"predictions in {self.name}: {rows}{self.n_classes:,} classes\n" + "\n".join(self.taken)
+
+    def one_model(self) -> str:
+        """The only model; where there are several, an error that says so."""
+        if len(self.models) == 1:
+            return self.models[0]
+        raise InputError(
+            "must have the probabilities of one model",
+            argument="y",
+            found=f"{self.name} has those of {', '.join(self.models)}",
+            remedies=[Remedy("Choose one with probs=... in `scan`, or use `compare`.")],
+        )
+
+
+def check_alone(given: Mapping[str, object]) -> None:
+    """Refuse forecasts, and options about rows, that are given beside a handle."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                "must not be given beside predictions that `scan` has opened",
+                argument=name,
+                remedies=[] if name == "p" else [Remedy("Say it when opening them: `scan(...)`.")],
+            )

@@ -1,0 +1,111 @@
+"""Record batches as the parts that recipes take."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from verax.files.column_files import ColumnFile
+from verax.files.column_reader import ColumnReader
+from verax.files.formats.tables import Table
+from verax.files.predictions import Predictions, Request
+from verax.files.scoring import forecasts_of
+from verax.inputs.handles import Part
+from verax.inputs.skipping import Skipped
+from verax.scans.asking import Asked
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """Makes parts of record batches, here or on another machine: it holds no rows.
+
+    Attributes
+    ----------
+    readers : Mapping[str, ColumnReader]
+        How the predictions of each model are read.
+    request : Request
+        What was said about all of them.
+    """
+
+    readers: Mapping[str, ColumnReader]
+    request: Request
+
+    @classmethod
+    def of(cls, table: Table, asked: Asked) -> PartReader:
+        """Find out which column is what; the first model says which classes there are, in what order."""
+        readers: dict[str, ColumnReader] = {}
+        for name, request in asked.models(Path(table.name).stem).items():
+            known = next((reader.labels.classes for reader in readers.values()), None)
+            own = request if known is None else replace(request, classes=known)
+            readers[name] = ColumnFile(table, own).reader
+        table.as_numbers(set().union(*(reader.numbers for reader in readers.values())))
+        return cls(readers, asked.request)
+
+    @property
+    def first(self) -> ColumnReader:
+        """The reader of the first model, which also says where weights, groups and ids are."""
+        return next(iter(self.readers.values()))
+
+    @property
+    def classes(self) -> tuple[Hashable, ...] | None:
+        """The names of the classes."""
+        return self.first.labels.classes
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.first.width
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What was taken for what: a line each."""
+        if len(self.readers) == 1:
+            return self.first.roles.in_words(self.classes)
+        lines = {name: reader.roles.in_words(self.classes) for name, reader in self.readers.items()}
+        return tuple(dict.fromkeys(f"{name}: {line}" for name, found in lines.items() for line in found))
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is needed, once."""
+        return list(dict.fromkeys(name for reader in self.readers.values() for name in reader.roles.columns))
+
+    def part(self, batches: list[Any], start: int) -> Part:
+        """The rows of record batches of one schema, the first of which has the number `start`."""
+        found = {
+            name: replace(reader.predictions(batches, start, True), start=start)
+            for name, reader in self.readers.items()
+        }
+        if self.request.invalid == "skip":
+            scale = {"normalize": self.request.normalize, "logits": self.request.logits}
+            found = _in_all({name: rows.valid(**scale) for name, rows in found.items()})
+        return part_of(found, self.request)
+
+
+def part_of(models: Mapping[str, Predictions], request: Request) -> Part:
+    """Predictions of several models for the same rows; weights, ids and so on are those of the first."""
+    first = next(iter(models.values()))
+    options = {"normalize": request.normalize, "logits": request.logits, "ordered": request.ordered}
+    rows = {name: forecasts_of(found, **options) for name, found in models.items()} if len(first) else {}
+    return Part(rows, first.start, first.ids, first.by, first.rows, first.skipped)
+
+
+def _in_all(models: dict[str, Predictions]) -> dict[str, Predictions]:
+    """The rows that are valid for every model, which tell what was left out and why."""
+    if len(models) == 1:
+        return models
+    numbers = {name: np.asarray(found.rows) for name, found in models.items()}
+    common = reduce(np.intersect1d, numbers.values())
+    left_out = [found.skipped for found in models.values() if found.skipped is not None]
+    n_given = left_out[0].n_given
+    gone = tuple(sorted({row for skipped in left_out for row in skipped.rows}))
+    skipped = Skipped(n_given, n_given - len(common), gone, reduce(add, left_out).reasons)
+    return {
+        name: replace(found.take(np.searchsorted(numbers[name], common)), skipped=skipped)
+        for name, found in models.items()
+    }

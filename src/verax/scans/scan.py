@@ -1,0 +1,96 @@
+"""`scan`: a handle on predictions that are not in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from importlib import import_module
+from typing import Literal
+
+from verax.inputs.handles import Handle
+from verax.scans.asking import Asked, unknown_source
+
+# The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
+ENGINES = ("batches",)
+
+
+def scan(
+    source: object,
+    *,
+    target: str | None = None,
+    probs: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    classes: Sequence[Hashable] | None = None,
+    weights: str | None = None,
+    groups: str | Sequence[str] | None = None,
+    id: str | None = None,  # noqa: A002
+    by: str | Sequence[str] = (),
+    positive: str | None = None,
+    logits: bool = False,
+    normalize: bool = False,
+    invalid: Literal["raise", "skip"] = "raise",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    progress: Callable[[int], None] | None = None,
+) -> Handle:
+    r"""Open predictions that stay where they are. Functions that take `(y, p)` take the result instead.
+
+    Parameters
+    ----------
+    source : path
+        A file (CSV, Parquet, Arrow, JSON Lines, NPZ) or a folder of Parquet files.
+    target : str, optional
+        The column of outcomes. By default found by name, as all others are that may be left out.
+    probs : str, sequence or dict, optional
+        The columns of probabilities, as names or patterns such as "p_*"; or one column of lists. Of several
+        models: {name: columns, ...}.
+    classes : sequence, optional
+        The names of the classes, in order.
+    weights, groups, id : str, optional
+        Further columns. Rows that belong together in two ways have two columns of groups.
+    by : str or sequence
+        Columns of subgroups.
+    positive : str, optional
+        The class that a single column of probabilities is about.
+    logits, normalize : bool
+        The columns hold logits; rows are to be divided by their sums.
+    invalid : {"raise", "skip"}
+        What to do with rows that are invalid or lack a value.
+    delimiter, decimal : str
+        Of CSV files.
+    progress : callable, optional
+        Called with the number of rows of every part that has been read.
+
+    Returns
+    -------
+    Handle
+        What was found, without any rows; it says what was taken for what.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, verax as vx
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> card = vx.evaluate(vx.scan(path))
+    >>> round(card["brier"], 3)
+    0.2
+    """
+    asked = Asked.of(
+        probs,
+        progress,
+        target=target,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        id=id,
+        by=by,
+        positive=positive,
+        logits=logits,
+        normalize=normalize,
+        invalid=invalid,
+        delimiter=delimiter,
+        decimal=decimal,
+    )
+    for engine in ENGINES:
+        handle: Handle | None = import_module(f"verax.scans.{engine}").opened(source, asked)
+        if handle is not None:
+            return handle
+    raise unknown_source(source)

@@ -1,0 +1,95 @@
+"""Predictions that are not in memory give what the same predictions in memory give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as papq
+import pytest
+
+import verax as vx
+
+CLASSES = ["low", "middle", "high"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([2, 1, 1], 3000)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    return y, p, rng.random(3000), rng.integers(0, 40, 3000)
+
+
+@pytest.fixture(scope="module")
+def table(rows):
+    y, p, weights, groups = rows
+    columns = {f"p_{name}": p[:, i] for i, name in enumerate(CLASSES)}
+    labels = np.array(CLASSES)[y]
+    other = {f"q_{name}": p[:, 2 - i] for i, name in enumerate(CLASSES)}
+    return pa.table({"label": labels, **columns, **other, "w": weights, "patient": groups})
+
+
+@pytest.fixture(scope="module", params=["parquet", "csv", "npz"])
+def path(request, rows, table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("scan") / f"preds.{request.param}"
+    if request.param == "parquet":
+        papq.write_table(table, path, row_group_size=700)
+    elif request.param == "csv":
+        pacsv.write_csv(table, path)
+    else:
+        y, p, w, groups = rows
+        np.savez(path, y=np.array(CLASSES)[y], p=p, w=w, patient=groups, classes=np.array(CLASSES))
+    return path
+
+
+def test_the_card_of_a_file_is_that_of_its_rows(path, rows):
+    y, p, w, groups = rows
+    probs = "p" if path.suffix == ".npz" else "p_*"
+    handle = vx.scan(path, probs=probs, classes=CLASSES, weights="w", groups="patient")
+    card = vx.evaluate(handle, ordered=True)
+    memory = vx.evaluate(y, p, ordered=True, weights=w, groups=groups)
+    assert card.n_rows == memory.n_rows
+    for name in ("brier", "log", "rps", "qwk", "accuracy"):
+        assert card[name] == pytest.approx(memory[name], rel=1e-12)
+    assert list(card.scores["rps"].interval) == pytest.approx(list(memory.scores["rps"].interval), rel=1e-9)
+
+
+def test_an_order_is_not_guessed(table, tmp_path):
+    papq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(vx.InputError, match="order"):
+        vx.evaluate(vx.scan(tmp_path / "a.parquet", probs="p_*"), ordered=True)
+
+
+def test_options_about_rows_belong_to_scan(table, tmp_path):
+    papq.write_table(table, tmp_path / "a.parquet")
+    handle = vx.scan(tmp_path / "a.parquet", probs="p_*")
+    with pytest.raises(vx.InputError, match=r"weights.*scan"):
+        vx.evaluate(handle, weights=[1.0])
+    with pytest.raises(vx.InputError, match="`p` must not be given"):
+        vx.evaluate(handle, [[0.5, 0.5]])
+
+
+def test_a_card_is_of_one_model(table, tmp_path):
+    papq.write_table(table, tmp_path / "a.parquet")
+    handle = vx.scan(tmp_path / "a.parquet", probs={"a": "p_*", "b": "q_*"})
+    assert handle.models == ("a", "b")
+    with pytest.raises(vx.InputError, match="compare"):
+        vx.evaluate(handle)
+
+
+def test_invalid_rows_are_left_out_and_counted(table, rows, tmp_path):
+    y, p, *_ = rows
+    broken = rows[1][:, 0].copy()
+    broken[[5, 900, 901]] = [np.nan, 0.9, -1]
+    bad = table.set_column(1, "p_low", pa.array(broken))
+    papq.write_table(bad, tmp_path / "a.parquet", row_group_size=500)
+    card = vx.evaluate(vx.scan(tmp_path / "a.parquet", probs="p_*", classes=CLASSES, invalid="skip"))
+    assert card.skipped.rows == (5, 900, 901)
+    keep = np.delete(np.arange(len(y)), [5, 900, 901])
+    assert card["brier"] == pytest.approx(vx.brier(y[keep], p[keep]), rel=1e-12)
+
+
+def test_unknown_sources_are_refused():
+    with pytest.raises(vx.InputError, match="source"):
+        vx.scan(object())
