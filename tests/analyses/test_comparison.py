@@ -14,7 +14,7 @@ from scipy import signal, stats
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.comparison.claims import ERROR_DISTANCE, OVERCONFIDENCE, _column
+from verax.analyses.comparison.claims import ERROR_DISTANCE, OVERCONFIDENCE, trait_column
 from verax.analyses.comparison.letters import letter_display
 from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
@@ -405,7 +405,7 @@ def test_claims_about_the_distance_of_errors_have_the_error_of_a_ratio():
     wrong = rng.random(500) < 0.3
     distance = wrong * rng.integers(1, 4, 500)
     rows = np.column_stack([~wrong, np.zeros((500, 3)), distance]).astype(float)
-    column = _column(rows, ERROR_DISTANCE)
+    column = trait_column(rows, ERROR_DISTANCE)
     assert column.mean() == pytest.approx(distance[wrong].mean())
     draws = rng.integers(0, 500, (2000, 500))
     ratios = distance[draws].sum(axis=1) / wrong[draws].sum(axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,22 +35,19 @@ class Claims:
 
     @classmethod
     def of(
-        cls, rows: Mapping[str, Floats], p_values: Callable[[Floats], Floats], *, ordered: bool, level: float
+        cls, names: Sequence[str], p_values: Callable[[int], Floats], *, ordered: bool, level: float
     ) -> Claims:
-        """The claims that hold.
+        """The claims about these models that hold.
 
         Parameters
         ----------
-        rows : mapping
-            The columns of `trait_rows` of each model.
         p_values : callable
-            Of the means of (n, M) columns and of their differences.
+            For a trait, the p-values of its means and of their differences.
         """
-        names = list(rows)
         pairs = [frozenset((names[a], names[b])) for a, b in all_pairs(len(names))]
         claims, found = [], []
         for trait in range(5 if ordered else 4):
-            p = p_values(np.column_stack([_column(rows[name], trait) for name in names]))
+            p = p_values(trait)
             if trait == OVERCONFIDENCE:
                 claims += [(trait, frozenset((name,))) for name in names]
                 found += p[: len(names)].tolist()
@@ -72,13 +69,20 @@ def trait_rows(forecasts: Forecasts) -> Floats:
     return np.concatenate(parts)
 
 
-def _column(rows: Floats, trait: int) -> Floats:
-    """The column whose mean is the trait; for the distance of errors one with its mean and standard error."""
-    column = rows[:, trait]
+def trait_column(rows: Floats, trait: int, weights: Floats | None = None) -> Floats:
+    """The column of `trait_rows` whose mean is a trait; for the distance of errors `error_column`."""
     if trait != ERROR_DISTANCE:
-        return column
+        return rows[:, trait]
+    return error_column(rows, *np.average(rows[:, [ACCURACY, ERROR_DISTANCE]], axis=0, weights=weights))
+
+
+def error_column(rows: Floats, accuracy: float, distance: float) -> Floats:
+    """A column with the mean and the standard error of the distance of errors, which is a ratio of means.
+
+    `accuracy` and `distance` are the means over all rows: of right decisions, and of the size of the errors.
+    """
+    if accuracy == 1:
+        return np.full(len(rows), np.nan)
+    ratio = distance / (1 - accuracy)
     wrong = 1 - rows[:, ACCURACY]
-    if not wrong.any():
-        return np.full(len(column), np.nan)
-    ratio = column.sum() / wrong.sum()
-    return np.asarray(ratio + (column - ratio * wrong) / wrong.mean())
+    return np.asarray(ratio + (rows[:, ERROR_DISTANCE] - ratio * wrong) / (1 - accuracy))

@@ -10,28 +10,23 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from verax.analyses.cards.scorecard import check_groups
-from verax.analyses.comparison.claims import Claims, trait_rows
-from verax.analyses.comparison.letters import letter_display
-from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.claims import Claims, trait_column, trait_rows
+from verax.analyses.comparison.conclusions import conclude, finite_parts, no_skill, results, too_short
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, frequencies, uniform
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice, check_flag
 from verax.engines.differences import PairedTally, all_pairs
 from verax.engines.sums import relative
-from verax.errors import InputError, join, passing, show
-from verax.inference.bootstrap import bootstrap_interval
+from verax.errors import InputError, passing, show
 from verax.inference.estimates import (
     Estimate,
     Method,
     Units,
-    bootstrap_intervals,
     bootstrap_means,
-    bootstrap_p,
-    holm,
     permutation_p,
 )
-from verax.inference.intervals import Interval, Resampling, WeightsAre
+from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
@@ -317,35 +312,23 @@ def _compare_paired(
     labels = None if rows.groups is None else rows.groups.labels[rows.groups.codes]
     notes = []
     for rule in rules:
-        losses = rows.losses[rule]
+        losses, name = rows.losses[rule], name_of(rule)
         tally = PairedTally(losses.shape[1]).update(losses, rows.weights, labels)
-        estimate = Estimate.of(tally, losses, units, copies=plan.copies)
-        draws = None
-        if method == "bootstrap":
-            draws = bootstrap_means(losses, units, plan)
-        p_values = estimate.p_values()
-        if draws is not None:
-            p_values = bootstrap_p(draws, estimate.mean)
-        elif method == "permutation":
-            p_values = permutation_p(losses, units, plan.replicates, plan.seed)
-        intervals = (
-            estimate.intervals(confidence)
-            if draws is None
-            else bootstrap_intervals(draws, estimate, confidence)
+        models[name], differences[name], said = conclude(
+            rows.names,
+            tally,
+            Estimate.of(tally, losses, units, copies=plan.copies),
+            rule=name,
+            reference=reference,
+            confidence=confidence,
+            draws=bootstrap_means(losses, units, plan) if method == "bootstrap" else None,
+            p_values=(
+                permutation_p(losses, units, plan.replicates, plan.seed) if method == "permutation" else None
+            ),
         )
-        skill = _skill(estimate, tally, rows.names, reference, confidence, draws)
-        name = name_of(rule)
-        # Where a difference is undefined the mean itself is not: it is infinite.
-        mean = np.where(
-            np.isnan(estimate.mean) & (np.arange(len(estimate.mean)) < losses.shape[1]), np.inf, estimate.mean
-        )
-        finite = [_finite_part(column, rows.weights) for column in losses.T]
-        models[name], differences[name] = _results(
-            rows.names, losses.shape[1], mean, intervals, p_values, skill, finite, 1 - confidence
-        )
-        notes += _infinite(name, models[name], rows.n_rows)
+        notes += said
         if units.kind == "blocks":
-            notes += _too_short(name, differences[name])
+            notes += too_short(name, differences[name])
     n_groups = None if rows.groups is None else rows.groups.count
     text = units.describe(method)
     return Comparison(
@@ -362,126 +345,20 @@ def _compare_paired(
     )
 
 
-def _finite_part(losses: Floats, weights: Floats | None) -> tuple[int, float]:
-    """In how many rows a loss is infinite, and the mean of the others; rows without weight do not count."""
-    w = np.ones(len(losses)) if weights is None else relative(weights)
-    finite = np.isfinite(losses) & (w > 0)
-    total = float(w[finite].sum())
-    mean = float(w[finite] @ losses[finite]) / total if total > 0 else math.inf
-    return int(((w > 0) & ~finite).sum()), mean
-
-
-def _infinite(rule: str, models: list[Model], n_rows: int) -> list[str]:
-    """Which models have infinite losses, and what they are ranked by."""
-    found = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
-    if not found:
-        return []
-    undefined = f"{rule} is infinite for {', '.join(found)}, so differences from there are undefined."
-    ranked = " Such models are ranked by the number of these rows, then by the mean of the others."
-    return [undefined + (ranked if len(found) > 1 else "")]
-
-
 def _claims(rows: _Paired, units: Units, labels: Any, plan: Resampling) -> Claims | None:
     """What the rows support about the traits of models; None where there is nothing to explain."""
     if len(rows.trait_rows) < 2:
         return None
 
-    def p_values(columns: Floats) -> Floats:
+    def p_values(trait: int) -> Floats:
+        weights = None if rows.weights is None else relative(rows.weights)
+        found = [trait_column(own, trait, weights) for own in rows.trait_rows.values()]
+        columns = np.column_stack(found)
         tally = PairedTally(columns.shape[1]).update(columns, rows.weights, labels)
         return Estimate.of(tally, columns, units, copies=plan.copies).p_values()
 
     ordered = any(traits.error_distance is not None for traits in rows.traits.values())
-    return Claims.of(rows.trait_rows, p_values, ordered=ordered, level=1 - plan.confidence)
-
-
-def _too_short(rule: str, differences: list[Difference]) -> list[str]:
-    """What to know about differences whose series is too short for its memory."""
-    short = [f"{d.a} - {d.b}" for d in differences if d.interval.caution and d.interval.defined]
-    if not short:
-        return []
-    named = join(short if len(short) <= 3 else [*short[:2], f"{len(short) - 2} other pairs"])
-    return [
-        f"{rule}: the series is too short for the autocorrelation of {named}; "
-        "p-values are too small and intervals too narrow."
-    ]
-
-
-# ---- results ------------------------------------------------------------------------------------
-
-
-Skill = tuple[float, Interval]
-
-
-def _skill(
-    estimate: Estimate,
-    tally: PairedTally,
-    names: list[str],
-    reference: str | None,
-    confidence: float,
-    draws: Floats | None,
-) -> list[Skill]:
-    """One minus the mean over that of the reference, with the interval of a ratio of means."""
-    if reference is None:
-        return [_no_skill("there is no reference", confidence)] * len(names)
-    m = tally.n_models
-    base = names.index(reference) if reference in names else m - 1
-    column = {models: m + i for i, models in enumerate(all_pairs(m))}
-    result: list[Skill] = []
-    for i in range(len(names)):
-        if i == base:
-            result.append((0.0, Interval(0.0, 0.0, method="exact", confidence=confidence)))
-            continue
-        if estimate.mean[base] == 0:
-            result.append(_no_skill("the mean loss of the reference is zero", confidence))
-            continue
-        ratio = estimate.mean[i] / estimate.mean[base]
-        if draws is not None:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                skills = 1 - draws[:, i] / draws[:, base]
-            result.append((float(1 - ratio), bootstrap_interval(skills, confidence, "bootstrap")))
-            continue
-        pair = column[min(i, base), max(i, base)]
-        freedom = None
-        if tally.labels is not None:
-            error, freedom = tally.contrast(i, base, ratio)
-        else:
-            # Var(A - r B) from the variances of A, B and A - B, which are known.
-            a, b, gap = estimate.error[[i, base, pair]] ** 2
-            error = math.sqrt(max(a + ratio**2 * b - ratio * (a + b - gap), 0.0))
-        single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], freedom)
-        result.append((float(1 - ratio), single.intervals(confidence)[0]))
-    return result
-
-
-def _no_skill(caution: str, confidence: float) -> Skill:
-    return math.nan, Interval.undefined(caution, confidence=confidence)
-
-
-def _results(
-    names: list[str],
-    n_columns: int,
-    mean: Floats,
-    intervals: list[Interval],
-    p_values: Floats,
-    skill: list[Skill],
-    finite: list[tuple[int, float]],
-    level: float,
-) -> tuple[list[Model], list[Difference]]:
-    pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
-    adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
-    found = [
-        Difference(names[a], names[b], float(mean[c]), intervals[c], float(p_values[c]), float(p))
-        for (a, b, c), p in zip(pairs, adjusted, strict=True)
-    ]
-    order = sorted(range(len(names)), key=lambda i: (finite[i][0], finite[i][1] if finite[i][0] else mean[i]))
-    told_apart = [names[i] for i in order if math.isfinite(mean[i])]
-    seen = [(d.a, d.b) for d in found if d.p_adjusted <= level]
-    letters = {**dict.fromkeys(names, ""), **letter_display(told_apart, seen)}
-    models = [
-        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i], *finite[i])
-        for rank, i in enumerate(order)
-    ]
-    return models, found
+    return Claims.of(list(rows.trait_rows), p_values, ordered=ordered, level=1 - plan.confidence)
 
 
 # ---- rows that are not paired ----------------------------------------------------------------------
@@ -513,14 +390,14 @@ def _compare_unpaired(
         freedom = np.append(own, [_satterthwaite(error[[a, b]], own[[a, b]]) for a, b in pairs])
         estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
         name = name_of(rule)
-        models[name], differences[name] = _results(
+        models[name], differences[name] = results(
             names,
             len(names),
             estimate.mean,
             estimate.intervals(confidence),
             estimate.p_values(),
-            [_no_skill("there is no reference", confidence)] * len(names),
-            [_finite_part(losses[name][i], None) for name in names],
+            [no_skill("there is no reference", confidence)] * len(names),
+            [finite_parts(tally)[0] for tally in tallies],
             1 - confidence,
         )
     total = sum(f.n_rows for f in read.values())

@@ -1,0 +1,158 @@
+"""What sums of losses say of models: means, ranks, skill and differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from verax.analyses.comparison.letters import letter_display
+from verax.analyses.comparison.records import Difference, Model
+from verax.engines.differences import PairedTally, all_pairs
+from verax.errors import join
+from verax.inference.bootstrap import bootstrap_interval
+from verax.inference.estimates import Estimate, bootstrap_intervals, bootstrap_p, holm
+from verax.inference.intervals import Interval
+from verax.inputs.arrays import Floats
+
+Skill = tuple[float, Interval]
+
+
+def conclude(
+    names: list[str],
+    tally: PairedTally,
+    estimate: Estimate,
+    *,
+    rule: str,
+    reference: str | None,
+    confidence: float,
+    draws: Floats | None = None,
+    p_values: Floats | None = None,
+) -> tuple[list[Model], list[Difference], list[str]]:
+    """Models in order, their differences, and what to know about them, by one rule.
+
+    Parameters
+    ----------
+    names : list of str
+        The models; the tally may have one more, the reference.
+    draws : array, optional
+        Bootstrap means of all columns, for intervals and p-values; by default those of the t distribution.
+    p_values : array, optional
+        Of all columns, from elsewhere.
+    """
+    intervals = estimate.intervals(confidence)
+    if draws is not None:
+        intervals = bootstrap_intervals(draws, estimate, confidence)
+        p_values = bootstrap_p(draws, estimate.mean)
+    p_values = estimate.p_values() if p_values is None else p_values
+    skill = _skill(estimate, tally, names, reference, confidence, draws)
+    # Where a difference is undefined the mean itself is not: it is infinite.
+    of_models = np.arange(len(estimate.mean)) < tally.n_models
+    mean = np.where(np.isnan(estimate.mean) & of_models, np.inf, estimate.mean)
+    models, differences = results(
+        names, tally.n_models, mean, intervals, p_values, skill, finite_parts(tally), 1 - confidence
+    )
+    return models, differences, _infinite(rule, models, tally.n_rows)
+
+
+def finite_parts(tally: PairedTally) -> list[tuple[int, float]]:
+    """In how many rows the loss of each model is infinite, and the mean of the others; infinite without."""
+    counts, means = tally.moments.n_infinite[1:], tally.moments.finite_mean[1:]
+    means = np.where(np.isnan(means), np.inf, means)
+    return [(int(counts[i]), float(means[i])) for i in range(tally.n_models)]
+
+
+def _infinite(rule: str, models: list[Model], n_rows: int) -> list[str]:
+    """Which models have infinite losses, and what they are ranked by."""
+    found = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
+    if not found:
+        return []
+    undefined = f"{rule} is infinite for {', '.join(found)}, so differences from there are undefined."
+    ranked = " Such models are ranked by the number of these rows, then by the mean of the others."
+    return [undefined + (ranked if len(found) > 1 else "")]
+
+
+def too_short(rule: str, differences: list[Difference]) -> list[str]:
+    """What to know about differences whose series is too short for its memory."""
+    short = [f"{d.a} - {d.b}" for d in differences if d.interval.caution and d.interval.defined]
+    if not short:
+        return []
+    named = join(short if len(short) <= 3 else [*short[:2], f"{len(short) - 2} other pairs"])
+    return [
+        f"{rule}: the series is too short for the autocorrelation of {named}; "
+        "p-values are too small and intervals too narrow."
+    ]
+
+
+def _skill(
+    estimate: Estimate,
+    tally: PairedTally,
+    names: list[str],
+    reference: str | None,
+    confidence: float,
+    draws: Floats | None,
+) -> list[Skill]:
+    """One minus the mean over that of the reference, with the interval of a ratio of means."""
+    if reference is None:
+        return [no_skill("there is no reference", confidence)] * len(names)
+    m = tally.n_models
+    base = names.index(reference) if reference in names else m - 1
+    column = {models: m + i for i, models in enumerate(all_pairs(m))}
+    result: list[Skill] = []
+    for i in range(len(names)):
+        if i == base:
+            result.append((0.0, Interval(0.0, 0.0, method="exact", confidence=confidence)))
+            continue
+        if estimate.mean[base] == 0:
+            result.append(no_skill("the mean loss of the reference is zero", confidence))
+            continue
+        ratio = estimate.mean[i] / estimate.mean[base]
+        if draws is not None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                skills = 1 - draws[:, i] / draws[:, base]
+            result.append((float(1 - ratio), bootstrap_interval(skills, confidence, "bootstrap")))
+            continue
+        pair = column[min(i, base), max(i, base)]
+        freedom = None
+        if tally.labels is not None:
+            error, freedom = tally.contrast(i, base, ratio)
+        else:
+            # Var(A - r B) from the variances of A, B and A - B, which are known.
+            a, b, gap = estimate.error[[i, base, pair]] ** 2
+            error = math.sqrt(max(a + ratio**2 * b - ratio * (a + b - gap), 0.0))
+        single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], freedom)
+        result.append((float(1 - ratio), single.intervals(confidence)[0]))
+    return result
+
+
+def no_skill(caution: str, confidence: float) -> Skill:
+    """Why there is no skill."""
+    return math.nan, Interval.undefined(caution, confidence=confidence)
+
+
+def results(
+    names: list[str],
+    n_columns: int,
+    mean: Floats,
+    intervals: list[Interval],
+    p_values: Floats,
+    skill: list[Skill],
+    finite: list[tuple[int, float]],
+    level: float,
+) -> tuple[list[Model], list[Difference]]:
+    """Models in order of their means, and their differences, from what was found for each column."""
+    pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
+    adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
+    found = [
+        Difference(names[a], names[b], float(mean[c]), intervals[c], float(p_values[c]), float(p))
+        for (a, b, c), p in zip(pairs, adjusted, strict=True)
+    ]
+    order = sorted(range(len(names)), key=lambda i: (finite[i][0], finite[i][1] if finite[i][0] else mean[i]))
+    told_apart = [names[i] for i in order if math.isfinite(mean[i])]
+    seen = [(d.a, d.b) for d in found if d.p_adjusted <= level]
+    letters = {**dict.fromkeys(names, ""), **letter_display(told_apart, seen)}
+    models = [
+        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i], *finite[i])
+        for rank, i in enumerate(order)
+    ]
+    return models, found
