@@ -51,10 +51,18 @@ def test_invalid_lists_are_counted_and_fined():
     card = vx.evaluate([0, 0, 1], lists)
     assert card.n_invalid == 2
     assert card.invalid_share == pytest.approx(2 / 3)
-    assert card["brier"] == pytest.approx(vx.brier([0, 0, 1], lists) + 2 / 3, rel=1e-14)
+    free = vx.padded(vx.brier, 0)
+    assert card["brier"] == pytest.approx(free([0, 0, 1], lists) + 2 / 3, rel=1e-14)
     assert "2 lists are invalid, scored as the largest valid sublist plus 1." in str(card)
-    unfined = vx.evaluate([0, 0, 1], lists, rules=["brier"])
-    assert unfined["brier"] == pytest.approx(vx.brier([0, 0, 1], lists), rel=1e-14)
+    # A rule means the same wherever it is named.
+    assert vx.evaluate([0, 0, 1], lists, rules=["brier"])["brier"] == card["brier"]
+    assert vx.brier([0, 0, 1], lists) == pytest.approx(card["brier"], rel=1e-14)
+    assert vx.brier.samples([0, 0, 1], lists).mean() == pytest.approx(card["brier"], rel=1e-14)
+    assert vx.brier.by_outcome(lists)[[0, 1, 2], [0, 0, 1]].mean() == pytest.approx(card["brier"], rel=1e-14)
+    compared = vx.compare([0, 0, 1], {"a": lists, "b": lists.truncate(1)}, rule="brier")
+    assert {m.name: m.mean for m in compared.models["brier"]}["a"] == pytest.approx(card["brier"], rel=1e-14)
+    unfined = vx.evaluate([0, 0, 1], lists, rules=[free])
+    assert unfined["brier"] == pytest.approx(free([0, 0, 1], lists), rel=1e-14)
     assert str(unfined).endswith("scored as the largest valid sublist.")
     assert unfined.n_invalid == 2
 

@@ -152,7 +152,7 @@ def test_lists_are_scored_as_their_padded_distribution(drawn, data):
     # The oracle sees exact ties; floats of the same fraction are equal.
     for rule in SYMMETRIC:
         expected = rule.samples(y, dense)
-        np.testing.assert_allclose(rule.samples(y, lists), expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(rule.samples(y, lists), expected + ~lists.valid, rtol=1e-12, atol=1e-15)
         padded = vx.padded(rule, fine)
         np.testing.assert_allclose(padded.samples(y, lists), expected + fines, rtol=1e-12, atol=1e-15)
 
@@ -322,6 +322,71 @@ def test_every_way_in_gives_the_same_lists():
         ] == expected
         assert [list(row) for row in lists] == [[0, 2], [3, 2]]
         assert vx.brier([0, 1], lists) == pytest.approx(vx.brier([0, 1], ways[0]), rel=1e-12)
+
+
+def _columns():
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    return {
+        "objects": lambda x: np.array([*x, None], dtype=object)[:-1],
+        "pandas": pd.Series,
+        "pandas arrow": lambda x: pd.Series(x, dtype=pd.ArrowDtype(pa.array(x).type)),
+        "polars": pl.Series,
+        "pyarrow": pa.array,
+        "pyarrow slice": lambda x: pa.array([x[-1], *x])[1:],
+        "pyarrow chunks": lambda x: pa.chunked_array([x[:1], x[1:]]),
+        "pyarrow large": lambda x: pa.array(x, pa.large_list(pa.array(x).type.value_type)),
+    }
+
+
+@pytest.mark.parametrize("kind", _columns())
+@pytest.mark.parametrize("classes", [[["a", "b"], [], ["c"]], [[3, 1], [], [2]]], ids=["names", "positions"])
+def test_columns_of_lists(kind, classes):
+    column, confidences = _columns()[kind], [[0.5, 0.25], [], [0.75]]
+    lists = vx.TopLists.from_arrays(column(classes), column(confidences), n_classes=5)
+    expected = [dict(zip(c, t, strict=True)) for c, t in zip(classes, confidences, strict=True)]
+    assert lists.to_dicts() == expected
+    with pytest.raises(vx.InputError, match="row 1 "):
+        vx.TopLists.from_arrays(column([["a"], None]), column([[0.5], [0.5]]), n_classes=5)
+
+
+def test_sums_are_held_to_the_tolerance_of_dense_rows():
+    # Six float32 scores as they are printed: their sum is 1.00000001.
+    printed = {0: 0.99999994, 1: 3e-08, 2: 2e-08, 3: 1e-08, 4: 5e-09, 5: 5e-09}
+    assert vx.TopLists.from_dicts([printed], n_classes=6).unaccounted.tolist() == [0.0]
+    # Less than 1 by rounding alone: the fifth class has less than its share of what is left.
+    short = {0: 0.99999985, 1: 3e-08, 2: 2e-08, 3: 1e-08, 4: 1e-12}
+    assert vx.TopLists.from_dicts([short], n_classes=6).valid.all()
+    for total, fits in ((1 + 1e-6, True), (1 + 1.1e-6, False)):
+        rows = [{0: total / 2, 1: total / 2}]
+        for refused, call in (
+            (not fits, lambda r=rows: vx.TopLists.from_dicts(r, n_classes=3)),
+            (not fits, lambda r=rows: vx.brier([0], [list(r[0].values())])),
+            (False, lambda r=rows: vx.TopLists.from_dicts(r, n_classes=2, normalize=True)),
+        ):
+            if refused:
+                with pytest.raises(vx.InputError, match="sum"):
+                    call()
+            else:
+                call()
+
+
+def test_lists_of_all_classes_are_rescaled_and_others_are_not():
+    rows = [{"a": 3, "b": 1}, {"a": 0.5}]
+    lists = vx.TopLists.from_dicts(rows, n_classes=2, normalize=True)
+    assert lists.to_dicts() == [{"a": 0.75, "b": 0.25}, {"a": 0.5}]
+    arrays = vx.TopLists.from_arrays([["a", "b"], ["a"]], [[3, 1], [0.5]], n_classes=2, normalize=True)
+    assert arrays.to_dicts() == lists.to_dicts()
+    with pytest.raises(vx.InputError, match=r"row 0 sums to 1\.5\. Pass normalize=True to rescale"):
+        vx.TopLists.from_dicts([{"a": 0.9, "b": 0.6}], n_classes=2)
+    with pytest.raises(vx.InputError, match=r"row 1 sums to 1\.5\. Lists of some classes are not rescaled"):
+        vx.TopLists.from_dicts([{}, {"a": 0.9, "b": 0.6}], n_classes=3, normalize=True)
+    with pytest.raises(vx.InputError, match="row 1 lists 'X', which is not among the names 'a', 'b' and 'c'"):
+        vx.TopLists.from_dicts([{}, {"a": 0.5, "X": 0.1}], n_classes=3, names=["a", "b", "c"])
+    with pytest.raises(vx.InputError, match="row 1 gives 'b' the confidence 'x'"):
+        vx.TopLists.from_dicts([{"a": 0.5}, {"b": "x"}], n_classes=3)
 
 
 def test_ragged_lists_and_lists_of_nothing():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.stats import RowStats
+from verax.engines.stats import Formula, RowStats
 from verax.inputs.arrays import Array, Namespace, device_of, to_host, to_index, widen
 from verax.inputs.forecasts import log_softmax
 from verax.kernels.statistics import CUMULATIVE, LOGARITHMS, MODE
@@ -39,6 +39,12 @@ def compute(batch: Any, needs: Collection[str]) -> RowStats:
     columns = to_index(batch.xp.arange(batch.n_classes, device=device_of(p)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return reduce_rows(batch.xp, p, batch.y, columns, needs, logits=batch.logits)
+
+
+@singledispatch
+def formula_for(_rows: Any, rule: Formula) -> Formula:
+    """What a rule means for rows of this kind: its own formula, but for top lists, where some are fined."""
+    return rule
 
 
 def reduce_rows(

@@ -2,22 +2,26 @@
 
 A list is scored as the distribution it is padded to: listed classes have their confidence, all
 others share what is left. Its statistics need the listed entries only, so their cost is that of the
-list, whatever the number of classes. An invalid list is scored as its largest valid sublist.
+list, whatever the number of classes. An invalid list is scored as its largest valid sublist plus a fine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 
-from verax.engines.arrays import compute, validate
+from verax.engines.arrays import compute, formula_for, validate
 from verax.engines.compiled import Reduction, reduction
-from verax.engines.stats import RowStats
+from verax.engines.stats import Formula, RowStats
 from verax.errors import RuleError
-from verax.inputs.arrays import Floats, Ints
+from verax.inputs.arrays import Array, Floats, Ints
 from verax.inputs.lists.ragged import Ragged, Survey
 from verax.inputs.lists.rows import NO_ORDER, ListBatch, ListRows
+
+# What an invalid list costs by every rule that does not say otherwise.
+FINE = 1.0
 
 _RANKS = frozenset({"above", "tied"})
 _NOT_HERE = {
@@ -38,7 +42,26 @@ def _refuse(needs: Collection[str]) -> None:
             raise RuleError(_NOT_HERE[name])
 
 
-# ---- the three things that depend on the kind of rows --------------------------------------------
+# ---- what depends on the kind of rows -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fined:
+    """A rule that does not look at the validity of lists, plus the fine for invalid ones."""
+
+    rule: Formula
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.rule.needs | {"invalid"}
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.loss(self.rule) + FINE * stats.invalid
+
+
+@formula_for.register
+def _(_rows: ListRows, rule: Formula) -> Formula:
+    return rule if "invalid" in rule.needs else Fined(rule)
 
 
 @validate.register

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from verax.common.checks import check_n_classes
-from verax.engines.arrays import compute
+from verax.engines.arrays import compute, formula_for
 from verax.engines.scan import scan_rows
-from verax.engines.stats import RowStats
+from verax.engines.stats import Formula, RowStats
 from verax.engines.tally import Tally
 from verax.errors import InputError, RuleError
 from verax.inputs.arrays import Array, move_like, namespace_of, to_array
@@ -95,7 +95,8 @@ class Rule(ABC):
         **read
         """
         rows = pair(y, p, ordered=self.ordinal, **read)
-        return float(Tally([self], rows.n_classes, counts=False).update(rows).moments.mean[0])
+        formula = formula_for(rows, self)
+        return float(Tally([formula], rows.n_classes, counts=False).update(rows).moments.mean[0])
 
     @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
@@ -133,7 +134,8 @@ class Rule(ABC):
         columns = []
         for outcome in range(k):
             forecasts = with_class(outcome) if with_class else Forecasts(xp.full((n,), outcome), rows)
-            columns.append(_loss_of(self, compute(forecasts.batch(0, forecasts.n_rows), self.needs)))
+            formula = formula_for(forecasts, self)
+            columns.append(_loss_of(formula, compute(forecasts.batch(0, forecasts.n_rows), formula.needs)))
         losses = xp.stack(columns, axis=1)
         return losses[0, :] if single else losses
 
@@ -198,11 +200,12 @@ def _with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, i
     return checked
 
 
-def losses_of(rules: Sequence[Rule], forecasts: Rows) -> list[Array]:
-    """The losses of every row by each of several rules, from one pass over valid rows."""
+def losses_of(rules: Sequence[Formula], forecasts: Rows) -> list[Array]:
+    """The losses of every row by each of several rules or metrics, from one pass over valid rows."""
     parts: dict[int, list[Array]] = {}
-    needs = {name for rule in rules for name in rule.needs}
-    scan_rows(forecasts, needs, lambda: _Losses(rules, parts))
+    formulas = [formula_for(forecasts, rule) if isinstance(rule, Rule) else rule for rule in rules]
+    needs = {name for formula in formulas for name in formula.needs}
+    scan_rows(forecasts, needs, lambda: _Losses(formulas, parts))
     blocks = [parts[start] for start in sorted(parts)]
     if len(blocks) == 1:
         return blocks[0]
@@ -212,14 +215,14 @@ def losses_of(rules: Sequence[Rule], forecasts: Rows) -> list[Array]:
 class _Losses:
     """Keeps the losses of each block under the number of its first row."""
 
-    def __init__(self, rules: Sequence[Rule], parts: dict[int, list[Array]]) -> None:
+    def __init__(self, rules: Sequence[Formula], parts: dict[int, list[Array]]) -> None:
         self._rules, self._parts = rules, parts
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         self._parts[batch.start] = [_loss_of(rule, stats) for rule in self._rules]
 
 
-def _loss_of(rule: Rule, stats: RowStats) -> Array:
+def _loss_of(rule: Formula, stats: RowStats) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = stats.loss(rule)
     # A rule may hand on a statistic as it is, and the compiled pass uses its buffers again.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from verax.common.checks import check_choice, check_n_classes, check_number
+from verax.engines.lists import FINE
 from verax.engines.stats import RowStats
 from verax.errors import InputError, RuleError, show
 from verax.inputs.arrays import Array
@@ -137,7 +138,7 @@ class Padded(Rule):
     """
 
     rule: Rule
-    invalid_penalty: float = 1.0
+    invalid_penalty: float = FINE
 
     name = "padded"
 
@@ -219,13 +220,13 @@ def _why_asymmetric(rule: Rule) -> str:
     return "the loss of a list would depend on the numbering of its unlisted classes."
 
 
-def padded(rule: Rule, invalid_penalty: float = 1.0) -> Padded:
+def padded(rule: Rule, invalid_penalty: float = FINE) -> Padded:
     """A symmetric proper rule for top lists: strictly consistent for the k most likely classes.
 
     A list is scored as the distribution that divides the remaining probability evenly among the unlisted
     classes. No list of k classes has a smaller expected loss than the true one, and a longer true list
     never has a larger one, so hard predictions, lists of any length and full distributions can be
-    compared by the same number. Calling the rule itself on lists does the same without the fine.
+    compared by the same number. Calling the rule itself on lists does the same, with the usual fine of 1.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.analyses.cards.scorecard import CardLine, Scorecard
 from verax.common.caching import cached_property
+from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.errors import InputError, VeraxError
@@ -22,7 +23,7 @@ from verax.scores.coverage import LIST_METRICS, TOP_K, ListMetric, TopKError
 from verax.scores.registry import RULES, parse
 
 
-def padded_rules(invalid_penalty: float = 1.0) -> list[Padded]:
+def padded_rules(invalid_penalty: float = FINE) -> list[Padded]:
     """Every registered rule that top lists can be scored by, with the fine for invalid lists."""
     return [
         padded(rule, invalid_penalty)
@@ -42,7 +43,8 @@ def score_lists(
             found="costs need a decision for every row, which a top list need not give",
             values=[costs],
         )
-    chosen: list[Formula] = list(padded_rules() if rules is None else rules)
+    given = padded_rules() if rules is None else rules
+    chosen: list[Formula] = [rule if "invalid" in rule.needs else padded(rule) for rule in given]
     tally = Tally([*chosen, *LIST_METRICS], rows.n_classes, decisions=False).update(rows)
     longest = int(lists.lengths.max())
     return ListCard(tally, resampling=plan, n_invalid=lists.n_invalid, longest=longest)

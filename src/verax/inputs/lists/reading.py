@@ -9,18 +9,27 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_n_classes
-from verax.errors import InputError, Offenders, Remedy, show
+from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.inputs.lists.nested import column_of_lists
 from verax.inputs.lists.ragged import Ragged, offsets_of
 from verax.inputs.lists.vocabulary import UNLISTED, Vocabulary
 from verax.inputs.outcomes import check_classes
+from verax.inputs.validity import Unity, tolerance_of
 
-# The sum of a list of doubles may be above 1 by this much, for rounding.
-TOLERANCE = 1e-9
+# The sum of a list of doubles may differ from 1 by as much as that of a dense row.
+TOLERANCE = tolerance_of(64)
+# A mass counts as reached if the sum lacks no more than this, for rounding.
+_ROUNDING = 1e-9
 
 
 def flatten(x: object, offsets: object | None, argument: str) -> tuple[np.ndarray[Any, Any], Ints]:
     """One flat array of all entries, and where each row begins."""
+    if offsets is None:
+        column = column_of_lists(x, argument)
+        if isinstance(column, tuple):
+            return column
+        x = x if column is None else column
     if offsets is None and isinstance(x, (list, tuple)) and len({_size(row) for row in x}) != 1:
         return _concatenate(x, argument)
     array = to_host(to_array(x, argument)[0])
@@ -160,15 +169,19 @@ def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> Voc
 
 
 def encode(
-    keys: list[Any], n_classes: int, vocabulary: Vocabulary | None, argument: str
+    keys: list[Any], starts: Ints, n_classes: int, vocabulary: Vocabulary | None, argument: str
 ) -> tuple[Vocabulary | None, Ints]:
-    """Codes for classes of any kind: positions where they are small integers, else a vocabulary's."""
+    """Codes for classes of any kind: positions where they are small integers, else a vocabulary's.
+
+    `starts` says where each list begins among the keys.
+    """
     integers = all(isinstance(key, (int, np.integer)) and not isinstance(key, bool) for key in keys)
     numbered = vocabulary is not None and any(isinstance(name, Number) for name in vocabulary.names)
     if integers and not numbered:
-        outside = next((key for key in keys if not 0 <= key < n_classes), None)
+        outside = next((at for at, key in enumerate(keys) if not 0 <= key < n_classes), None)
         if outside is not None:
-            raise _no_class(f"class positions from 0 to {n_classes - 1}", argument, outside)
+            wanted = f"class positions from 0 to {n_classes - 1}"
+            raise _no_class(wanted, argument, outside, keys, starts, "which is none of them")
         if n_classes <= 2**63:
             return vocabulary, np.array(keys, np.int64)
     try:
@@ -179,18 +192,43 @@ def encode(
             "must hold classes that can be looked up", argument=argument, kind="type", found="one is mutable"
         ) from None
     if (codes == UNLISTED).any():
-        raise _no_class("classes that have a name", argument, keys[int((codes == UNLISTED).argmax())])
+        first, names = int((codes == UNLISTED).argmax()), [show(name) for name in found.names[:3]]
+        shown = join(names) if len(found) <= 3 else f"{', '.join(names)}, ..."
+        why = f"which is not among the names {shown}"
+        advice = Remedy(
+            "Give all names as the lists write them, or none: the lists then name the classes they list."
+        )
+        raise _no_class("classes that have a name", argument, first, keys, starts, why, advice)
     return found, codes
 
 
-def _no_class(wanted: str, argument: str, value: object) -> InputError:
+def _no_class(
+    wanted: str, argument: str, at: int, keys: list[Any], starts: Ints, why: str, *remedies: Remedy
+) -> InputError:
+    """The error for the key at one place, which is none of the classes."""
+    row = int(np.searchsorted(starts, at, side="right")) - 1
     return InputError(
         f"must hold {wanted}",
         argument=argument,
         kind="label",
-        found=f"one list holds {show(value)}",
-        values=[value],
+        found=f"row {row} lists {show(keys[at])}, {why}",
+        rows=[row],
+        values=[keys[at]],
+        remedies=remedies,
     )
+
+
+def rescaled(confidences: np.ndarray[Any, Any], starts: Ints, n_classes: int) -> Floats:
+    """Confidences with every list of all classes divided by its sum; shorter lists stay as they are."""
+    values = np.array(confidences, np.float64)
+    lengths = np.diff(starts)
+    whole = lengths >= float(n_classes)
+    if values.ndim == 1 and whole.any():
+        row_of = np.repeat(np.arange(lengths.size), lengths)
+        sums = np.bincount(row_of, values, lengths.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = np.where(whole[row_of] & (sums[row_of] > 0), values / sums[row_of], values)
+    return values
 
 
 def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats]:
@@ -201,7 +239,7 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
         order = np.argsort(-p, axis=1, kind="stable")
         values = np.take_along_axis(p, order, axis=1)
         assert mass is not None
-        reached = np.cumsum(values, axis=1) >= mass - TOLERANCE
+        reached = np.cumsum(values, axis=1) >= mass - _ROUNDING
         lengths = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, m)
         lengths = np.where(mass <= 0, 0, lengths).astype(np.int64)
         listed = np.arange(m) < lengths[:, None]
@@ -242,9 +280,9 @@ def check_size(n_classes: object, vocabulary: Vocabulary | None) -> int:
 
 def check_confidences(lists: Ragged, tolerance: float) -> None:
     """Refuse confidences that are no probabilities."""
-    t = lists.confidences
-    if t.size and not (t.min() >= 0 and t.max() <= 1 + tolerance):
-        wrong = ~((t >= 0) & (t <= 1 + tolerance))
+    t, most = lists.confidences, 1 + Unity(tolerance).limit
+    if t.size and not (t.min() >= 0 and t.max() <= most):
+        wrong = ~((t >= 0) & (t <= most))
         raise _first_entries(lists, wrong, t, Offenders("confidences", "must lie between 0 and 1"))
 
 
@@ -284,16 +322,24 @@ def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
 
 def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float) -> None:
     """Refuse lists that have more than all probability, or all classes and less."""
-    verbs = ("sums to", "sum to")
+    verbs, limit = ("sums to", "sum to"), Unity(tolerance).limit
+    whole = lengths >= float(n_classes)
+    rescale = passing("to rescale lists of all classes", normalize=True)
+    advice = Remedy("Lists of some classes are not rescaled: what they leave is for all others.")
+    unequal = Offenders(
+        "confidences",
+        f"of a list of all {n_classes} classes must sum to 1 within {tolerance:g}",
+        "sum",
+        verbs,
+    )
+    unequal.add(whole & ~(np.abs(total - 1) <= limit), total, 0)
     more = Offenders(
         "confidences", f"of a list must not sum to more than 1 (within {tolerance:g})", "sum", verbs
     )
-    more.add(total > 1 + tolerance, total, 0)
-    less = Offenders("confidences", f"of a list of all {n_classes} classes must sum to 1", "sum", verbs)
-    less.add((lengths >= float(n_classes)) & (total < 1 - tolerance), total, 0)
-    for bad in (more, less):
+    more.add(~whole & ~(total <= 1 + limit), total, 0)
+    for bad, remedy in ((unequal, rescale), (more, advice)):
         if bad.count:
-            raise bad.error()
+            raise bad.error(remedy)
 
 
 def read_label_probabilities(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from verax.inputs.lists.reading import (
     encode,
     flatten,
     read_label_probabilities,
+    rescaled,
     top_of_rows,
 )
 from verax.inputs.lists.rows import NO_ORDER, ListRows
@@ -66,10 +68,11 @@ class TopLists:
     vocabulary : Vocabulary or None
         What the codes stand for.
     tolerance : float
-        The confidences of a list may sum to this much more than 1.
+        The confidences of a list may sum to this much more than 1: by default 1e-6, as for dense rows.
     slack : float
-        How far the sums of the distributions that the lists were taken from differ from 1; the test of
-        validity allows for it.
+        How far the sums of the distributions that the lists were taken from may differ from 1, the tolerance
+        unless it is known better. What a list leaves is known no better than that, so the test of validity
+        allows for it.
 
     References
     ----------
@@ -94,13 +97,14 @@ class TopLists:
         *,
         vocabulary: Vocabulary | None = None,
         tolerance: float = TOLERANCE,
-        slack: float = 0.0,
+        slack: float | None = None,
     ) -> None:
         if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
             raise InputError("must be a Vocabulary or None", argument="vocabulary", kind="type")
         self.n_classes = check_size(n_classes, vocabulary)
         self.vocabulary = vocabulary
-        self.tolerance, self.slack = _amount("tolerance", tolerance), _amount("slack", slack)
+        self.tolerance = _amount("tolerance", tolerance)
+        self.slack = self.tolerance if slack is None else _amount("slack", slack)
         given = copy_lists(classes, confidences, offsets)
         check_confidences(given, self.tolerance)
         check_positions(given, self.n_classes if vocabulary is None else len(vocabulary))
@@ -120,20 +124,23 @@ class TopLists:
         n_classes: int,
         offsets: object | None = None,
         names: Sequence[Hashable] | None = None,
+        normalize: bool = False,
     ) -> TopLists:
-        """Lists from class positions and confidences.
+        """Lists from classes and confidences in arrays or columns.
 
         Parameters
         ----------
         classes, confidences : array_like
-            (N, k) arrays, or N sequences of different lengths; with `offsets` 1-D arrays of all lists
-            one after the other.
+            (N, k) arrays, N sequences of different lengths, or columns of lists (pandas, polars, pyarrow);
+            with `offsets` 1-D arrays of all lists one after the other. Classes are positions or names.
         n_classes : int
             The number of classes m.
         offsets : array_like, optional
             (N + 1,) where each list begins, and where the last one ends.
         names : sequence of hashable, optional
             The names of all m classes, in order, if outcomes will be given by name.
+        normalize : bool
+            Divide lists that name all classes by their sum. Shorter lists stay as they are.
 
         Examples
         --------
@@ -148,17 +155,18 @@ class TopLists:
         check_same_lists(starts, value_starts)
         vocabulary = complete_vocabulary(names, m)
         codes: Any = flat
-        if kind_of(flat) == "object" or (flat.dtype.kind == "u" and flat.dtype.itemsize == 8):
-            vocabulary, codes = encode(flat.tolist(), m, vocabulary, "classes")
+        if kind_of(flat) in ("object", "text") or (flat.dtype.kind == "u" and flat.dtype.itemsize == 8):
+            vocabulary, codes = encode(flat.tolist(), starts, m, vocabulary, "classes")
         elif kind_of(flat) != "integer" and flat.size:
             raise InputError(
-                "must hold class positions, which are integers",
+                "must hold class positions, which are integers, or names",
                 argument="classes",
                 kind="type",
                 found=f"its type is {flat.dtype}",
-                remedies=[Remedy("Lists of names are read by from_dicts.", python_only=True)],
             )
-        tolerance = max(TOLERANCE, Unity.of(values).tolerance) if values.dtype.itemsize < 8 else TOLERANCE
+        tolerance = Unity.of(values).tolerance
+        if check_flag("normalize", normalize) and kind_of(values) in ("real", "integer"):
+            values = rescaled(values, starts, m)
         return cls(codes, values, starts, m, vocabulary=vocabulary, tolerance=tolerance)
 
     @classmethod
@@ -169,11 +177,13 @@ class TopLists:
         n_classes: int,
         names: Sequence[Hashable] | None = None,
         tolerance: float = TOLERANCE,
+        normalize: bool = False,
     ) -> TopLists:
         """Lists from rows of {class: confidence}.
 
         Classes are positions 0..m-1 or any names. `names` gives all m of them. Without it the named
-        classes are those in the lists, and any other outcome is a class that no list names.
+        classes are those in the lists, and any other outcome is a class that no list names. With `normalize`
+        lists that name all classes are divided by their sum; shorter lists stay as they are.
 
         Examples
         --------
@@ -200,8 +210,11 @@ class TopLists:
             values.extend(row.values())
             lengths.append(len(row))
         starts = offsets_of(np.array(lengths, np.int64))
-        vocabulary, codes = encode(keys, m, complete_vocabulary(names, m), "rows")
-        return cls(codes, _numbers(values), starts, m, vocabulary=vocabulary, tolerance=tolerance)
+        vocabulary, codes = encode(keys, starts, m, complete_vocabulary(names, m), "rows")
+        confidences = _numbers(values, keys, starts)
+        if check_flag("normalize", normalize):
+            confidences = rescaled(confidences, starts, m)
+        return cls(codes, confidences, starts, m, vocabulary=vocabulary, tolerance=tolerance)
 
     @classmethod
     def from_decisions(
@@ -600,7 +613,7 @@ def _sets(row: Any, number: int) -> list[Any]:
     )
 
 
-def _numbers(values: list[Any]) -> Floats:
+def _numbers(values: list[Any], keys: list[Any], starts: Ints) -> Floats:
     """Confidences given one by one as doubles; texts are no numbers, whatever they say."""
     try:
         array = np.array(values) if values else np.zeros(0)
@@ -608,7 +621,16 @@ def _numbers(values: list[Any]) -> Floats:
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError("must give every class a number as confidence", argument="rows", kind="type")
+    at = next((i for i, value in enumerate(values) if not isinstance(value, Real)), 0)
+    row = int(np.searchsorted(starts, at, side="right")) - 1
+    raise InputError(
+        "must give every class a number as confidence",
+        argument="rows",
+        kind="type",
+        found=f"row {row} gives {show(keys[at])} the confidence {show(values[at])}",
+        rows=[row],
+        values=[values[at]],
+    )
 
 
 def _amount(argument: str, value: object) -> float:
