@@ -13,7 +13,7 @@ import pytest
 
 import verax as vx
 from cases import facts, facts_of
-from verax.inputs.lists.logprobs import read_records
+from verax.files.lists import open_lists
 
 LISTED = {" yes": -0.1, " no": -2.5, " maybe": -5.0}
 PROBABILITIES = {token: math.exp(value) for token, value in LISTED.items()}
@@ -74,17 +74,17 @@ def test_records(tmp_path):
     path = tmp_path / "records.jsonl"
     records = [{"item": {"answer": " no"}, **CHAT}, {"item": {"answer": " yes"}, **CHAT}]
     path.write_text("\n".join(map(json.dumps, records)))
-    lists, outcomes = read_records(path, "item.answer")
-    assert outcomes == [" no", " yes"]
-    assert lists == [pytest.approx(PROBABILITIES)] * 2
-    assert read_records(path, "item.answer", position=1)[0] == [{".": 1.0}] * 2
-    assert read_records(path, "choices.0.logprobs.content.0.token")[1] == [" yes", " yes"]
+    read = open_lists(path, outcome="item.answer", classes=1000)
+    assert read.y == [" no", " yes"]
+    assert read.lists.to_dicts() == [pytest.approx(PROBABILITIES)] * 2
+    assert open_lists(path, outcome="item.answer", position=1, classes=9).lists.to_dicts() == [{".": 1.0}] * 2
+    assert open_lists(path, outcome="choices.0.logprobs.content.0.token", classes=9).y == [" yes", " yes"]
     with pytest.raises(vx.InputError) as caught:
-        read_records(path, "item.answer", position=2)
+        open_lists(path, outcome="item.answer", position=2, classes=9)
     expected = facts("position", "value", rows=[0], values=[2])
     assert facts_of(caught.value, expected) == expected
     path.write_text(json.dumps({"outcome": 15, "top_logprobs": {"15": -0.1}}))
-    assert read_records(path, "outcome")[1] == ["15"]
+    assert open_lists(path, classes=9).y == ["15"]
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -151,10 +151,10 @@ def test_toplist_prints_a_card(responses):
     ("line", "options", "message"),
     [
         ("{", (), "line 1 is not"),
-        ('{"top_logprobs": {"a": -0.1}}', (), "row 0 has no field 'outcome'"),
-        ('{"outcome": ["a"], "top_logprobs": {"a": -0.1}}', (), "row 0 holds ['a']"),
+        ('{"top_logprobs": {"a": -0.1}}', (), "line 1 has no 'outcome'"),
+        ('{"outcome": ["a"], "top_logprobs": {"a": -0.1}}', (), "line 1 holds ['a']"),
         ('{"outcome": "a", "top_logprobs": ' + "[" * 3000, (), "line 1 is not"),
-        ('{"outcome": "a", "top_logprobs": {"a": -0.1, "b": -1.2}}', (), "row 0 sums to 1.20603"),
+        ('{"outcome": "a", "top_logprobs": {"a": -0.1, "b": -1.2}}', (), "line 1 sums to 1.20603"),
         ('{"outcome": "a", "top_logprobs": {"a": -0.1}}', ("--invalid-penalty", "-1"), "-1"),
     ],
 )

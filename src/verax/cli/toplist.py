@@ -30,11 +30,9 @@ def toplist(
     """Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`)."""
     from verax.analyses.cards.evaluation import evaluate
     from verax.analyses.cards.listcard import padded_rules
-    from verax.inputs.lists.logprobs import read_records
-    from verax.inputs.lists.toplists import LOGPROB_TOLERANCE, TopLists
+    from verax.files.lists import open_lists
 
-    rows, outcomes = read_records(file, outcome, position)
-    lists = TopLists.from_dicts(rows, n_classes=classes, tolerance=LOGPROB_TOLERANCE)
-    lists = lists if length is None else lists.truncate(length)
-    card = evaluate(outcomes, lists, rules=padded_rules(invalid_penalty))
+    read = open_lists(file, outcome=outcome, classes=classes, position=position)
+    lists = read.lists if length is None else read.lists.truncate(length)
+    card = evaluate(read.y, lists, rules=padded_rules(invalid_penalty))
     show(card.to_dict(), [str(card)], as_json=as_json)

@@ -1,0 +1,300 @@
+"""Lists gathered record by record: merged, divided by their sums, checked, counted."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.errors import SHOWN_ROWS, InputError, Remedy, join, passing, show
+from verax.files.lists.settings import Settings
+from verax.inputs.lists.ragged import offsets_of
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, repeated
+from verax.inputs.records.variants import merger
+from verax.inputs.skipping import Skipped
+
+RESCALE = passing("to divide such lists by their sums", normalize=True)
+
+
+@dataclass
+class Row:
+    """What stands beside a list in its record."""
+
+    outcome: Hashable | None = None
+    id: str | None = None
+    weight: float | None = None
+    group: Hashable | None = None
+
+
+class Collector:
+    """Lists as they come, in flat arrays; memory is that of the lists.
+
+    Parameters
+    ----------
+    shape : Shape
+    settings : Settings
+    source, word : str
+        The file, and what its records are called in messages: "line", "row", "item".
+    """
+
+    def __init__(self, shape: Shape, settings: Settings, source: str, word: str) -> None:
+        self.shape, self.settings, self.source, self.word = shape, settings, source, word
+        self.counts: Counter[str] = Counter()
+        self.merged_mass = 0.0
+        self.rows: list[Row] = []
+        self.numbers, self._places = array("q"), array("q")
+        self._given = 0
+        self._codes, self._values, self._lengths = array("q"), array("d"), array("q")
+        self._called = merger(settings.merge_variants)
+        self._code: dict[Hashable, int] = {}
+        self._fixed = settings.names is not None
+        for name in settings.names or ():
+            self._code.setdefault(self._called(name) if self._called else name, len(self._code))
+        if self._fixed and len(self._code) < len(settings.names or ()):
+            raise InputError(
+                "must stay different when variants are merged",
+                argument="classes",
+                kind="label",
+                found=f"{show(list(settings.names or ()))} become {show(list(self._code))}",
+            )
+        self._texts: tuple[str, ...] | None = None
+        self._same_texts = True
+        self._skipped: list[int] = []
+        self._reasons: Counter[str] = Counter()
+
+    # ---- record by record -------------------------------------------------------------------
+
+    def add(self, number: int, record: Any, read: Callable[[Any, int], tuple[Listed, Row]]) -> None:
+        """Read a record and keep its list; what is wrong with it is an error, or it is left out."""
+        place = self._given
+        self._given += 1
+        try:
+            listed, row = read(record, place)
+            labels, values = self._prepared(listed)
+            codes = self._coded(labels)
+        except RecordError as problem:
+            if self.settings.invalid != "skip":
+                raise problem.at(f"{self.word} {number}", place, self.source) from None
+            self._skip([place], problem.reason)
+            return
+        self._codes.extend(codes)
+        self._values.extend(values)
+        self._lengths.append(len(codes))
+        self.numbers.append(number)
+        self._places.append(place)
+        self.rows.append(row)
+
+    def _prepared(self, listed: Listed) -> tuple[list[Any], list[float]]:
+        labels, values = listed.labels, listed.values
+        if listed.missing and self.settings.missing != "omit":
+            raise RecordError(
+                "must give every class a number",
+                f"has {listed.missing} without one",
+                reason="missing probabilities",
+                kind="missing",
+                remedies=[passing("to leave out such entries", missing="omit"), SKIP],
+            )
+        self.counts["alone"] += listed.alone
+        self.counts["unlikely"] += listed.unlikely
+        self.counts["missing"] += listed.missing
+        self.counts["from_text"] += listed.from_text
+        if listed.names is not None and self._same_texts:
+            self._texts = listed.names if self._texts is None else self._texts
+            self._same_texts = self._texts == listed.names
+        elif listed.names is None:
+            self._same_texts = False
+        if self._called is not None:
+            return self._merged(labels, values)
+        if len(set(labels)) < len(labels):
+            raise repeated(labels)
+        return labels, values
+
+    def _merged(self, labels: list[Any], values: list[float]) -> tuple[list[Any], list[float]]:
+        assert self._called is not None
+        whole: dict[Hashable, float] = {}
+        largest: dict[Hashable, float] = {}
+        for label, value in zip(labels, values, strict=True):
+            name = self._called(label)
+            whole[name] = whole.get(name, 0.0) + value
+            largest[name] = max(largest.get(name, value), value)
+        if len(whole) < len(labels):
+            self.counts["lists_merged"] += 1
+            self.counts["entries_merged"] += len(labels) - len(whole)
+            self.merged_mass += sum(whole.values()) - sum(largest.values())
+        return list(whole), list(whole.values())
+
+    def _coded(self, labels: list[Any]) -> list[int]:
+        known = self._code
+        if self.shape.positions:
+            return labels
+        if not self._fixed:
+            return [known.setdefault(label, len(known)) for label in labels]
+        try:
+            return [known[label] for label in labels]
+        except KeyError as error:
+            raise RecordError(
+                "must list classes that are among the names",
+                f"lists {show(error.args[0])}",
+                reason="lists with a class that is not among the names",
+                kind="label",
+                values=[error.args[0]],
+                remedies=[SKIP],
+            ) from None
+
+    def _skip(self, places: Sequence[int], reason: str) -> None:
+        self._skipped.extend(places)
+        self._reasons[reason] += len(places)
+
+    # ---- all together -----------------------------------------------------------------------
+
+    def finish(self) -> tuple[TopLists, np.ndarray[Any, Any]]:
+        """All lists, and which of the records in `rows` they are."""
+        codes = np.frombuffer(self._codes, np.int64) if self._codes else np.zeros(0, np.int64)
+        values = np.frombuffer(self._values, np.float64) if self._values else np.zeros(0)
+        values = values.copy()
+        lengths = np.frombuffer(self._lengths, np.int64) if self._lengths else np.zeros(0, np.int64)
+        row_of = np.repeat(np.arange(lengths.size), lengths)
+        total = np.bincount(row_of, values, minlength=lengths.size)
+        m, vocabulary = self._classes(lengths, total)
+        self._normalize(values, row_of, total, lengths, m)
+        bad = self._check(values, row_of, total, lengths, m)
+        kept = np.flatnonzero(~bad)
+        if not kept.size:
+            found = str(self.skipped) if self._given else "it has none"
+            raise InputError(
+                "must hold at least one valid list",
+                argument="rows",
+                kind="length",
+                found=found,
+                source=self.source,
+            )
+        entries = ~bad[row_of]
+        lists = TopLists(
+            codes[entries],
+            values[entries],
+            offsets_of(lengths[kept]),
+            m,
+            vocabulary=vocabulary,
+            tolerance=self.shape.tolerance,
+        )
+        return lists, kept
+
+    def _classes(
+        self, lengths: np.ndarray[Any, Any], total: np.ndarray[Any, Any]
+    ) -> tuple[int, Vocabulary | None]:
+        """How many classes there are, and what they are called."""
+        settings = self.settings
+        if self.shape.positions:
+            return self._choices(lengths)
+        if self._fixed:
+            return len(self._code), Vocabulary(self._code, complete=True)
+        if settings.n_classes is not None:
+            return settings.n_classes, Vocabulary(self._code, complete=False)
+        m = len(self._code)
+        whole = (lengths == m) | (np.abs(total - 1) <= self.shape.tolerance)
+        if m < 2 or not bool(whole.all()):
+            place = int(np.argmin(whole)) if whole.size else 0
+            raise InputError(
+                "must be stated where lists do not name all classes",
+                argument="classes",
+                kind="missing",
+                found=f"{self.word} {self.numbers[place] if self.numbers else 0} names "
+                f"{int(lengths[place]) if lengths.size else 0} of the {m} that occur",
+                source=self.source,
+                remedies=[Remedy("Give their number, or the names of all.")],
+            )
+        return m, Vocabulary(self._code, complete=True)
+
+    def _choices(self, lengths: np.ndarray[Any, Any]) -> tuple[int, Vocabulary | None]:
+        """Classes that are the positions of choices, called by their texts where these never change."""
+        settings = self.settings
+        m = int(lengths.max(initial=2)) if settings.n_classes is None else settings.n_classes
+        names = settings.names
+        if names is None and self._same_texts and self._texts is not None and len(self._texts) == m:
+            texts = tuple(text.strip() for text in self._texts)
+            names = texts if len(set(texts)) == m else None
+        return m, None if names is None else Vocabulary(names, complete=True)
+
+    def _normalize(self, values: Any, row_of: Any, total: Any, lengths: Any, m: int) -> None:
+        """Divide by their sums lists that name all classes, or that have more than all probability."""
+        if not self.settings.normalize:
+            return
+        limit = self.shape.tolerance
+        off = (total > 1 + limit) | ((lengths >= float(m)) & (np.abs(total - 1) > limit))
+        off &= np.isfinite(total) & (total > 0)
+        self.counts["divided"] += int(off.sum())
+        values /= np.where(off, total, 1.0)[row_of]
+        total[off] = 1.0
+
+    def _check(
+        self, values: Any, row_of: Any, total: Any, lengths: Any, m: int
+    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which lists are none, for a reason each; an error unless such are left out."""
+        limit = self.shape.tolerance
+        outside = ~((values >= 0) & (values <= 1 + limit))
+        odd = np.zeros(lengths.size, np.bool_)
+        odd[row_of[outside]] = True
+        shown = np.zeros(lengths.size)
+        shown[row_of[outside][::-1]] = values[outside][::-1]
+        more = ~odd & (total > 1 + limit)
+        less = ~odd & (lengths >= float(m)) & (total < 1 - limit)
+        checks = (
+            (more, total, "of a list must not sum to more than 1", "sums to", "sum", RESCALE),
+            (odd, shown, "must lie between 0 and 1", "holds", "value", RESCALE),
+            (less, total, f"of a list of all {m:,} classes must sum to 1", "sums to", "sum", RESCALE),
+        )
+        for mask, found, requirement, verb, kind, remedy in checks:
+            self._refuse(mask, found, requirement, verb, kind, remedy)
+        return np.asarray(odd | more | less)
+
+    def _refuse(self, mask: Any, values: Any, requirement: str, verb: str, kind: Any, remedy: Remedy) -> None:
+        """Name the lists that break a requirement, or leave them out."""
+        rows = np.flatnonzero(mask)
+        if not rows.size:
+            return
+        places = np.frombuffer(self._places, np.int64)[rows]
+        if self.settings.invalid == "skip":
+            self._skip(places.tolist(), f"probabilities that {_REASONS[kind]}")
+            return
+        some = rows[:SHOWN_ROWS].tolist()
+        where = [f"{self.word} {self.numbers[row]} {verb} {show(float(values[row]))}" for row in some]
+        more = f" ({rows.size:,} in all)" if rows.size > len(some) else ""
+        raise InputError(
+            requirement,
+            argument="confidences",
+            kind=kind,
+            found=join(where) + more,
+            rows=places[:SHOWN_ROWS].tolist(),
+            values=[float(values[row]) for row in some],
+            count=int(rows.size),
+            source=self.source,
+            remedies=[remedy, SKIP],
+        )
+
+    @property
+    def tallies(self) -> dict[str, float]:
+        """How often what was done."""
+        counts: dict[str, float] = {name: n for name, n in self.counts.items() if n}
+        merged = {"probability_merged": self.merged_mass} if "entries_merged" in counts else {}
+        return {**counts, **merged}
+
+    def leave_out(self, rows: Sequence[int], reason: str) -> None:
+        """Count records as left out, by their places in `rows`."""
+        self._skip([self._places[row] for row in rows], reason)
+
+    @property
+    def skipped(self) -> Skipped | None:
+        """What was left out; None unless that was asked for."""
+        if self.settings.invalid != "skip":
+            return None
+        places = tuple(sorted(set(self._skipped)))
+        return Skipped(self._given, len(places), places, dict(self._reasons))
+
+
+_REASONS = {"sum": "do not sum to 1", "value": "are below 0 or above 1"}

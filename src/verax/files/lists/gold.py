@@ -1,0 +1,141 @@
+"""Outcomes that stand in another file than the lists: matched by an id, or by the order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from verax.common.paths import check_exists
+from verax.errors import InputError, passing, show
+from verax.files.formats.tables import FORMATS, Table
+from verax.files.lists.streams import ending, text_lines
+from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
+from verax.files.predictions import Request
+from verax.inputs.records.record import SKIP, RecordError
+
+_ROWS = 2**16
+
+
+class Gold:
+    """What happened, by id or by place.
+
+    Parameters
+    ----------
+    outcomes : Mapping or Sequence
+        The outcome of every id, or one per record.
+    path : str
+        The file they come from.
+    column : str
+        What holds them there.
+    """
+
+    def __init__(
+        self, outcomes: Mapping[str, Hashable] | Sequence[Hashable], path: str, column: str = ""
+    ) -> None:
+        self.outcomes, self.path, self.column = outcomes, path, column
+
+    @property
+    def by_id(self) -> bool:
+        return isinstance(self.outcomes, Mapping)
+
+    def of(self, place: int, row_id: str | None) -> Any:
+        """The outcome of a record."""
+        if isinstance(self.outcomes, Mapping):
+            if row_id is None or row_id not in self.outcomes:
+                raise RecordError(
+                    f"must have an outcome for every record; {self.path}",
+                    f"has the id {show(row_id)}, which is not there",
+                    reason="missing outcomes",
+                    kind="missing",
+                    argument="outcomes",
+                    values=[row_id],
+                    remedies=[SKIP],
+                )
+            return self.outcomes[row_id]
+        return self.outcomes[place] if place < len(self.outcomes) else None
+
+    def check_length(self, n: int) -> None:
+        """Refuse outcomes in order that are not as many as the records."""
+        if not self.by_id and len(self.outcomes) != n:
+            raise InputError(
+                "must have one outcome per record",
+                argument="outcomes",
+                kind="length",
+                found=f"there are {len(self.outcomes):,} outcomes and {n:,} records",
+                source=self.path,
+                remedies=[passing("to match them by a column that both files have", id=...)],
+            )
+
+
+def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str | None) -> Gold:
+    """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
+    where = Path(path)
+    check_exists(where)
+    if FORMATS.get(ending(where)) in (None, "NPZ", "NPY") or (
+        ending(where) == ".txt" and outcome is None and row_id is None
+    ):
+        return Gold([line.strip() for _, line in text_lines(where)], path)
+    try:
+        table = Table(where, Request(delimiter=delimiter))
+    except InputError as error:
+        raise error.replace(argument="outcomes") from None
+    names = list(table.schema.names)
+    for name, argument in ((outcome, "outcome"), (row_id, "id")):
+        if name is not None and name not in names:
+            raise _no_column(path, name, argument, names)
+    column = outcome if outcome is not None else _outcome_column(names, row_id, path)
+    if row_id is None:
+        return Gold([value for (value,) in _values(table, [column])], path, column)
+    found: dict[str, Hashable] = {}
+    for key, value in _values(table, [row_id, column]):
+        if str(key) in found and found[str(key)] != value:
+            raise InputError(
+                "must have one outcome per id",
+                argument="outcomes",
+                found=f"{show(str(key))} has {show(found[str(key)])} and {show(value)}",
+                source=path,
+                values=[str(key)],
+            )
+        found[str(key)] = value
+    return Gold(found, path, column)
+
+
+def _values(table: Table, columns: list[str]) -> Any:
+    for batch in table.batches(columns, _ROWS):
+        yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+
+def outcome_field(names: Sequence[str]) -> str | None:
+    """The only name that outcomes usually have; None where there is none, or several."""
+    for words in (("outcome",), TARGETS, MAYBE_TARGETS):
+        found = [name for name in names if isinstance(name, str) and spoken(name) in words]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def _outcome_column(names: list[str], row_id: str | None, path: str) -> str:
+    rest = [name for name in names if name != row_id]
+    found = rest[0] if len(rest) == 1 else outcome_field(rest)
+    if found is None:
+        raise InputError(
+            "must name the column that holds what happened",
+            argument="outcome",
+            kind="missing",
+            found=f"the columns are {', '.join(map(show, names))}",
+            source=path,
+            remedies=[passing(outcome=...)],
+        )
+    return found
+
+
+def _no_column(path: str, name: str, argument: str, names: list[str]) -> InputError:
+    return InputError(
+        f"There is no column {show(name)}",
+        argument=argument,
+        kind="missing",
+        found=f"the columns are {', '.join(map(show, names))}",
+        source=path,
+        values=[name],
+    )

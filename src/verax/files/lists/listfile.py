@@ -1,0 +1,92 @@
+"""What was read from a file of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.skipping import Skipped
+
+
+@dataclass(frozen=True)
+class ListFile:
+    """The lists of a file with what happened, and what was done to them on the way.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    shape : str
+        The shape of its records, as `open_lists` calls it.
+    lists : TopLists
+        One list per record that was not left out.
+    y : list
+        What happened, as the lists call their classes.
+    ids : list of str or None
+        The ids of the rows; None unless a field was named.
+    weights : numpy.ndarray or None
+    groups : numpy.ndarray or None
+    numbers : numpy.ndarray
+        Where each list stands: the number of its line (from 1), or of its row or item (from 0).
+    counts : dict
+        How many records and entries were merged, divided, left out, and so on.
+    taken : tuple of str
+        What was taken for what: a line each.
+    notes : tuple of str
+        What a reader of results should know: a sentence each.
+    skipped : Skipped or None
+        The records left out; None unless that was asked for.
+    complete : bool
+        Every list names all classes, so that the rows are full distributions.
+    """
+
+    path: str
+    shape: str
+    lists: TopLists
+    y: list[Hashable]
+    ids: list[str] | None
+    weights: np.ndarray[Any, Any] | None
+    groups: np.ndarray[Any, Any] | None
+    numbers: np.ndarray[Any, Any]
+    counts: Mapping[str, float] = field(default_factory=dict)
+    taken: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    skipped: Skipped | None = None
+
+    def __len__(self) -> int:
+        return self.lists.n_rows
+
+    @property
+    def complete(self) -> bool:
+        vocabulary = self.lists.vocabulary
+        named = vocabulary is None or vocabulary.complete
+        return bool(len(self)) and named and bool((self.lists.lengths == float(self.lists.n_classes)).all())
+
+    @property
+    def classes(self) -> tuple[Hashable, ...] | None:
+        """The names of all classes; None where they are positions, or not all known."""
+        vocabulary = self.lists.vocabulary
+        return vocabulary.names if vocabulary is not None and vocabulary.complete else None
+
+    def probabilities(self) -> np.ndarray[Any, Any]:
+        """(N, m) probabilities of a file whose lists all name all classes; nothing is added or lost."""
+        if not self.complete:
+            raise InputError(
+                "must name all classes to be read as full distributions", argument="rows", kind="list"
+            )
+        return self.lists.padded()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was taken and done, as plain Python values, without the lists."""
+        return {
+            "shape": self.shape,
+            "taken": list(self.taken),
+            "counts": dict(self.counts),
+            "skipped": None if self.skipped is None else self.skipped.to_dict(),
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,123 @@
+"""`open_lists`: any file of lists, by its content."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Literal
+
+from verax.common.paths import check_exists
+from verax.errors import InputError, show
+from verax.files.lists.listfile import ListFile
+from verax.files.lists.reading import Reader
+from verax.files.lists.settings import Settings
+from verax.files.lists.streams import STDIN, Stream, open_stream
+from verax.files.predictions import Request
+from verax.inputs.records.record import Shape, failure_of
+from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
+
+
+def open_lists(
+    path: str | Path,
+    *,
+    outcome: str | None = None,
+    outcomes: str | Path | None = None,
+    id: str | None = None,  # noqa: A002
+    classes: int | Iterable[Hashable] | None = None,
+    weights: str | None = None,
+    groups: str | None = None,
+    shape: str | None = None,
+    position: int = 0,
+    per_length: bool = False,
+    normalize: bool = False,
+    invalid: Literal["raise", "skip"] = "raise",
+    missing: Literal["raise", "omit"] = "raise",
+    merge_variants: str | None = None,
+    delimiter: str | None = None,
+) -> ListFile:
+    """Read a file with a list per record; its shape is recognised by its content.
+
+    Parameters
+    ----------
+    path : str or Path
+        JSON Lines (also .gz, .bz2, .zst), a JSON document, Parquet or Arrow with columns of lists, or "-" for
+        JSON Lines on standard input.
+    outcome : str, optional
+        The field that holds what happened, in the records or in the file `outcomes`; dots lead into nested
+        fields. By default the only one with a usual name (outcome, target, label, answer, ...).
+    outcomes : str or Path, optional
+        Another file that holds what happened: CSV, JSON Lines, Parquet, or text with one outcome per line.
+    id : str, optional
+        The field that identifies records. Outcomes of another file are matched by it; without it by order.
+    classes : int or iterable of hashable, optional
+        The number of classes, such as the size of a vocabulary, or the names of all. Needed where lists do
+        not name all classes.
+    weights, groups : str, optional
+        Further fields.
+    shape : str, optional
+        The name of a shape, instead of recognising it.
+    position : int
+        Which generated token to read, counted from 0.
+    per_length : bool
+        Divide log-likelihoods of choices by their numbers of characters before the softmax (lm-eval).
+    normalize : bool
+        Divide by their sums lists that name all classes or that sum to more than 1; they are counted.
+    invalid : {"raise", "skip"}
+        Refuse records that are invalid, failed or incomplete, or leave them out; they are counted.
+    missing : {"raise", "omit"}
+        Refuse entries without a number, or leave them out of their lists; they are counted.
+    merge_variants : {"same", "space", "case", "punctuation"}, optional
+        Add the probabilities of entries with the same text; of texts that differ in white space around them;
+        in case, too; in punctuation around them, too. Outcomes are changed in the same way.
+    delimiter : str, optional
+        Of CSV files.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> from verax.files.lists import open_lists
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "answers.jsonl")
+    >>> top = [{"token": " yes", "logprob": -0.1}, {"token": "Yes", "logprob": -3}]
+    >>> record = {"outcome": "yes", "choices": [{"logprobs": {"content": [{"top_logprobs": top}]}}]}
+    >>> _ = path.write_text(json.dumps(record))
+    >>> read = open_lists(path, classes=128256, merge_variants="case")
+    >>> [{token: round(p, 4) for token, p in row.items()} for row in read.lists], read.y
+    ([{'yes': 0.9546}], ['yes'])
+    """
+    settings = Settings.of(
+        outcome=outcome,
+        outcomes=outcomes,
+        id=id,
+        classes=classes,
+        weights=weights,
+        groups=groups,
+        shape=shape,
+        position=position,
+        per_length=per_length,
+        normalize=normalize,
+        invalid=invalid,
+        missing=missing,
+        merge_variants=merge_variants,
+        delimiter=delimiter,
+        shapes=SHAPES,
+    )
+    if not isinstance(path, (str, Path)):
+        raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
+    if str(path) != STDIN:
+        check_exists(Path(path))
+    stream = open_stream(path, Request(delimiter=delimiter))
+    return Reader(stream, _shape(stream, settings), settings).read()
+
+
+def _shape(stream: Stream, settings: Settings) -> Shape:
+    """The shape asked for, or the one that the first records have."""
+    head = stream.head()
+    if not head:
+        raise InputError(f"{stream.source} has no records", argument="path", kind="file")
+    if settings.shape is not None:
+        return SHAPES[settings.shape]
+    found = recognise([record for _, record in head])
+    if found is None:
+        number, record = next(((n, r) for n, r in head if not failure_of(r)), head[0])
+        raise unrecognised(record, f"{stream.word} {number}", stream.source)
+    return found

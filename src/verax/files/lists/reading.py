@@ -1,0 +1,243 @@
+"""The records of one file, read one after the other into lists with what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError, Remedy, passing, show
+from verax.files.lists.collecting import Collector, Row
+from verax.files.lists.gold import Gold, outcome_field, read_gold
+from verax.files.lists.listfile import ListFile
+from verax.files.lists.settings import Settings
+from verax.files.lists.spelling import alike, none_named, other_spelling, some
+from verax.files.lists.streams import Stream
+from verax.files.lists.words import notes, taken
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.records.record import (
+    SKIP,
+    Choices,
+    Listed,
+    RecordError,
+    Shape,
+    failure_of,
+    mapping,
+    value_at,
+)
+from verax.inputs.records.shapes import fields_of, read
+from verax.inputs.records.variants import merger
+
+
+class Reader:
+    """One file, read once."""
+
+    def __init__(self, stream: Stream, shape: Shape, settings: Settings) -> None:
+        self.stream, self.shape, self.settings = stream, shape, settings
+        if shape.tokens and settings.names is None and settings.n_classes is None:
+            raise InputError(
+                "must be stated, because no file names all tokens",
+                argument="classes",
+                kind="missing",
+                found=f"the records are {shape.what}",
+                source=stream.source,
+                remedies=[Remedy("It is the size of the vocabulary, such as 128256.")],
+            )
+        self.gold: Gold | None = None
+        if settings.outcomes is not None:
+            self.gold = read_gold(settings.outcomes, settings.outcome, settings.id, settings.delimiter)
+        self.outcome = None if self.gold is not None else self._outcome_field()
+        named = (self.outcome, settings.id, settings.weights, settings.groups)
+        fields = frozenset(name for name in named if name is not None)
+        self.choices = Choices(settings.position, settings.per_length, fields)
+        self.collector = Collector(shape, settings, stream.source, stream.word)
+
+    def _outcome_field(self) -> str | None:
+        """The field of outcomes; None where the shape has outcomes of its own."""
+        if self.settings.outcome is not None or self.shape.outcome_of is not None:
+            return self.settings.outcome
+        record = next(record for _, record in self.stream.head() if not failure_of(record))
+        found = outcome_field([name for name, v in mapping(record).items() if isinstance(v, (str, int))])
+        if found is None:
+            raise InputError(
+                "must name the field that holds what happened",
+                argument="outcome",
+                kind="missing",
+                found=f"of the first record, {fields_of(record)}",
+                source=self.stream.source,
+                remedies=[
+                    passing("(of the records)", outcome=...),
+                    passing("if it is in another file", outcomes=..., id=...),
+                ],
+            )
+        return found
+
+    def read(self) -> ListFile:
+        """All lists with what happened."""
+        n = 0
+        for number, record in self.stream:
+            self.collector.add(number, record, self._row)
+            n += 1
+        if self.gold is not None:
+            self.gold.check_length(n)
+        lists, kept = self.collector.finish()
+        rows = [self.collector.rows[i] for i in kept.tolist()]
+        numbers = np.frombuffer(self.collector.numbers, np.int64)[kept]
+        y = self._outcomes(rows, lists)
+        lists, kept, rows, numbers, y = self._with_known_outcomes(lists, kept, rows, numbers, y)
+        self._refuse_other_spelling(lists, y)
+        settings = self.settings
+        return ListFile(
+            self.stream.source,
+            self.shape.name,
+            lists,
+            y,
+            [str(row.id) for row in rows] if settings.id is not None else None,
+            np.array([row.weight for row in rows]) if settings.weights is not None else None,
+            np.array([row.group for row in rows]) if settings.groups is not None else None,
+            numbers,
+            self.collector.tallies,
+            taken(self.shape, settings, self.outcome, self.gold),
+            notes(self.collector.tallies, lists, y, settings.merge_variants),
+            self.collector.skipped,
+        )
+
+    # ---- a record ---------------------------------------------------------------------------
+
+    def _row(self, record: Any, place: int) -> tuple[Listed, Row]:
+        settings = self.settings
+        listed = read(record, self.shape, self.choices)
+        row = Row()
+        if settings.id is not None:
+            row.id = str(self._field(record, settings.id, "id"))
+        if self.gold is not None:
+            row.outcome = self.gold.of(place, row.id)
+        elif self.outcome is not None:
+            row.outcome = self._field(record, self.outcome, "outcome")
+        else:
+            row.outcome = listed.outcome
+        if self.shape.outcome_of is not None and row.outcome is not None:
+            row.outcome = self.shape.outcome_of(record, row.outcome)
+        self._check_outcome(row.outcome)
+        if settings.weights is not None:
+            row.weight = self._number(self._field(record, settings.weights, "weights"))
+        if settings.groups is not None:
+            row.group = self._field(record, settings.groups, "groups")
+        return listed, row
+
+    def _field(self, record: Any, path: str, argument: str) -> Any:
+        try:
+            value = value_at(record, path)
+        except KeyError:
+            value = None
+        if value is None:
+            reason = {"outcome": "missing outcomes", "id": "missing ids"}.get(argument, f"missing {argument}")
+            raise RecordError(
+                "must name a field of every record",
+                f"has no {show(path)}: {fields_of(record)}",
+                reason=reason,
+                kind="missing",
+                argument=argument,
+                remedies=[SKIP],
+            )
+        return value
+
+    @staticmethod
+    def _check_outcome(value: Any) -> None:
+        if value is None:
+            raise RecordError(
+                "must say what happened",
+                "does not",
+                reason="missing outcomes",
+                kind="missing",
+                argument="outcome",
+                remedies=[SKIP],
+            )
+        if not isinstance(value, (str, int)) or isinstance(value, bool):
+            raise RecordError(
+                "must name one class",
+                f"holds {show(value)}",
+                reason="outcomes that are no class",
+                kind="label",
+                argument="outcome",
+                values=[value],
+                remedies=[SKIP],
+            )
+
+    @staticmethod
+    def _number(value: Any) -> float:
+        try:
+            if not isinstance(value, bool):
+                return float(value)
+        except (TypeError, ValueError):
+            pass
+        raise RecordError(
+            "must hold numbers",
+            f"holds {show(value)}",
+            reason="weights that are missing, negative or not finite",
+            argument="weights",
+            values=[value],
+            remedies=[SKIP],
+        )
+
+    # ---- all of them ------------------------------------------------------------------------
+
+    def _outcomes(self, rows: list[Row], lists: TopLists) -> list[Hashable]:
+        """What happened, as the lists call their classes."""
+        given = [row.outcome for row in rows]
+        vocabulary = lists.vocabulary
+        if self.shape.positions:
+            return given if vocabulary is None else [vocabulary.name(place) for place in given]  # type: ignore[arg-type]
+        called = merger(self.settings.merge_variants)
+        if called is not None:
+            given = [called(value) for value in given]
+        return [] if vocabulary is None else alike(given, vocabulary)
+
+    def _with_known_outcomes(
+        self, lists: TopLists, kept: Any, rows: list[Row], numbers: Any, y: list[Any]
+    ) -> Any:
+        """Refuse or leave out rows whose outcome is none of the classes, where all are known."""
+        vocabulary = lists.vocabulary
+        if vocabulary is None or not vocabulary.complete:
+            return lists, kept, rows, numbers, y
+        known = set(vocabulary.names)
+        bad = [i for i, value in enumerate(y) if value not in known]
+        if not bad:
+            return lists, kept, rows, numbers, y
+        if self.settings.invalid != "skip" or len(bad) == len(y):
+            raise InputError(
+                "must be among the classes of the lists",
+                argument="y",
+                kind="label",
+                found=f"{self.stream.word} {numbers[bad[0]]} has {show(y[bad[0]])}, and the classes are "
+                f"{some(vocabulary.names)}",
+                rows=[int(kept[i]) for i in bad[:3]],
+                values=[y[i] for i in bad[:3]],
+                count=len(bad),
+                source=self.stream.source,
+                remedies=[*other_spelling(y, vocabulary, self.settings.merge_variants), SKIP],
+            )
+        self.collector.leave_out(kept[bad].tolist(), "outcomes that are no class")
+        good = np.setdiff1d(np.arange(len(y)), bad)
+        chosen = good.tolist()
+        return lists[good], kept[good], [rows[i] for i in chosen], numbers[good], [y[i] for i in chosen]
+
+    def _refuse_other_spelling(self, lists: TopLists, y: list[Any]) -> None:
+        """Refuse outcomes of which no list names any, though some list has one in another spelling."""
+        vocabulary = lists.vocabulary
+        if vocabulary is None or vocabulary.complete or not none_named(y, vocabulary):
+            return
+        remedies = other_spelling(y, vocabulary, self.settings.merge_variants)
+        if remedies:
+            raise InputError(
+                "must name classes as the lists do",
+                argument="y",
+                kind="label",
+                found=f"no list names any of the {len(y):,} outcomes, such as {show(y[0])}; they name "
+                f"{some(vocabulary.names)}",
+                rows=[0],
+                values=[y[0]],
+                source=self.stream.source,
+                remedies=remedies,
+            )

@@ -1,0 +1,88 @@
+"""What a caller says about a file of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from verax.common.checks import check_choice, check_count, check_flag, check_n_classes
+from verax.errors import InputError, show
+from verax.inputs.records.variants import RULES
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked options of `open_lists`, where they are described.
+
+    Attributes
+    ----------
+    names : tuple of hashable or None
+        The names of all classes.
+    n_classes : int or None
+        Their number, where their names are not all known.
+    """
+
+    outcome: str | None = None
+    outcomes: str | None = None
+    id: str | None = None
+    names: tuple[Hashable, ...] | None = None
+    n_classes: int | None = None
+    weights: str | None = None
+    groups: str | None = None
+    position: int = 0
+    per_length: bool = False
+    normalize: bool = False
+    invalid: str = "raise"
+    missing: str = "raise"
+    merge_variants: str | None = None
+    shape: str | None = None
+    delimiter: str | None = None
+
+    @classmethod
+    def of(cls, *, classes: Any, shapes: Iterable[str], **given: Any) -> Settings:
+        """Settings from what a caller passes, with the types checked."""
+        for name in ("outcome", "id", "weights", "groups", "delimiter"):
+            if given[name] is not None and not isinstance(given[name], str):
+                raise InputError(
+                    "must be a text", argument=name, kind="type", found=f"it is {show(given[name])}"
+                )
+        if given["outcomes"] is not None:
+            if not isinstance(given["outcomes"], (str, PathLike)):
+                raise InputError(
+                    "must be the name of a file",
+                    argument="outcomes",
+                    kind="type",
+                    found=show(given["outcomes"]),
+                )
+            given["outcomes"] = str(given["outcomes"])
+        check_count("position", given["position"], least=0)
+        for name in ("normalize", "per_length"):
+            given[name] = check_flag(name, given[name])
+        check_choice("invalid", given["invalid"], ("raise", "skip"))
+        check_choice("missing", given["missing"], ("raise", "omit"))
+        if given["merge_variants"] is not None:
+            check_choice("merge_variants", given["merge_variants"], tuple(RULES))
+        if given["shape"] is not None:
+            check_choice("shape", given["shape"], tuple(shapes))
+        return cls(**given, **_classes(classes))
+
+
+def _classes(classes: Any) -> dict[str, Any]:
+    """The names of all classes, or their number."""
+    if classes is None:
+        return {}
+    if isinstance(classes, (str, bytes, Mapping)) or not isinstance(classes, Iterable):
+        try:
+            return {"n_classes": check_n_classes(classes)}
+        except InputError as error:
+            raise error.replace(argument="classes") from None
+    names = tuple(classes)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InputError(
+            "must be the number of classes, or two different names or more",
+            argument="classes",
+            found=f"it is {show(list(names))}",
+        )
+    return {"names": names}

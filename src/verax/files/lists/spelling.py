@@ -1,0 +1,51 @@
+"""Outcomes and classes: whether they are spelled alike, and by which rule they would be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from verax.errors import Remedy, join, passing, show
+from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.records.variants import RULES, merger
+
+
+def some(names: tuple[Hashable, ...]) -> str:
+    """The first of some names, in words."""
+    shown = [show(name) for name in names[:6]]
+    return join([*shown, f"{len(names) - 6:,} more"] if len(names) > 6 else shown)
+
+
+def none_named(y: list[Any], vocabulary: Vocabulary) -> bool:
+    """Whether no list names any of the outcomes."""
+    known = set(vocabulary.names)
+    return bool(known) and not any(value in known for value in y)
+
+
+def alike(given: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
+    """Outcomes as texts where the classes are texts, as numbers where they are numbers.
+
+    The keys of JSON and the cells of CSV files are always text. Classes called LABEL_0, LABEL_1 stand for
+    0 and 1.
+    """
+    kinds = {type(name) for name in vocabulary.names}
+    if kinds == {int}:
+        return [int(v) if isinstance(v, str) and v.strip().lstrip("-").isdecimal() else v for v in given]
+    if kinds != {str}:
+        return given
+    known, texts = set(vocabulary.names), [str(value) for value in given]
+    return [
+        labelled if text not in known and (labelled := f"LABEL_{text}") in known else text for text in texts
+    ]
+
+
+def other_spelling(y: list[Any], vocabulary: Vocabulary, rule: str | None) -> list[Remedy]:
+    """The weakest rule of merging under which some outcome is a class; none where there is no such rule."""
+    names = list(RULES)
+    for name in names[names.index(rule or "same") + 1 :]:
+        called = merger(name)
+        assert called is not None
+        known = {called(label) for label in vocabulary.names}
+        if any(called(value) in known for value in y[:10_000]):
+            return [passing(f"to take {RULES[name]} for the same", merge_variants=name)]
+    return []

@@ -1,0 +1,169 @@
+"""Files as records one after the other, each with the number of its line, row or item."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from verax.common.paths import check_regular, refusing_wrong_names
+from verax.errors import InputError, passing
+from verax.files.formats.tables import FORMATS, Table
+from verax.files.formats.texts import COMPRESSED, decompressed
+from verax.files.predictions import Request
+from verax.inputs.lists.logprobs import parse_line
+
+# The name of standard input.
+STDIN = "-"
+# How many records are looked at to find their shape, and rows that are converted at a time.
+LOOK, _ROWS = 100, 4096
+_TABLES = ("Parquet", "Arrow")
+
+
+class Stream:
+    """Records with their numbers, of which the first can be looked at before all are read.
+
+    Attributes
+    ----------
+    source : str
+        The name of the file, for messages.
+    word : str
+        What is counted: lines from 1, rows and items from 0.
+    """
+
+    def __init__(self, source: str, word: str, records: Iterable[tuple[int, Any]]) -> None:
+        self.source, self.word = source, word
+        self._records = iter(records)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        return self._records
+
+    def head(self, n: int = LOOK) -> list[tuple[int, Any]]:
+        """The first records, which will be read again."""
+        found = list(itertools.islice(self._records, n))
+        self._records = itertools.chain(found, self._records)
+        return found
+
+
+def ending(path: Path) -> str:
+    """The ending of a name, in small letters, without that of a compression."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def open_stream(path: Path | str, request: Request | None = None) -> Stream:
+    """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file, or of JSON Lines on standard input."""
+    if str(path) == STDIN:
+        return Stream("standard input", "line", _lines(sys.stdin.buffer, "standard input"))
+    path = Path(path)
+    kind = FORMATS.get(ending(path))
+    if path.is_dir() or kind in _TABLES:
+        return Stream(str(path), "row", _rows_of_table(path, request or Request()))
+    check_regular(path)
+    if ending(path) == ".json":
+        return Stream(str(path), "item", enumerate(_items(path)))
+    if kind in ("CSV", "TSV"):
+        return Stream(str(path), "line", _rows_of_text(path, request or Request(), tabs=kind == "TSV"))
+    return Stream(str(path), "line", _lines_of(path))
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers, without empty ones."""
+    number = 0
+    try:
+        with refusing_wrong_names(path), decompressed(path) as stream:
+            for line in io.TextIOWrapper(stream, encoding="utf-8"):
+                number += 1
+                if line.strip():
+                    yield number, line
+    except UnicodeDecodeError:
+        raise InputError(
+            "The text must be UTF-8",
+            argument="path",
+            kind="file",
+            found=f"line {number + 1} or one after it is not",
+            source=str(path),
+        ) from None
+
+
+def _lines_of(path: Path) -> Iterator[tuple[int, Any]]:
+    with refusing_wrong_names(path), decompressed(path) as stream:
+        yield from _lines(stream, str(path))
+
+
+def _lines(stream: Any, source: str) -> Iterator[tuple[int, Any]]:
+    reader = stream if hasattr(stream, "peek") else io.BufferedReader(stream, 2**20)
+    for number, line in enumerate(reader, start=1):
+        if line.strip():
+            yield number, parse_line(line, number, source)
+
+
+def _items(path: Path) -> Iterator[Any]:
+    """The items of a JSON document: those of an array, the rows of a matrix with classes, or one record."""
+    with decompressed(path) as stream:
+        text = stream.read()
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = f"{getattr(error, 'msg', 'it cannot be parsed')}, line {getattr(error, 'lineno', 1)}"
+        raise InputError(
+            "The file must be JSON", argument="path", kind="file", found=reason, source=str(path)
+        ) from None
+    return iter(document) if isinstance(document, list) else _rows_of_document(document)
+
+
+def _rows_of_document(document: Any) -> Iterator[Any]:
+    """The rows of {"classes_": [...], "predict_proba": [[...], ...], ...}; any other document is a record."""
+    fields = document if isinstance(document, dict) else {}
+    matrix = next((v for v in fields.values() if isinstance(v, list) and v and isinstance(v[0], list)), None)
+    if matrix is None:
+        yield document
+        return
+    # What has as many items as the matrix has rows belongs to the rows; the names of the classes to all.
+    per_row = {k for k, v in fields.items() if isinstance(v, list) and len(v) == len(matrix)}
+    per_row -= {k for k in ("classes", "classes_") if not isinstance((fields.get(k) or [0])[0], list)}
+    for i in range(len(matrix)):
+        yield {name: value[i] if name in per_row else value for name, value in fields.items()}
+
+
+def _rows_of_table(path: Path, request: Request) -> Iterator[tuple[int, Any]]:
+    table = Table(path, request)
+    start = 0
+    for batch in table.batches(table.schema.names, _ROWS):
+        yield from enumerate(_dicts(batch), start=start)
+        start += batch.num_rows
+
+
+def _dicts(batch: Any) -> Iterator[dict[str, Any]]:
+    columns = [batch.column(i).to_pylist(maps_as_pydicts="strict") for i in range(batch.num_columns)]
+    names = batch.schema.names
+    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _rows_of_text(path: Path, request: Request, *, tabs: bool) -> Iterator[tuple[int, Any]]:
+    delimiter = request.delimiter or ("\t" if tabs else ",")
+    lines = (line for _, line in text_lines(path))
+    reader = csv.reader(lines, delimiter=delimiter)
+    header = next(reader, None)
+    if header is None:
+        return
+    header[0] = header[0].removeprefix("\ufeff")
+    for cells in reader:
+        number = reader.line_num
+        if len(cells) != len(header):
+            raise InputError(
+                "Every line must have as many cells as the header",
+                argument="path",
+                kind="file",
+                found=f"line {number} has {len(cells)} and the header {len(header)}",
+                source=str(path),
+                remedies=[passing("if the columns are separated otherwise", delimiter=...)],
+            )
+        yield number, {name: cell if cell else None for name, cell in zip(header, cells, strict=True)}

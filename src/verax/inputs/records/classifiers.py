@@ -1,0 +1,150 @@
+"""Outputs of classifiers: {label, score} objects, arrays of classes and scores, {class: probability}."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from verax.inputs.records.plain import flat_items
+from verax.inputs.records.record import (
+    MANY_DIGITS,
+    SKIP,
+    Choices,
+    Listed,
+    RecordError,
+    Shape,
+    first,
+    mapping,
+    not_understood,
+)
+from verax.inputs.records.stated import number_of
+from verax.inputs.records.tokens import of_pairs
+
+# Fields that hold the names of classes, their probabilities, or their log-probabilities.
+NAMES = ("classes", "classes_", "labels", "tokens", "names", "categories", "ids", "token_ids", "class_ids")
+PROBABILITIES = (
+    *("probabilities", "probability", "probs", "prob", "proba", "probas", "predict_proba", "scores"),
+    *("confidences", "confidence", "p", "predicted_probabilities", "distribution"),
+)
+LOGARITHMS = ("logprobs", "log_probs", "logprob", "log_probabilities", "log_likelihoods")
+
+
+def of_numbers(pairs: Iterable[tuple[Any, Any]]) -> Listed:
+    """The list of (class, probability) pairs; numbers may be stated in words, or missing."""
+    labels, values, missing, from_text = [], [], 0, 0
+    for label, value in pairs:
+        if isinstance(label, (dict, list, bool)) or label is None:
+            raise not_understood(label, "classes that are texts or whole numbers")
+        if type(value) is float and value == value:
+            number: float | None = value
+        else:
+            number = number_of(value)
+        if number is None:
+            missing += 1
+            continue
+        from_text += isinstance(value, str)
+        labels.append(label)
+        values.append(number)
+    return Listed(labels, values, missing=missing, from_text=from_text)
+
+
+def _scored(value: Any) -> Any:
+    """A list of {label, score} objects, perhaps inside another list; None where it is none."""
+    if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], (list, tuple)):
+        value = value[0]
+    if isinstance(value, Mapping) and {"label", "score"} <= value.keys():
+        return [value]
+    return value if {"label", "score"} <= mapping(first(value)).keys() else None
+
+
+def _find_scored(record: Any) -> Any:
+    found = _scored(record)
+    if found is not None or not isinstance(record, Mapping):
+        return found
+    return next((inner for value in record.values() if (inner := _scored(value)) is not None), None)
+
+
+def _read_pipeline(record: Any, _: Choices) -> Listed:
+    found = _find_scored(record)
+    if found is None:
+        raise not_understood(record, "objects with 'label' and 'score'")
+    for each in found:
+        if not {"label", "score"} <= mapping(each).keys():
+            raise not_understood(each, "objects with 'label' and 'score'")
+    return of_numbers((each["label"], each["score"]) for each in found)
+
+
+def _field(record: Any, names: Iterable[str], kinds: Any) -> Any:
+    fields = mapping(record)
+    return next((fields[name] for name in names if isinstance(fields.get(name), kinds)), None)
+
+
+def _read_arrays(record: Any, _: Choices) -> Listed:
+    names = _field(record, NAMES, (list, tuple))
+    values = _field(record, PROBABILITIES, (list, tuple))
+    logarithms = _field(record, LOGARITHMS, (list, tuple)) if values is None else None
+    numbers = logarithms if values is None else values
+    if names is None or numbers is None:
+        raise not_understood(record, "an array of classes and one of their probabilities")
+    if len(names) != len(numbers):
+        raise RecordError(
+            "must have one number per listed class",
+            f"has {len(names)} classes and {len(numbers)} numbers",
+            reason="different numbers of classes and probabilities",
+            kind="length",
+            remedies=[SKIP],
+        )
+    pairs = zip(names, numbers, strict=True)
+    return of_numbers(pairs) if values is not None else of_pairs(pairs)
+
+
+def _is_arrays(record: Any) -> bool:
+    has_names = _field(record, NAMES, (list, tuple)) is not None
+    return has_names and _field(record, PROBABILITIES + LOGARITHMS, (list, tuple)) is not None
+
+
+def _is_mapped(record: Any) -> bool:
+    return bool(_field(record, PROBABILITIES, Mapping))
+
+
+def _read_mapped(record: Any, choices: Choices) -> Listed:
+    found = _field(record, PROBABILITIES, Mapping)
+    if found is None:
+        if not isinstance(record, Mapping):
+            raise not_understood(record, "{class: probability}")
+        found = flat_items(record, choices)
+    return of_numbers(found.items())
+
+
+CLASSIFIERS = (
+    Shape(
+        "pipeline",
+        "{label, score} objects (pipelines of Hugging Face)",
+        "a list of objects with label and score, as the record or in a field of it",
+        lambda record: _find_scored(record) is not None,
+        _read_pipeline,
+        tokens=False,
+        tolerance=MANY_DIGITS,
+        unwrapped=False,
+    ),
+    Shape(
+        "arrays",
+        "arrays of classes and of probabilities (predict_proba with classes_, zero-shot pipelines)",
+        "classes or labels or tokens, and probabilities or scores or logprobs",
+        _is_arrays,
+        _read_arrays,
+        tokens=False,
+        tolerance=MANY_DIGITS,
+        unwrapped=False,
+    ),
+    Shape(
+        "probabilities",
+        "{class: probability}, also stated in words",
+        "probabilities: a number or a text such as '70%' per class",
+        _is_mapped,
+        _read_mapped,
+        tokens=False,
+        tolerance=MANY_DIGITS,
+        unwrapped=False,
+    ),
+)

@@ -1,0 +1,246 @@
+"""What a record says about one row, what a shape of records is, and what is wrong with a record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from verax.errors import InputError, Kind, Remedy, passing, show
+
+# Lists read from text with few digits may sum to this much more than 1.
+FEW_DIGITS = 1e-4
+# Other probabilities that were written as text, as for rows of doubles.
+MANY_DIGITS = 1e-6
+
+SKIP = passing("to leave such records out", invalid="skip")
+
+
+@dataclass(slots=True)
+class Listed:
+    """The list of one record.
+
+    Attributes
+    ----------
+    labels, values : list
+        The listed classes and their probabilities.
+    outcome : Hashable or None
+        What happened, where the shape itself says so.
+    alone : bool
+        The record has the chosen token and no alternatives.
+    unlikely : int
+        Entries left out because the interface gives them no log-probability, only "too unlikely".
+    missing : int
+        Entries without a number.
+    from_text : int
+        Numbers that were read from texts such as "about 70%".
+    names : tuple of str or None
+        What classes that are positions are called in this record.
+    """
+
+    labels: list[Any]
+    values: list[float]
+    outcome: Hashable | None = None
+    alone: bool = False
+    unlikely: int = 0
+    missing: int = 0
+    from_text: int = 0
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a caller says about records.
+
+    Attributes
+    ----------
+    position : int
+        Which of several generated tokens to read, counted from 0.
+    per_length : bool
+        Divide log-likelihoods of answers by their numbers of characters.
+    fields : frozenset of str
+        Fields of the record that are no classes: its outcome, id, weight, group.
+    """
+
+    position: int = 0
+    per_length: bool = False
+    fields: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One way in which records hold lists.
+
+    Attributes
+    ----------
+    name : str
+        How a caller asks for it.
+    what : str
+        What it is, in words.
+    needs : str
+        The fields that it reads.
+    fits : callable
+        Whether a record has this shape, by its fields alone.
+    read : callable
+        The list of a record; raises `RecordError`.
+    tokens : bool
+        The classes are the tokens of a vocabulary, of which no file names all.
+    tolerance : float
+        A list may sum to this much more than 1.
+    unwrapped : bool
+        `fits` and `read` see the body of a response; otherwise the record as it is.
+    positions : bool
+        The classes are the numbers of the choices of a question.
+    outcome_of : callable or None
+        Which class an outcome in another field or file means, where that depends on the record.
+    """
+
+    name: str
+    what: str
+    needs: str
+    fits: Callable[[Any], bool]
+    read: Callable[[Any, Choices], Listed]
+    tokens: bool = True
+    tolerance: float = FEW_DIGITS
+    unwrapped: bool = True
+    positions: bool = False
+    outcome_of: Callable[[Any, Any], Hashable | None] | None = None
+
+
+class RecordError(Exception):
+    """What is wrong with one record; whoever knows where it stands makes an `InputError` of it.
+
+    Parameters
+    ----------
+    requirement : str
+        What must hold.
+    found : str
+        What the record does instead: "holds 'b'".
+    reason : str
+        What is counted where such records are left out: "requests that failed".
+    """
+
+    def __init__(
+        self,
+        requirement: str,
+        found: str,
+        *,
+        reason: str,
+        kind: Kind = "type",
+        argument: str = "rows",
+        values: Sequence[Any] = (),
+        remedies: Sequence[Remedy] = (),
+    ) -> None:
+        super().__init__(found)
+        self.requirement, self.found, self.reason, self.kind = requirement, found, reason, kind
+        self.argument, self.values, self.remedies = argument, values, remedies
+
+    def at(self, where: str, row: int, source: str = "") -> InputError:
+        """The error about the record that stands there."""
+        return InputError(
+            self.requirement,
+            argument=self.argument,
+            kind=self.kind,
+            found=f"{where} {self.found}",
+            rows=[row],
+            values=self.values,
+            remedies=self.remedies,
+            source=source,
+        )
+
+
+def not_understood(value: object, wanted: str) -> RecordError:
+    """A record that does not hold what its shape needs."""
+    return RecordError(
+        f"must hold {wanted}",
+        f"holds {show(value)}",
+        reason="records that cannot be read",
+        values=[value],
+        remedies=[SKIP],
+    )
+
+
+def mapping(value: Any) -> Mapping[Any, Any]:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def sequence(value: Any) -> Sequence[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def first(value: Any) -> Any:
+    """The first item of a list; None where there is none."""
+    return value[0] if isinstance(value, (list, tuple)) and value else None
+
+
+def body_of(record: Any) -> Any:
+    """The response that a record holds: of a line of a batch, its body; otherwise the record itself."""
+    while isinstance(record, Mapping):
+        inner = record.get("response", record.get("body"))
+        if not isinstance(inner, Mapping):
+            break
+        record = inner
+    return record
+
+
+def refuse_failed(record: Any) -> None:
+    """Refuse a record that says that its request failed."""
+    found = failure_of(record)
+    if found:
+        raise RecordError(
+            "must hold answers",
+            f"is a failed request ({found})",
+            reason="requests that failed",
+            kind="missing",
+            remedies=[SKIP],
+        )
+
+
+def failure_of(record: Any) -> str:
+    """Why a request failed, in the words of the interface; empty where it did not."""
+    fields = mapping(record)
+    response = mapping(fields.get("response"))
+    error = fields.get("error") or mapping(response.get("body")).get("error") or response.get("error")
+    status = response.get("status_code")
+    if error:
+        told = mapping(error)
+        parts = [str(told[name]) for name in ("code", "message") if told.get(name)]
+        return show(": ".join(parts) or error, 100)
+    if isinstance(status, int) and status >= 400:
+        return f"status {status}"
+    return "no response" if "response" in fields and fields["response"] is None else ""
+
+
+def value_at(record: Any, path: str) -> Any:
+    """The value of a field; dots lead into nested fields. KeyError where there is none."""
+    if isinstance(record, Mapping) and path in record:
+        return record[path]
+    value = record
+    for part in path.split("."):
+        if isinstance(value, (list, tuple)) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        elif isinstance(value, Mapping) and part in value:
+            value = value[part]
+        else:
+            raise KeyError(path)
+    return value
+
+
+def repeated(labels: Sequence[Any]) -> RecordError:
+    """A list that names a class twice."""
+    twice = next(label for label, n in Counter(labels).items() if n > 1)
+    return RecordError(
+        "must not list a class twice",
+        f"lists {show(twice)} again",
+        reason="lists that name a class twice",
+        kind="list",
+        values=[twice],
+        remedies=[
+            passing("to add the probabilities of entries with the same text", merge_variants="same"),
+            SKIP,
+            Remedy("Different tokens can look the same as text: token ids tell them apart."),
+        ],
+    )

@@ -1,0 +1,222 @@
+"""Responses of language models: OpenAI's three interfaces and those like them, vLLM, llama.cpp, Gemini."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from verax.inputs.records.record import Choices, Listed, Shape, first, mapping, not_understood, sequence
+from verax.inputs.records.tokens import (
+    WANTED,
+    at,
+    name_of,
+    no_logprobs,
+    of_mapping,
+    of_objects,
+    of_pairs,
+    of_token,
+)
+
+
+def _logprobs(response: Any) -> Any:
+    """The log-probabilities of the first answer of a chat or a completion."""
+    return mapping(first(mapping(response).get("choices"))).get("logprobs")
+
+
+def _is_completion(response: Any) -> bool:
+    return "choices" in mapping(response) and "tokens" in mapping(_logprobs(response))
+
+
+def _read_completion(response: Any, choices: Choices) -> Listed:
+    found = mapping(_logprobs(response))
+    return _of_completion(found, choices.position)
+
+
+def _of_completion(found: Mapping[Any, Any], position: int) -> Listed:
+    """The older form has one mapping per generated token beside the tokens themselves."""
+    top = sequence(found.get("top_logprobs"))
+    listed = at(top, position) if top else None
+    if listed:
+        return of_mapping(mapping(listed))
+    tokens, values = found.get("tokens"), found.get("token_logprobs")
+    alone = of_pairs([(name_of(at(tokens, position), None), at(values, position))])
+    alone.alone = True
+    return alone
+
+
+def _is_chat(response: Any) -> bool:
+    return "choices" in mapping(response)
+
+
+def _read_chat(response: Any, choices: Choices) -> Listed:
+    if not sequence(mapping(response).get("choices")):
+        raise not_understood(response, WANTED)
+    found = _logprobs(response)
+    if not found:
+        raise no_logprobs("logprobs")
+    return of_logprobs(found, choices.position)
+
+
+def of_logprobs(found: Any, position: int) -> Listed:
+    """The list in a field `logprobs`, whichever interface wrote it."""
+    if isinstance(found, (list, tuple)):
+        token = at(found, position)
+        return of_token(token) if "token" in mapping(token) else _of_vllm(token)
+    fields = mapping(found)
+    if fields.get("content") is not None:
+        return of_token(mapping(at(fields["content"], position)))
+    if "tokens" in fields:
+        return _of_completion(fields, position)
+    if "top_logprobs" in fields:
+        return _of_top(fields["top_logprobs"], position)
+    if "content" in fields:
+        raise no_logprobs("content")
+    raise not_understood(found, WANTED)
+
+
+def _of_top(top: Any, position: int) -> Listed:
+    """`top_logprobs` on its own: an array of objects, a mapping, or one mapping per generated token."""
+    if isinstance(top, Mapping):
+        return of_mapping(top)
+    objects = sequence(top)
+    if objects and not any("logprob" in mapping(each) for each in objects):
+        listed = at(top, position)
+        return of_mapping(listed) if isinstance(listed, Mapping) else of_objects(sequence(listed))
+    return of_objects(objects)
+
+
+def _output_text(response: Any) -> Any:
+    """The first text of the output of the Responses interface; reasoning comes before it."""
+    for item in sequence(mapping(response).get("output")):
+        for content in sequence(mapping(item).get("content")):
+            if mapping(content).get("type") == "output_text":
+                return content
+    return None
+
+
+def _read_responses(response: Any, choices: Choices) -> Listed:
+    tokens = mapping(_output_text(response)).get("logprobs")
+    if not tokens:
+        raise no_logprobs("logprobs")
+    return of_token(mapping(at(tokens, choices.position)))
+
+
+def _is_vllm(response: Any) -> bool:
+    return "logprobs" in mapping(first(mapping(response).get("outputs")))
+
+
+def _read_vllm(response: Any, choices: Choices) -> Listed:
+    found = mapping(first(mapping(response).get("outputs"))).get("logprobs")
+    if not found:
+        raise no_logprobs("logprobs")
+    return _of_vllm(at(found, choices.position))
+
+
+def _of_vllm(token: Any) -> Listed:
+    """{token id: {"logprob", "rank", "decoded_token"}}: called by its text where all have one."""
+    found = mapping(token)
+    if not found:
+        raise not_understood(token, WANTED)
+    texts = [mapping(value).get("decoded_token") for value in found.values()]
+    told_apart = None not in texts and len(set(texts)) == len(texts)
+    listed = of_mapping(found)
+    if told_apart:
+        called = dict(zip(found, texts, strict=True))
+        listed.labels = [called[name] for name in listed.labels]
+    return listed
+
+
+def _is_llama(response: Any) -> bool:
+    return "completion_probabilities" in mapping(response)
+
+
+def _read_llama(response: Any, choices: Choices) -> Listed:
+    """llama.cpp: `top_logprobs`; with post-sampling probabilities `top_probs`; in old versions `probs`."""
+    token = mapping(at(mapping(response)["completion_probabilities"], choices.position))
+    if "top_probs" in token or "prob" in token:
+        return _of_probabilities(sequence(token.get("top_probs")) or [token], "token", not token["top_probs"])
+    if "probs" in token:
+        return _of_probabilities(sequence(token["probs"]), "tok_str", alone=False)
+    return of_token(token)
+
+
+def _of_probabilities(objects: Any, name: str, alone: bool) -> Listed:
+    labels, values = [], []
+    for each in objects:
+        fields = mapping(each)
+        value = fields.get("prob")
+        if name not in fields or isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise not_understood(each, "probabilities: objects with a token and 'prob'")
+        labels.append(name_of(fields[name], fields.get("bytes")))
+        values.append(float(value))
+    return Listed(labels, values, alone=alone)
+
+
+def _candidate(response: Any) -> Mapping[Any, Any]:
+    return mapping(first(mapping(response).get("candidates")))
+
+
+def _is_gemini(response: Any) -> bool:
+    return bool(_candidate(response))
+
+
+def _read_gemini(response: Any, choices: Choices) -> Listed:
+    """`logprobsResult`, in the spelling of the interface or of its Python client."""
+    candidate = _candidate(response)
+    found = mapping(candidate.get("logprobsResult") or candidate.get("logprobs_result"))
+    top = found.get("topCandidates") or found.get("top_candidates")
+    chosen = found.get("chosenCandidates") or found.get("chosen_candidates")
+    if not top and not chosen:
+        raise no_logprobs("logprobsResult")
+    listed = mapping(at(top, choices.position)).get("candidates") if top else None
+    objects = listed or [at(chosen, choices.position)]
+    camel = any("logProbability" in mapping(each) for each in objects)
+    result = of_objects(objects, value="logProbability" if camel else "log_probability")
+    result.alone = not listed
+    return result
+
+
+RESPONSES = (
+    Shape(
+        "completion",
+        "completions with top_logprobs (OpenAI's older form, vLLM's server)",
+        "choices[0].logprobs with tokens, token_logprobs and top_logprobs",
+        _is_completion,
+        _read_completion,
+    ),
+    Shape(
+        "chat",
+        "chat completions with top_logprobs (OpenAI, vLLM, llama.cpp and others)",
+        "choices[0].logprobs.content[i] with token, logprob and top_logprobs",
+        _is_chat,
+        _read_chat,
+    ),
+    Shape(
+        "responses",
+        "OpenAI Responses with top_logprobs",
+        "output[].content[] of type output_text with logprobs[i]",
+        lambda response: _output_text(response) is not None,
+        _read_responses,
+    ),
+    Shape(
+        "vllm",
+        "outputs of vLLM without a server",
+        "outputs[0].logprobs[i] of {token id: {logprob, decoded_token}}",
+        _is_vllm,
+        _read_vllm,
+    ),
+    Shape(
+        "llama.cpp",
+        "completions of llama.cpp's server",
+        "completion_probabilities[i] with top_logprobs, top_probs or probs",
+        _is_llama,
+        _read_llama,
+    ),
+    Shape(
+        "gemini",
+        "Gemini responses with logprobsResult",
+        "candidates[0].logprobsResult with topCandidates[i].candidates and chosenCandidates[i]",
+        _is_gemini,
+        _read_gemini,
+    ),
+)

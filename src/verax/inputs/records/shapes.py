@@ -1,0 +1,81 @@
+"""All shapes of records, and which of them a file has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from verax.errors import InputError, Remedy, show
+from verax.inputs.records.classifiers import CLASSIFIERS
+from verax.inputs.records.harness import HARNESS
+from verax.inputs.records.plain import FLAT, TOKENS
+from verax.inputs.records.record import (
+    Choices,
+    Listed,
+    Shape,
+    body_of,
+    failure_of,
+    not_understood,
+    refuse_failed,
+)
+from verax.inputs.records.responses import RESPONSES
+from verax.inputs.records.tokens import WANTED
+
+# In the order in which they are tried: the ones with the most telling fields first.
+SHAPES = {shape.name: shape for shape in (HARNESS, *RESPONSES, *CLASSIFIERS, TOKENS, FLAT)}
+# Those that hold log-probabilities of tokens.
+TOKEN_SHAPES = tuple(shape for shape in SHAPES.values() if shape.tokens)
+# How many fields of a record that nobody knows are named.
+_SHOWN_FIELDS = 12
+
+
+def shape_of(record: Any, among: Sequence[Shape] = tuple(SHAPES.values())) -> Shape | None:
+    """The first shape that a record has; None where it has none of them."""
+    body = body_of(record)
+    return next((s for s in among if s.fits(body if s.unwrapped else record)), None)
+
+
+def recognise(records: Sequence[Any]) -> Shape | None:
+    """The shape of the first record that has one; requests that failed have none."""
+    found = (shape_of(record) for record in records if not failure_of(record))
+    return next((shape for shape in found if shape is not None), None)
+
+
+def read(record: Any, shape: Shape, choices: Choices) -> Listed:
+    """The list of a record of a known shape."""
+    refuse_failed(record)
+    return shape.read(body_of(record) if shape.unwrapped else record, choices)
+
+
+def read_tokens(record: Any, choices: Choices) -> Listed:
+    """The list of a record with log-probabilities of tokens, in whatever shape."""
+    refuse_failed(record)
+    shape = shape_of(record, TOKEN_SHAPES)
+    if shape is None:
+        shape = FLAT if isinstance(record, Mapping) else TOKENS
+        if not isinstance(record, (Mapping, list, tuple)):
+            raise not_understood(record, WANTED)
+    return read(record, shape, choices)
+
+
+def fields_of(record: Any) -> str:
+    """The fields of a record, in words."""
+    if not isinstance(record, Mapping):
+        return f"it is {show(record)}"
+    names = [show(str(name), 40) for name in record]
+    more = len(names) - _SHOWN_FIELDS
+    shown = ", ".join(names[:_SHOWN_FIELDS]) + (f" and {more} more" if more > 0 else "")
+    return f"it has the fields {shown}" if names else "it has no fields"
+
+
+def unrecognised(record: Any, where: str, source: str) -> InputError:
+    """The error about a file whose records have no known shape."""
+    return InputError(
+        "must hold lists in a shape that is known",
+        argument="rows",
+        kind="type",
+        found=f"{where} has none of them: {fields_of(record)}",
+        rows=[0],
+        source=source,
+        remedies=[Remedy(f"Known shapes are {', '.join(SHAPES)}; docs/listfiles.md shows a record of each.")],
+    )
