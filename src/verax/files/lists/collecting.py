@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import SHOWN_ROWS, InputError, Remedy, join, passing, show
+from verax.errors import SHOWN_ROWS, InputError, Kind, Remedy, join, passing, show
 from verax.files.lists.settings import Settings
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, repeated
 from verax.inputs.records.variants import merger
-from verax.inputs.skipping import Skipped
+from verax.inputs.skipping import REASONS, Skipped
+from verax.inputs.validity import Unity
 
-RESCALE = passing("to divide such lists by their sums", normalize=True)
+RESCALE = passing("to rescale lists of all classes", normalize=True)
 
 
 @dataclass
@@ -222,11 +223,10 @@ class Collector:
         return m, None if names is None else Vocabulary(names, complete=True)
 
     def _normalize(self, values: Any, row_of: Any, total: Any, lengths: Any, m: int) -> None:
-        """Divide by their sums lists that name all classes, or that have more than all probability."""
+        """Divide by their sums lists that name all classes."""
         if not self.settings.normalize:
             return
-        limit = self.shape.tolerance
-        off = (total > 1 + limit) | ((lengths >= float(m)) & (np.abs(total - 1) > limit))
+        off = (lengths >= float(m)) & (np.abs(total - 1) > Unity(self.shape.tolerance).limit)
         off &= np.isfinite(total) & (total > 0)
         self.counts["divided"] += int(off.sum())
         values /= np.where(off, total, 1.0)[row_of]
@@ -236,33 +236,33 @@ class Collector:
         self, values: Any, row_of: Any, total: Any, lengths: Any, m: int
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which lists are none, for a reason each; an error unless such are left out."""
-        limit = self.shape.tolerance
+        limit = Unity(self.shape.tolerance).limit
         outside = ~((values >= 0) & (values <= 1 + limit))
         odd = np.zeros(lengths.size, np.bool_)
         odd[row_of[outside]] = True
         shown = np.zeros(lengths.size)
         shown[row_of[outside][::-1]] = values[outside][::-1]
-        more = ~odd & (total > 1 + limit)
-        less = ~odd & (lengths >= float(m)) & (total < 1 - limit)
-        checks = (
-            (more, total, "of a list must not sum to more than 1", "sums to", "sum", RESCALE),
-            (odd, shown, "must lie between 0 and 1", "holds", "value", RESCALE),
-            (less, total, f"of a list of all {m:,} classes must sum to 1", "sums to", "sum", RESCALE),
+        whole = lengths >= float(m)
+        unequal = ~odd & whole & (np.abs(total - 1) > limit)
+        more = ~odd & ~whole & (total > 1 + limit)
+        self._refuse(
+            odd, shown, "must lie between 0 and 1", "value", *([RESCALE] if whole[odd].any() else [])
         )
-        for mask, found, requirement, verb, kind, remedy in checks:
-            self._refuse(mask, found, requirement, verb, kind, remedy)
-        return np.asarray(odd | more | less)
+        self._refuse(unequal, total, f"of a list of all {m:,} classes must sum to 1", "sum", RESCALE)
+        self._refuse(more, total, "of a list must not sum to more than 1", "sum")
+        return np.asarray(odd | more | unequal)
 
-    def _refuse(self, mask: Any, values: Any, requirement: str, verb: str, kind: Any, remedy: Remedy) -> None:
+    def _refuse(self, mask: Any, values: Any, requirement: str, kind: Kind, *remedies: Remedy) -> None:
         """Name the lists that break a requirement, or leave them out."""
         rows = np.flatnonzero(mask)
         if not rows.size:
             return
         places = np.frombuffer(self._places, np.int64)[rows]
         if self.settings.invalid == "skip":
-            self._skip(places.tolist(), f"probabilities that {_REASONS[kind]}")
+            self._skip(places.tolist(), REASONS["p", "sum" if kind == "sum" else "sign"])
             return
         some = rows[:SHOWN_ROWS].tolist()
+        verb = "sums to" if kind == "sum" else "holds"
         where = [f"{self.word} {self.numbers[row]} {verb} {show(float(values[row]))}" for row in some]
         more = f" ({rows.size:,} in all)" if rows.size > len(some) else ""
         raise InputError(
@@ -274,7 +274,7 @@ class Collector:
             values=[float(values[row]) for row in some],
             count=int(rows.size),
             source=self.source,
-            remedies=[remedy, SKIP],
+            remedies=[*remedies, SKIP],
         )
 
     @property
@@ -295,6 +295,3 @@ class Collector:
             return None
         places = tuple(sorted(set(self._skipped)))
         return Skipped(self._given, len(places), places, dict(self._reasons))
-
-
-_REASONS = {"sum": "do not sum to 1", "value": "are below 0 or above 1"}

@@ -77,7 +77,7 @@ def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str
     ):
         return Gold([line.strip() for _, line in text_lines(where)], path)
     try:
-        table = Table(where, Request(delimiter=delimiter))
+        table = Table.of_file(where, Request(delimiter=delimiter))
     except InputError as error:
         raise error.replace(argument="outcomes") from None
     names = list(table.schema.names)

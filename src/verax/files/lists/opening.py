@@ -61,7 +61,7 @@ def open_lists(
     per_length : bool
         Divide log-likelihoods of choices by their numbers of characters before the softmax (lm-eval).
     normalize : bool
-        Divide by their sums lists that name all classes or that sum to more than 1; they are counted.
+        Divide by their sums lists that name all classes; they are counted.
     invalid : {"raise", "skip"}
         Refuse records that are invalid, failed or incomplete, or leave them out; they are counted.
     missing : {"raise", "omit"}

@@ -134,7 +134,7 @@ def _rows_of_document(document: Any) -> Iterator[Any]:
 
 
 def _rows_of_table(path: Path, request: Request) -> Iterator[tuple[int, Any]]:
-    table = Table(path, request)
+    table = Table.of_file(path, request)
     start = 0
     for batch in table.batches(table.schema.names, _ROWS):
         yield from enumerate(_dicts(batch), start=start)
