@@ -93,3 +93,81 @@ def test_invalid_rows_are_left_out_and_counted(table, rows, tmp_path):
 def test_unknown_sources_are_refused():
     with pytest.raises(vx.InputError, match="source"):
         vx.scan(object())
+
+
+# ---- analyses ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def handle(table, tmp_path):
+    """Two models in a file whose parts are small."""
+    whole = table.append_column("case", pa.array([f"c{i}" for i in range(table.num_rows)]))
+    papq.write_table(whole, tmp_path / "two.parquet", row_group_size=700)
+
+    def opened(**options):
+        options = {"probs": {"a": "p_*", "b": "q_*"}, "classes": CLASSES, **options}
+        return vx.scan(tmp_path / "two.parquet", **options)
+
+    return opened
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Files come in many parts."""
+    monkeypatch.setattr("verax.scans.batches.rows_at_a_time", lambda width: 500)
+
+
+def near(a, b):
+    """The same values to 12 digits, in results as plain values."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(near(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(near, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return a == pytest.approx(b, rel=1e-10, abs=1e-12, nan_ok=True)
+    return a == b
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": "w"}, {"groups": "patient"}], ids=str)
+@pytest.mark.parametrize("reference", [None, "uniform", "b"])
+def test_models_compare_as_in_memory(handle, rows, options, reference):
+    y, p, w, groups = rows
+    given = {"weights": w, "groups": groups}
+    rules = ["rps", "log", "brier"]
+    found = vx.compare(handle(**options), rule=rules, ordered=True, reference=reference)
+    memory = vx.compare(
+        y,
+        {"a": p, "b": p[:, ::-1]},
+        rule=rules,
+        ordered=True,
+        reference=reference,
+        **{name: given[name] for name in options},
+    )
+    assert near(found.to_dict(), memory.to_dict())
+
+
+def test_skill_against_frequencies_is_that_against_all_other_rows(handle, rows):
+    y, p, *_ = rows
+    found = vx.compare(handle(probs={"a": "p_*"}), rule="brier", reference="frequencies")
+    counts = np.bincount(y, minlength=3) + 0.5
+    others = np.array([(counts - np.eye(3)[c]) / (counts.sum() - 1) for c in y])
+    memory = vx.compare(y, {"a": p, "other": others}, rule="brier", reference="other")
+    assert found.models["brier"][0].skill == pytest.approx(memory.models["brier"][0].skill, rel=1e-10)
+
+
+def test_what_needs_all_rows_is_refused(handle):
+    with pytest.raises(vx.InputError, match=r"method.*all rows"):
+        vx.compare(handle(), rule="rps", method="bootstrap")
+    with pytest.raises(vx.InputError, match=r"time_ordered.*all rows"):
+        vx.compare(handle(), rule="rps", time_ordered=True)
+
+
+@pytest.mark.parametrize("rule", ["rps", "log", "zero_one"])
+def test_the_worst_rows_are_those_in_memory(handle, rows, rule):
+    y, p, *_ = rows
+    found = vx.worst(handle(probs="p_*", id="case"), rule=rule, n=12)
+    names = np.array([f"c{i}" for i in range(len(y))])
+    memory = vx.worst(np.array(CLASSES)[y], p, rule=rule, n=12, ids=names, classes=CLASSES)
+    assert near(found.to_dict(), memory.to_dict())
+    plain = vx.worst(handle(probs="p_*"), rule=rule, n=3)
+    assert [case.row for case in plain] == [case.row for case in memory][:3]

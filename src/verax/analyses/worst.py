@@ -8,11 +8,13 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
+from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.checks import check_count
 from verax.display.tables import FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle, check_alone
 from verax.inputs.options import Form, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
@@ -135,7 +137,7 @@ class Worst(MaySkip):
 @reads
 def worst(
     y: object,
-    p: object,
+    p: object = None,
     *,
     rule: Rule | str,
     n: int = 10,
@@ -148,7 +150,7 @@ def worst(
     Parameters
     ----------
     y, p
-        Outcomes and forecasts as for `evaluate`.
+        Outcomes and forecasts as for `evaluate`, or a handle in their place; it knows the ids.
     rule : rule or str
         What ranks the rows. Of equal losses the first row comes first.
     n : int
@@ -169,6 +171,8 @@ def worst(
     (0, 1)
     """
     rules = ranking(rule, others)
+    if isinstance(y, Handle):
+        return _find_in(y.in_order() if needs_order(rules) else y, rules, n, ids)
     rows = Forecasts(y, p, ordered=needs_order(rules), **read)
     return find([(rows, ids)], rules, n)
 
@@ -201,7 +205,10 @@ def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule]
         # Of equal losses the first row comes first, within a part and among parts.
         for row in np.argsort(-losses[0], kind="stable")[:n].tolist():
             name = n_rows + row if names is None else names[row]
-            cases.append(_case(forecasts, row, n_rows, name, float(losses[0][row]), chosen))
+            batch = forecasts.batch(row, row + 1)
+            p = to_host(widen(batch.p))[0]
+            loss = float(losses[0][row])
+            cases.append(_case(n_rows + row, name, int(batch.y[0]), p, loss, forecasts.classes, chosen))
         cases = sorted(cases, key=lambda case: -case.loss)[:n]
         kept.append(losses)
         n_rows += forecasts.n_rows
@@ -210,22 +217,47 @@ def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule]
     return Worst(name_of(chosen), n_rows, tuple(ranked), named)
 
 
+def _find_in(handle: Handle, rules: Sequence[Rule], n: int, ids: object) -> Worst:
+    """The worst rows of predictions that are not in memory."""
+    check_count("n", n)
+    check_alone({"ids": ids})
+    model, chosen = handle.one_model(), tuple(rules)
+    found = handle.summarise({"rows": WorstRecipe(model, chosen, n)})
+    rows: WorstRows = found["rows"]
+    losses = tuple(map(tuple, rows.losses.tolist()))
+    worse: Worse = handle.summarise({"ranks": WorseRecipe(model, chosen, losses)})["ranks"]
+    cases = []
+    for i, (number, outcome) in enumerate(zip(rows.numbers.tolist(), rows.outcomes.tolist(), strict=True)):
+        name = number if rows.ids is None else rows.ids[i].item()
+        case = _case(number, name, outcome, rows.forecasts[i], losses[i][0], handle.classes, chosen[0])
+        ranks = {name_of(rule): 1 + int(worse.counts[j, i]) for j, rule in enumerate(chosen)}
+        cases.append(replace(case, ranks=ranks))
+    result = Worst(name_of(chosen[0]), rows.n_rows, tuple(cases), rows.ids is not None)
+    return result.with_skipped(found.skipped)
+
+
 def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:
     """The rank of a row by each rule, 1 for the worst."""
     return {name: 1 + int(np.sum(loss > loss[row])) for name, loss in losses.items()}
 
 
-def _case(forecasts: Forecasts, row: int, start: int, name: Any, loss: float, rule: Rule) -> Case:
-    batch = forecasts.batch(row, row + 1)
-    outcome, forecast = int(batch.y[0]), to_host(widen(batch.p))[0]
+def _case(
+    row: int,
+    name: Any,
+    outcome: int,
+    forecast: Floats,
+    loss: float,
+    classes: tuple[Hashable, ...] | None,
+    rule: Rule,
+) -> Case:
     return Case(
-        row=start + row,
+        row=row,
         id=name,
-        outcome=outcome if forecasts.classes is None else forecasts.classes[outcome],
+        outcome=outcome if classes is None else classes[outcome],
         forecast=tuple(forecast.tolist()),
         loss=loss,
         ranks={},
-        source=_source(forecast, outcome, forecasts.classes, rule.ordinal),
+        source=_source(forecast, outcome, classes, rule.ordinal),
     )
 
 

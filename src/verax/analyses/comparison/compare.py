@@ -14,6 +14,7 @@ from verax.analyses.comparison.claims import Claims, trait_column, trait_rows
 from verax.analyses.comparison.conclusions import conclude, finite_parts, no_skill, results, too_short
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, frequencies, uniform
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.streams import compare_handle
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice, check_flag
 from verax.engines.differences import PairedTally, all_pairs
@@ -30,11 +31,14 @@ from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows, pair
 from verax.scores.base import Rule, losses_of
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, name_of
+
+_NOT_IN_MEMORY = "with predictions that are not in memory, because it needs all rows at once"
 
 # ---- compare -----------------------------------------------------------------------------------
 
@@ -42,7 +46,7 @@ from verax.scores.registry import as_rules, name_of
 @reads
 def compare(
     y: object,
-    forecasts: Mapping[str, object],
+    forecasts: Mapping[str, object] | None = None,
     *,
     rule: Rule | str | Sequence[Rule | str],
     ordered: bool = False,
@@ -60,9 +64,10 @@ def compare(
 
     Parameters
     ----------
-    y : array or mapping
-        Outcomes as for `evaluate`; or a mapping from names to outcomes where every model has rows of its
-        own, which are then compared as independent samples.
+    y : array, mapping or Handle
+        Outcomes as for `evaluate`, or predictions of several models that `scan` has opened; or a mapping
+        from names to outcomes where every model has rows of its own, which are then compared as
+        independent samples.
     forecasts : mapping
         The forecasts of each model, by name, row for row the same cases: full distributions or
         `TopLists`, also side by side (use `padded` rules to penalize invalid lists). A single model is
@@ -110,8 +115,13 @@ def compare(
     """
     rules = as_rules(rule)
     time_ordered = check_flag("time_ordered", time_ordered)
-    _check(forecasts, method, reference)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
+    if isinstance(y, Handle):
+        _check(dict.fromkeys(y.models), method, reference)
+        _refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
+        handle = y.in_order() if needs_order(rules, ordered=ordered) else y
+        return compare_handle(handle, rules, ordered=ordered, reference=reference, plan=plan)
+    forecasts = _check(forecasts, method, reference)
     _check_counts(plan, method, groups_given=read.get("groups") is not None)
     options: dict[str, Any] = {**read, "ordered": needs_order(rules, ordered=ordered)}
     weights, groups = options.pop("weights", None), options.pop("groups", None)
@@ -119,7 +129,7 @@ def compare(
         paired_only = {"time_ordered": time_ordered, "method": method != "moments"}
         for argument, value in (("weights", weights), ("groups", groups), ("reference", reference)):
             paired_only[argument] = value is not None
-        _check_unpaired(paired_only)
+        _refuse(paired_only, "where every model has rows of its own")
         return _compare_unpaired(y, forecasts, rules, options, plan.confidence)
     rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, plan.seed)
     units = Units.of(rows.n_rows, rows.weights, rows.groups, time_ordered, lags)
@@ -144,7 +154,9 @@ def compare_losses(
     return _compare_paired(rows, [rule], units, "moments", Resampling(confidence), reference)
 
 
-def _check(forecasts: Mapping[str, object], method: str, reference: str | None) -> None:
+def _check(
+    forecasts: Mapping[str, object] | None, method: str, reference: str | None
+) -> Mapping[str, object]:
     if not isinstance(forecasts, Mapping):
         raise InputError(
             "must be a mapping from the names of models to their forecasts",
@@ -167,6 +179,7 @@ def _check(forecasts: Mapping[str, object], method: str, reference: str | None) 
             kind="type",
             values=[reference],
         )
+    return forecasts
 
 
 def _check_counts(plan: Resampling, method: str, *, groups_given: bool) -> None:
@@ -180,11 +193,11 @@ def _check_counts(plan: Resampling, method: str, *, groups_given: bool) -> None:
         )
 
 
-def _check_unpaired(paired_only: Mapping[str, bool]) -> None:
-    """Models with rows of their own are compared by moments alone."""
-    for argument, given in paired_only.items():
-        if given:
-            raise InputError("cannot be used where every model has rows of its own", argument=argument)
+def _refuse(given: Mapping[str, bool], where: str) -> None:
+    """Refuse the arguments that are given and cannot be used there."""
+    for argument, is_given in given.items():
+        if is_given:
+            raise InputError(f"cannot be used {where}", argument=argument)
 
 
 # ---- rows that are paired ----------------------------------------------------------------------

@@ -26,3 +26,12 @@ def frequencies(y: Any, n_classes: int, weights: Floats | None, groups: Groups |
     # Half a case more of every class, so that no class has probability zero.
     others = counts.sum(axis=0) - counts + 0.5
     return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])
+
+
+def leave_one_out(y: Any, weights: Floats, counts: Floats) -> Floats:
+    """For each row the frequencies of the classes in all other rows; `counts` are the weights of all."""
+    others = np.repeat(counts[None, :] + 0.5, len(y), axis=0)
+    others[np.arange(len(y)), y] -= weights
+    # Rounding must not take more than there is.
+    others = np.maximum(others, 0.5)
+    return np.asarray(others / others.sum(axis=1, keepdims=True))

@@ -1,0 +1,264 @@
+"""Models compared on predictions that are not in memory: sums of their losses, part by part.
+
+The sums are those of `compare`, so the results are the same. What resamples rows or needs their order in time
+is refused. The reference "frequencies" is here, for each row, the class frequencies in all other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.cards.scorecard import check_groups
+from verax.analyses.comparison.claims import (
+    ACCURACY,
+    ERROR_DISTANCE,
+    OVERCONFIDENCE,
+    RULED_OUT,
+    SHARPNESS,
+    Claims,
+    error_column,
+    trait_rows,
+)
+from verax.analyses.comparison.conclusions import conclude
+from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, leave_one_out, uniform
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.traits import Traits
+from verax.common.packing import dump, load
+from verax.engines.differences import PairedTally
+from verax.errors import InputError, show
+from verax.inference.estimates import Estimate, Units
+from verax.inference.intervals import Resampling
+from verax.inputs.arrays import Floats, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import count_groups, is_two_way
+from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.rows import Rows
+from verax.scores.base import Rule, losses_of
+from verax.scores.registry import name_of
+
+_KIND = "paired tallies"
+_TRAITS = (ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE)
+
+
+@dataclass(frozen=True)
+class PairedSums:
+    """Sums of several columns of all models, by name."""
+
+    tallies: Mapping[str, PairedTally]
+
+    def merge(self, other: PairedSums) -> PairedSums:
+        """The sums over the rows of both."""
+        return PairedSums({name: own.merge(other.tallies[name]) for name, own in self.tallies.items()})
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads."""
+        return dump(_KIND, {name: tally.to_bytes() for name, tally in self.tallies.items()})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PairedSums:
+        """The sums that `to_bytes` wrote."""
+        return cls({name: PairedTally.from_bytes(own) for name, own in load(data, _KIND).items()})
+
+    def __getitem__(self, name: str) -> PairedTally:
+        return self.tallies[name]
+
+
+@dataclass(frozen=True)
+class PairedRecipe(Recipe[PairedSums]):
+    """The losses of several models on the same rows, and what explains them.
+
+    Attributes
+    ----------
+    models : tuple of str
+        The models.
+    rules : tuple of Rule
+        Whose losses are summed.
+    reference : str, optional
+        A simple forecast that is added as the last model.
+    counts : tuple of float, optional
+        The weight of each class among all rows, for the reference "frequencies".
+    traits : bool
+        Sum the traits of the forecasts, too.
+    """
+
+    models: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    reference: str | None = None
+    counts: tuple[float, ...] | None = None
+    traits: bool = False
+
+    def take(self, part: Part) -> PairedSums:
+        """The sums of some rows."""
+        losses = [losses_of(self.rules, part.models[name]) for name in self.models]
+        if self.reference is not None:
+            losses.append(losses_of(self.rules, self._reference(part.rows)))
+        columns = {
+            f"rule:{name_of(rule)}": np.column_stack([np.asarray(to_host(own[i]), float) for own in losses])
+            for i, rule in enumerate(self.rules)
+        }
+        if self.traits:
+            rows = [_traits_of(part, name) for name in self.models]
+            columns |= {f"trait:{i}": np.column_stack([own[:, i] for own in rows]) for i in _TRAITS}
+        return _summed(part, columns)
+
+    def _reference(self, rows: Rows) -> Forecasts:
+        batch = rows.batch(0, rows.n_rows)
+        y = to_host(batch.y)
+        if self.counts is None:
+            return Forecasts(y, uniform(len(y), rows.n_classes))
+        w = np.ones(len(y)) if batch.weights is None else to_host(batch.weights)
+        return Forecasts(y, leave_one_out(y, w, np.array(self.counts)))
+
+    def load(self, stored: bytes) -> PairedSums:
+        """Sums from their bytes."""
+        return PairedSums.from_bytes(stored)
+
+
+@dataclass(frozen=True)
+class ErrorRecipe(Recipe[PairedSums]):
+    """How far wrong decisions are off: a ratio of means, which must be known first."""
+
+    means: Mapping[str, tuple[float, float]]
+
+    def take(self, part: Part) -> PairedSums:
+        """The sums of some rows."""
+        columns = [error_column(_traits_of(part, name), *means) for name, means in self.means.items()]
+        return _summed(part, {f"trait:{ERROR_DISTANCE}": np.column_stack(columns)})
+
+    def load(self, stored: bytes) -> PairedSums:
+        """Sums from their bytes."""
+        return PairedSums.from_bytes(stored)
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """The weight of each class among the outcomes."""
+
+    weights: Floats
+
+    def merge(self, other: Occurrences) -> Occurrences:
+        """Of the rows of both."""
+        return Occurrences(self.weights + other.weights)
+
+    def to_bytes(self) -> bytes:
+        """As bytes."""
+        return dump("occurrences", {"weights": self.weights})
+
+
+class OccurrenceRecipe(Recipe[Occurrences]):
+    """How often each class happened."""
+
+    def take(self, part: Part) -> Occurrences:
+        """In some rows."""
+        batch = part.rows.batch(0, part.n_rows)
+        w = None if batch.weights is None else to_host(batch.weights)
+        return Occurrences(np.bincount(to_host(batch.y), w, part.rows.n_classes).astype(float))
+
+    def load(self, stored: bytes) -> Occurrences:
+        """From bytes."""
+        return Occurrences(load(stored, "occurrences")["weights"])
+
+
+def _traits_of(part: Part, name: str) -> Floats:
+    rows = part.models[name]
+    assert isinstance(rows, Forecasts)
+    return part.once(("traits", name), lambda: trait_rows(rows))
+
+
+def _summed(part: Part, columns: Mapping[str, Floats]) -> PairedSums:
+    rows = part.rows
+    batch = rows.batch(0, rows.n_rows)
+    weights = None if batch.weights is None else to_host(batch.weights)
+    labels = None if rows.groups is None else rows.groups.labels[rows.groups.codes]
+    return PairedSums(
+        {name: PairedTally(own.shape[1]).update(own, weights, labels) for name, own in columns.items()}
+    )
+
+
+# ---- the comparison -------------------------------------------------------------------------------
+
+
+def compare_handle(
+    handle: Handle, rules: list[Rule], *, ordered: bool, reference: str | None, plan: Resampling
+) -> Comparison:
+    """`compare` for predictions that are not in memory."""
+    names = list(handle.models)
+    recipe = PairedRecipe(tuple(names), tuple(rules), traits=True)
+    if reference is not None and reference not in names:
+        recipe = replace(recipe, reference=reference, counts=_counts(handle, reference))
+    found = handle.summarise({"sums": recipe})
+    sums: PairedSums = found["sums"]
+    first = next(iter(sums.tallies.values()))
+    if first.labels is not None:
+        check_groups(count_groups(first.labels))
+    models, differences, notes = {}, {}, []
+    for rule in map(name_of, rules):
+        tally = sums[f"rule:{rule}"]
+        estimate = _estimate(tally, plan)
+        models[rule], differences[rule], said = conclude(
+            names, tally, estimate, rule=rule, reference=reference, confidence=plan.confidence
+        )
+        notes += said
+    traits = {name: _traits(sums, i, ordered) for i, name in enumerate(names)}
+    n_groups = None if first.labels is None else count_groups(first.labels)
+    two_way = first.labels is not None and is_two_way(first.labels)
+    units = Units("rows" if first.labels is None else "groups", two_way=two_way)
+    comparison = Comparison(
+        models,
+        differences,
+        traits,
+        first.n_rows,
+        n_groups,
+        units.describe("moments"),
+        plan.confidence,
+        reference,
+        tuple(notes),
+        _claims(handle, sums, traits, plan) if len(rules) > 1 and len(names) > 1 else None,
+    )
+    return comparison.with_skipped(found.skipped)
+
+
+def _counts(handle: Handle, reference: str) -> tuple[float, ...] | None:
+    """The weights of the classes, where the reference needs them."""
+    if reference == UNIFORM:
+        return None
+    if reference != FREQUENCIES:
+        known = ", ".join([FREQUENCIES, UNIFORM, *handle.models])
+        raise InputError(
+            f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
+        )
+    found: Occurrences = handle.summarise({"outcomes": OccurrenceRecipe()})["outcomes"]
+    return tuple(found.weights.tolist())
+
+
+def _estimate(tally: PairedTally, plan: Resampling) -> Estimate:
+    return Estimate.of(tally, np.zeros((0, tally.n_models)), Units("rows"), copies=plan.copies)
+
+
+def _traits(sums: PairedSums, i: int, ordered: bool) -> Traits:
+    """The traits of one model, from the means of its columns."""
+    accuracy, over, sharpness, ruled_out, distance = (
+        float(sums[f"trait:{trait}"].means[i]) for trait in _TRAITS
+    )
+    off = distance / (1 - accuracy) if ordered and accuracy < 1 else None
+    return Traits(accuracy, accuracy + over, sharpness, ruled_out, off)
+
+
+def _claims(handle: Handle, sums: PairedSums, traits: dict[str, Traits], plan: Resampling) -> Claims:
+    """What the rows support about the traits of models."""
+    ordered = any(found.error_distance is not None for found in traits.values())
+    errors: PairedSums | None = None
+    if ordered:
+        accuracy, distance = (sums[f"trait:{trait}"].means for trait in (ACCURACY, ERROR_DISTANCE))
+        means = {name: (float(accuracy[i]), float(distance[i])) for i, name in enumerate(traits)}
+        errors = handle.summarise({"errors": ErrorRecipe(means)})["errors"]
+
+    def p_values(trait: int) -> Floats:
+        own: Any = errors if trait == ERROR_DISTANCE else sums
+        return _estimate(own[f"trait:{trait}"], plan).p_values()
+
+    return Claims.of(list(traits), p_values, ordered=ordered, level=1 - plan.confidence)
