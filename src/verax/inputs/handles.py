@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from verax.errors import InputError, Remedy
+from verax.inputs.arrays import Ints
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped
 
@@ -52,6 +53,8 @@ class Part:
         (N,) the numbers of the rows in the whole, where invalid ones between them were left out.
     skipped : Skipped | None
         The invalid rows that were left out; None unless that was asked for.
+    subset : Callable | None
+        Makes a part of some of the rows, by their places in this one.
     """
 
     models: Mapping[str, Rows]
@@ -60,6 +63,7 @@ class Part:
     by: Mapping[str, Array] = field(default_factory=dict)
     numbers: Array | None = None
     skipped: Skipped | None = None
+    subset: Callable[[Ints], Part] | None = field(default=None, repr=False, compare=False)
     _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -16,6 +16,7 @@ from verax.files.column_reader import ColumnReader
 from verax.files.formats.tables import Table
 from verax.files.predictions import Predictions, Request
 from verax.files.scoring import forecasts_of
+from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
@@ -92,7 +93,11 @@ def part_of(models: Mapping[str, Predictions], request: Request) -> Part:
     first = next(iter(models.values()))
     options = {"normalize": request.normalize, "logits": request.logits, "ordered": request.ordered}
     rows = {name: forecasts_of(found, **options) for name, found in models.items()} if len(first) else {}
-    return Part(rows, first.start, first.ids, first.by, first.rows, first.skipped)
+
+    def subset(places: Ints) -> Part:
+        return part_of({name: found.take(places) for name, found in models.items()}, request)
+
+    return Part(rows, first.start, first.ids, first.by, first.rows, first.skipped, subset)
 
 
 def _in_all(models: dict[str, Predictions]) -> dict[str, Predictions]:

@@ -1,0 +1,79 @@
+"""Summaries of every subgroup of predictions that are not in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.common.packing import dump, load, refusing
+from verax.inputs.groups import Groups
+from verax.inputs.handles import Part, Recipe
+
+_KIND = "subgroups"
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Summaries by name, for each label of a column; parts may have other labels."""
+
+    found: Mapping[Hashable, Mapping[str, Any]]
+
+    def merge(self, other: Breakdown) -> Breakdown:
+        """Those of the rows of both."""
+        merged = dict(self.found)
+        for label, theirs in other.found.items():
+            ours = merged.get(label)
+            merged[label] = (
+                theirs if ours is None else {name: ours[name].merge(theirs[name]) for name in ours}
+            )
+        return Breakdown(merged)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `BreakdownRecipe.load` reads."""
+        stored = [
+            {name: summary.to_bytes() for name, summary in summaries.items()}
+            for summaries in self.found.values()
+        ]
+        return dump(_KIND, {"labels": list(self.found), "summaries": stored})
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels in their order."""
+        return list(Groups.of(np.array(list(self.found)), len(self.found)).labels.tolist())
+
+    def __getitem__(self, label: Hashable) -> Mapping[str, Any]:
+        return self.found[label]
+
+
+@dataclass(frozen=True)
+class BreakdownRecipe(Recipe[Breakdown]):
+    """The summaries of each subgroup of a column by the same recipes."""
+
+    column: str
+    recipes: Mapping[str, Recipe[Any]]
+
+    def take(self, part: Part) -> Breakdown:
+        """Those of some rows."""
+        assert part.subset is not None
+        groups = Groups.of(part.by[self.column], part.n_rows)
+        found = {}
+        for code, label in enumerate(groups.labels.tolist()):
+            rows = np.flatnonzero(groups.codes == code)
+            own = part if len(rows) == part.n_rows else part.subset(rows)
+            found[label] = {name: recipe.take(own) for name, recipe in self.recipes.items()}
+        return Breakdown(found)
+
+    def load(self, stored: bytes) -> Breakdown:
+        """Subgroups from their bytes."""
+        values = load(stored, _KIND)
+        with refusing("is missing or of another type"):
+            pairs = zip(values["labels"], values["summaries"], strict=True)
+            return Breakdown(
+                {
+                    label: {name: recipe.load(found[name]) for name, recipe in self.recipes.items()}
+                    for label, found in pairs
+                }
+            )
