@@ -29,6 +29,8 @@ RESULTS = {
     "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log"]), 4),
     "LengthComparison": (lambda: vx.compare_lengths(Y, P, k=[1, 2], rule=["brier"]), 4),
     "Decomposition": (lambda: vx.decompose(Y, P, rule="brier", bootstrap=20), 4),
+    "ListDecomposition": (lambda: vx.decompose(Y, vx.TopLists.from_probabilities(P, 2), rule="brier"), 3),
+    "ListReliability": (lambda: vx.reliability(Y, vx.TopLists.from_probabilities(P, 1), resamples=5), 360),
     "Components": (lambda: vx.decompose(Y, P, rule="rps").whole, 1),
     "Reliability": (lambda: vx.reliability(Y, P, resamples=20), 360),
     "ReliabilityCurve": (lambda: vx.reliability(Y, P, resamples=0)["1"], 120),

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     import verax.compat as compat
     import verax.report as report
     import verax.selection as selection
-    from verax.analyses.calibration.decomposition import Components, Decomposition, decompose
+    from verax.analyses.calibration.components import Components, Decomposition
+    from verax.analyses.calibration.curves import Reliability, ReliabilityCurve
+    from verax.analyses.calibration.decomposition import decompose
     from verax.analyses.calibration.ece import ece
-    from verax.analyses.calibration.reliability import Reliability, ReliabilityCurve, reliability
+    from verax.analyses.calibration.lists import ListReliability
+    from verax.analyses.calibration.mass import ListDecomposition
+    from verax.analyses.calibration.reliability import reliability
     from verax.analyses.calibration.slope import CalibrationLine, CalibrationSlopes, calibration_slope
     from verax.analyses.cards.evaluation import evaluate
     from verax.analyses.cards.listcard import ListCard
@@ -90,6 +94,8 @@ __all__ = [
     "InputError",
     "LengthComparison",
     "ListCard",
+    "ListDecomposition",
+    "ListReliability",
     "Log",
     "MissingPackageError",
     "Murphy",
@@ -171,17 +177,19 @@ _LAZY = {
     "CalibrationSlopes": "verax.analyses.calibration.slope",
     "Certificate": "verax.scores.certificates.certify",
     "Comparison": "verax.analyses.comparison.result",
-    "Components": "verax.analyses.calibration.decomposition",
+    "Components": "verax.analyses.calibration.components",
     "ConfidenceSequence": "verax.inference.sequences",
     "DecisionCurve": "verax.analyses.decisions.net_benefit",
     "DecisionCurves": "verax.analyses.decisions.net_benefit",
-    "Decomposition": "verax.analyses.calibration.decomposition",
+    "Decomposition": "verax.analyses.calibration.components",
     "Deferral": "verax.analyses.decisions.deferral",
     "Forecasts": "verax.inputs.forecasts",
     "Holds": "verax.scores.properties",
     "InputError": "verax.errors",
     "LengthComparison": "verax.analyses.comparison.lengths",
     "ListCard": "verax.analyses.cards.listcard",
+    "ListDecomposition": "verax.analyses.calibration.mass",
+    "ListReliability": "verax.analyses.calibration.lists",
     "Log": "verax.scores.rules",
     "MissingPackageError": "verax.errors",
     "Murphy": "verax.analyses.decisions.murphy",
@@ -193,8 +201,8 @@ _LAZY = {
     "RankScores": "verax.analyses.discrimination.result",
     "RankedLog": "verax.scores.rules",
     "Recalibration": "verax.analyses.recalibration.result",
-    "Reliability": "verax.analyses.calibration.reliability",
-    "ReliabilityCurve": "verax.analyses.calibration.reliability",
+    "Reliability": "verax.analyses.calibration.curves",
+    "ReliabilityCurve": "verax.analyses.calibration.curves",
     "RetentionCurve": "verax.analyses.retention.curves",
     "RetentionCurves": "verax.analyses.retention.curves",
     "RiskCoverage": "verax.analyses.retention.risk",

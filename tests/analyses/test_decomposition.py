@@ -22,7 +22,7 @@ import verax as vx
 from cases import NAMESPACES, forecasts, number
 from realdata import load
 from verax.analyses.calibration import decomposition, overfitting
-from verax.analyses.calibration.decomposition import COMPONENTS
+from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.events import events, recalibrate, split
 from verax.analyses.calibration.overfitting import Refits, Sampling, smooth_frequencies
 from verax.analyses.table import RowTable

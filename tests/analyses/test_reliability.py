@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.calibration import reliability as diagrams
+from verax.analyses.calibration import curves as diagrams
 
 
 def calibrated(n, seed=0):

@@ -9,7 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.calibration.decomposition import Decomposition, decompose
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.chance import Chance, Work, settle

@@ -48,11 +48,10 @@ class EventDiagram(Protocol):
     """What holds for all panels."""
 
     @property
-    def ordered(self) -> bool: ...
-    @property
     def resamples(self) -> int: ...
     @property
     def confidence(self) -> float: ...
+    def title_of(self, curve: Any, /) -> str: ...
 
 
 def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any:
@@ -67,7 +66,7 @@ def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any
     tallest = max(float(curve.histogram.max()) for curve in shown)
     for ax, curve in zip(axes, shown, strict=True):
         _panel(ax, curve, tallest, small=n_columns > 3)
-        ax.set_title(f"y {curve.name}" if diagram.ordered else f"class {curve.name}", fontsize=9)
+        ax.set_title(diagram.title_of(curve), fontsize=9)
     note = "bars: how often each was forecast"
     if diagram.resamples:
         note = f"band: {100 * diagram.confidence:g}% of calibrated forecasts; {note}"

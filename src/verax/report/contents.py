@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from verax.analyses.calibration.decomposition import Decomposition
+from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.sureness import Sureness, sureness_of
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.decomposition import Components, Decomposition, decomposition_of
+from verax.analyses.calibration.components import Components, Decomposition
+from verax.analyses.calibration.curves import ReliabilityCurve, curve_of
+from verax.analyses.calibration.decomposition import decomposition_of
 from verax.analyses.calibration.events import Event, events, split
-from verax.analyses.calibration.reliability import ReliabilityCurve, curve_of
 from verax.analyses.table import RowTable
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from verax.analyses.calibration.decomposition import Components
+from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.sureness import Sureness
 from verax.analyses.recalibration.records import TITLES
 from verax.errors import join

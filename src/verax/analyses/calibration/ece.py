@@ -7,14 +7,20 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from verax.analyses.calibration.places import ListEvents
 from verax.analyses.table import RowTable
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing, show
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Weighted, reads
+from verax.inputs.rows import Rows, pair
 
 Norm = Literal["l1", "l2", "max"]
+Kind = Literal["confidence", "classwise", "listed", "mass"]
+# Which of these there are for full distributions, and for top lists.
+_DENSE, _LISTS = ("confidence", "classwise"), ("confidence", "listed", "mass")
 
 MOST_BINS = 1_000_000
 # A bin whose squared shares of the weight sum to one, up to rounding, has a single row.
@@ -27,7 +33,7 @@ def ece(
     p: object,
     *,
     bins: int = 15,
-    kind: Literal["confidence", "classwise"] = "confidence",
+    kind: Kind = "confidence",
     binning: Literal["width", "mass"] = "width",
     norm: Norm = "l1",
     debias: bool = False,
@@ -46,10 +52,12 @@ def ece(
         As for `evaluate`.
     bins : int
         The number of bins.
-    kind : {"confidence", "classwise"}
+    kind : {"confidence", "classwise", "listed", "mass"}
         "confidence": the probability of the most likely class (the lowest index where several are)
         against the share of rows where it was right. "classwise": the probability of each class against
-        its frequency, averaged over the classes.
+        its frequency, averaged over the classes. For top lists: "confidence" is about the first place,
+        "listed" about all listed classes together, "mass" about the sum of the list against the share of
+        outcomes that are listed.
     binning : {"width", "mass"}
         "width": bins of equal width, the upper end included. "mass": bins of equal weight; equal forecasts
         are always in the same bin.
@@ -82,7 +90,7 @@ def ece(
     check_count("bins", bins)
     if bins > MOST_BINS:
         raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
-    check_choice("kind", kind, ("confidence", "classwise"))
+    check_choice("kind", kind, _LISTS if isinstance(p, TopLists) else _DENSE)
     check_choice("binning", binning, ("width", "mass"))
     check_choice("norm", norm, get_args(Norm))
     if check_flag("debias", debias) and norm != "l2":
@@ -91,18 +99,32 @@ def ece(
             argument="debias",
             remedies=[passing("for the root of the mean squared gap", norm="l2")],
         )
-    rows = RowTable.of(Forecasts(y, p, **read), [])
-    w = np.ones(len(rows.y)) if rows.weights is None else rows.weights / rows.weights.max()
-    if kind == "confidence":
-        chosen = rows.p[np.arange(len(rows.y)), rows.decisions]
-        events = [(chosen, rows.decisions == rows.y)]
+    given_rows = pair(y, p, **read)
+    if not isinstance(given_rows, Forecasts):
+        events = [_of_lists(given_rows, kind)]
     else:
-        events = [(rows.p[:, k], rows.y == k) for k in range(rows.n_classes)]
-    values = [_error(given, happened, w, bins, binning, norm, debias) for given, happened in events]
+        rows = RowTable.of(given_rows, [])
+        w = np.ones(len(rows.y)) if rows.weights is None else rows.weights / rows.weights.max()
+        if kind == "confidence":
+            chosen = rows.p[np.arange(len(rows.y)), rows.decisions]
+            events = [(chosen, rows.decisions == rows.y, w)]
+        else:
+            events = [(rows.p[:, k], rows.y == k, w) for k in range(rows.n_classes)]
+    values = [_error(given, happened, w, bins, binning, norm, debias) for given, happened, w in events]
     if norm == "max":
         return max(values)
     mean = float(np.mean(values))
     return math.sqrt(max(mean, 0.0)) if norm == "l2" else mean
+
+
+def _of_lists(rows: Rows, kind: str) -> tuple[Floats, Any, Floats]:
+    """Forecasts, outcomes and weights of an event of top lists; empty lists make no statement of a place."""
+    found = ListEvents.of(rows, "calibration errors")
+    if kind != "mass" and not found.longest:
+        raise InputError("must list some class", argument="p", kind="list", found="every list is empty")
+    event = {"confidence": lambda: found.at(1), "listed": found.entries, "mass": found.whole}[kind]()
+    w = np.ones(found.n_lists) if found.weights is None else found.weights / found.weights.max()
+    return event.given, event.happened, event.taken(w)
 
 
 def _error(

@@ -215,6 +215,11 @@ class Sampling:
         units, weighty = SamplingUnits.of(n_rows, weights, groups)
         return cls(units, weighty, replicates, seed, threads)
 
+    @property
+    def wild(self) -> bool:
+        """Whether the deviations of units are drawn with one sign each, not the outcomes of rows."""
+        return self.units.groups is not None
+
     def measure(self, event: Event) -> Measured:
         """What the uncertainty of an event's components is made of."""
         if self.weighty is not None:
@@ -245,8 +250,12 @@ class Sampling:
 
         # Of many rows in single precision: the squares that are summed are then right to six digits.
         many = self.units.groups is None and len(share) >= _MANY
-        influence = self.units.influence(deviating(), 4, np.float32 if many else np.float64)
+        influence = self._influence(deviating(), np.float32 if many else np.float64)
         return Measured(influence, np.array(plug_in), optimism, calibrated, certain)
+
+    def _influence(self, columns: Iterator[Floats], dtype: Any) -> Floats:
+        """What each unit adds to the deviations of the means of four columns."""
+        return self.units.influence(columns, 4, dtype)
 
     def _smoothed(self, event: Event) -> tuple[Floats, Floats]:
         """The smooth recalibration of each row, which need not be monotone, and the isotonic fit to it."""
@@ -285,7 +294,7 @@ class Sampling:
         def independent() -> Iterator[Draw]:
             return self._independent(event, chance, _SMOOTH, n_refits)
 
-        if self.units.groups is None:
+        if not self.wild:
             return gains(event.how, independent())
         squared = replace(event.how, binary="squared", unit=1.0)
         found = gains(squared, self._wild(event, chance, _SMOOTH, n_refits))
@@ -300,7 +309,7 @@ class Sampling:
     def _calibrated(self, event: Event) -> Floats:
         """Miscalibrations of outcomes drawn from the forecast; none for log scores of groups."""
         how, share = event.how, self.units.share
-        if self.units.groups is None:
+        if not self.wild:
             draws = self._independent(event, event.given, _FORECAST, self.replicates)
         elif how.binary == "squared":
             draws = self._wild(event, event.given, _FORECAST, self.replicates)

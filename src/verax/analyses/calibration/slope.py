@@ -12,6 +12,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, fdtrc, log_expit
 
 from verax.analyses.binary import BinaryEvent, EventRows
+from verax.analyses.calibration.places import ListEvents, check_places, refuse_places
 from verax.analyses.units import SamplingUnits, dot
 from verax.common.checks import check_flag
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
@@ -19,12 +20,19 @@ from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.options import Reading, reads
+from verax.inputs.rows import Rows, pair
 from verax.inputs.skipping import MaySkip
 
 
 @reads
 def calibration_slope(
-    y: object, p: object, *, ordered: bool = False, confidence: float = 0.95, **read: Unpack[Reading]
+    y: object,
+    p: object,
+    *,
+    ordered: bool = False,
+    places: int | None = None,
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
 ) -> CalibrationSlopes:
     """Calibration slope and intercept: logit P(event) = intercept + slope x logit(forecast).
 
@@ -38,6 +46,9 @@ def calibration_slope(
         Outcomes and forecasts as for `evaluate`.
     ordered : bool
         Thresholds of ordered classes, Y >= class, instead of each class. Two classes have one event, class 1.
+    places : int, optional
+        For top lists: how many of the first places have a slope; 10 if not given. Lists also have one for any
+        listed class, and one for the whole list, whose sum is the forecast that the outcome is listed.
     confidence : float
         Confidence of the intervals.
     **read
@@ -62,10 +73,32 @@ def calibration_slope(
     (0.52, True)
     """
     check_confidence(confidence)
-    forecasts = Forecasts(y, p, ordered=check_flag("ordered", ordered), **read)
+    forecasts = pair(y, p, ordered=check_flag("ordered", ordered), **read)
+    if not isinstance(forecasts, Forecasts):
+        return _of_lists(forecasts, check_places(places), confidence)
+    refuse_places(places)
     rows = EventRows.of(forecasts, ordered)
     lines = tuple(_line(event, rows.units, confidence) for event in rows.events())
-    return CalibrationSlopes(lines, rows, confidence)
+    prefix = "y " if ordered else "class "
+    heading = rows.heading("calibration slopes")
+    return CalibrationSlopes(lines, heading, prefix, len(rows.y), rows.n_groups, ordered, confidence)
+
+
+def _of_lists(rows: Rows, places: int, confidence: float) -> CalibrationSlopes:
+    """The slopes of the first places, of any place and of the whole list."""
+    found = ListEvents.of(rows, "calibration slopes")
+    lines = tuple(
+        _line(
+            BinaryEvent(event.name, event.given, event.rest, event.given, event.happened),
+            found.units_of(event),
+            confidence,
+        )
+        for event in found.all(places)
+    )
+    n_groups = None if found.groups is None else found.units.n
+    grouped = "" if n_groups is None else f", {n_groups:,} groups"
+    heading = f"verax calibration slopes: {found.n_lists:,} top lists{grouped}, {found.said}"
+    return CalibrationSlopes(lines, heading, "", found.n_lists, n_groups, False, confidence)
 
 
 # ---- results -----------------------------------------------------------------------------------
@@ -111,7 +144,11 @@ class CalibrationSlopes(MaySkip):
     """Slopes and intercepts of all events; `slopes["name"]` is one of them."""
 
     lines: tuple[CalibrationLine, ...]
-    rows: EventRows
+    heading: str
+    prefix: str
+    n_rows: int
+    n_groups: int | None
+    ordered: bool
     confidence: float
 
     def __iter__(self) -> Iterator[CalibrationLine]:
@@ -129,9 +166,9 @@ class CalibrationSlopes(MaySkip):
     def to_dict(self) -> dict[str, Any]:
         """All lines as plain Python values."""
         return {
-            "n_rows": len(self.rows.y),
-            "n_groups": self.rows.n_groups,
-            "ordered": self.rows.ordered,
+            "n_rows": self.n_rows,
+            "n_groups": self.n_groups,
+            "ordered": self.ordered,
             "confidence": self.confidence,
             "lines": [line.to_dict() for line in self.lines],
             **self._noted(),
@@ -149,7 +186,6 @@ class CalibrationSlopes(MaySkip):
         return data_frame(columns, kind)
 
     def _cells(self) -> list[list[str]]:
-        prefix = "y " if self.rows.ordered else "class "
         header = ["", "slope", "intercept", "intercept if the slope is 1", "p (calibrated)"]
         lines = []
         for line in self.lines:
@@ -158,7 +194,7 @@ class CalibrationSlopes(MaySkip):
                 for name in ("slope", "intercept", "in_the_large")
             ]
             p = "" if math.isnan(line.p_value) else f"{line.p_value:.2g}"
-            lines.append([prefix + line.name, *values, p])
+            lines.append([self.prefix + line.name, *values, p])
         return [header, *lines]
 
     def _notes(self) -> list[str]:
@@ -172,11 +208,10 @@ class CalibrationSlopes(MaySkip):
 
     def __repr__(self) -> str:
         table = text_table(self._cells(), right=(1, 2, 3, 4))
-        return "\n".join([self.rows.heading("calibration slopes"), *table, *self._notes(), *self._said()])
+        return "\n".join([self.heading, *table, *self._notes(), *self._said()])
 
     def _repr_html_(self) -> str:
-        heading = self.rows.heading("calibration slopes")
-        return html_table(self._cells(), caption=heading, notes=self._notes())
+        return html_table(self._cells(), caption=self.heading, notes=self._notes())
 
 
 def _text(value: float, interval: Interval) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.calibration.decomposition import Decomposition, decompose
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
 from verax.analyses.comparison.references import FREQUENCIES, frequencies
 from verax.common.checks import check_flag

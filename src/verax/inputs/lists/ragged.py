@@ -52,7 +52,10 @@ class Survey:
 
     def rows(self, start: int, stop: int) -> Survey:
         """The survey of consecutive lists."""
-        part = slice(start, stop)
+        return self.taken(slice(start, stop))
+
+    def taken(self, part: Ints | slice) -> Survey:
+        """The survey of some lists."""
         return Survey(
             self.total[part],
             self.unaccounted[part],

@@ -1,0 +1,302 @@
+"""The parts of a mean score as they are shown: miscalibration, discrimination and uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax._version import __version__
+from verax.analyses.calibration.overfitting import Measured, Sampling, Uncertainty
+from verax.common.caching import cached_property
+from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.inference.intervals import Interval, Resampling
+from verax.inputs.arrays import Floats
+from verax.inputs.skipping import MaySkip
+
+COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
+
+
+def components_of(
+    name: str, observed: Floats, found: Measured | None, sampling: Sampling | None, plan: Resampling
+) -> Components:
+    """Components with what is known of their uncertainty."""
+    if found is None or sampling is None:
+        return Components(name, observed, None, np.zeros(0), plan.confidence)
+    return Components(name, observed, found.uncertainty(sampling.units), found.calibrated, plan.confidence)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Components:
+    """A mean score and what it is made of, for one event or for all of them.
+
+    Attributes
+    ----------
+    name : str
+        The class, "<= class" for a threshold, or what the events add up to.
+    observed : (4,) array
+        Score, miscalibration, discrimination, uncertainty.
+    accuracy : Uncertainty or None
+        Their biases and variances; None without a bootstrap.
+    calibrated : (B,) array
+        Miscalibrations of outcomes drawn from the forecast: each row independently, or the deviations of all
+        rows of a group with one sign. Empty without a bootstrap, and for log scores of groups.
+    confidence : float
+        The confidence of the intervals.
+    """
+
+    name: str
+    observed: Floats
+    accuracy: Uncertainty | None
+    calibrated: Floats
+    confidence: float
+
+    @property
+    def score(self) -> float:
+        """The mean score of the forecast."""
+        return float(self.observed[0])
+
+    @property
+    def miscalibration(self) -> float:
+        """What isotonic recalibration gains. Lower is better."""
+        return float(self.observed[1])
+
+    @property
+    def discrimination(self) -> float:
+        """What the recalibrated forecast gains on a constant one. Higher is better."""
+        return float(self.observed[2])
+
+    @property
+    def uncertainty(self) -> float:
+        """The score of the constant forecast of the frequency; it does not depend on the forecast."""
+        return float(self.observed[3])
+
+    @cached_property
+    def intervals(self) -> dict[str, Interval] | None:
+        """Intervals of the score and the components, by name; None without a bootstrap.
+
+        They are about the values for many more rows. The isotonic fit follows noise, so the miscalibration
+        and the discrimination observed may lie above their intervals.
+        """
+        if self.accuracy is None:
+            return None
+        observed = zip(COMPONENTS, self.observed.tolist(), strict=True)
+        return {
+            name: self.accuracy.interval(i, value, self.confidence)
+            for i, (name, value) in enumerate(observed)
+        }
+
+    @property
+    def corrected(self) -> dict[str, float] | None:
+        """Estimates less what the isotonic fit gains by following noise; None without a bootstrap.
+
+        They estimate the values for many more rows, and may be slightly negative.
+        """
+        if self.accuracy is None:
+            return None
+        return dict(zip(COMPONENTS, (self.observed - self.accuracy.bias).tolist(), strict=True))
+
+    @property
+    def expected_miscalibration(self) -> float | None:
+        """The mean miscalibration that a calibrated forecast with these values would show."""
+        return float(self.calibrated.mean()) if len(self.calibrated) else None
+
+    @property
+    def p_value(self) -> float | None:
+        """How often a calibrated forecast with these values would show at least this miscalibration.
+
+        None without a bootstrap, and for log scores of groups.
+        """
+        if not len(self.calibrated):
+            return None
+        # What differs by rounding alone is equal.
+        reached = self.calibrated >= self.miscalibration - 1e-12 * (1 + abs(self.score))
+        return (1 + int(reached.sum())) / (1 + len(self.calibrated))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The components as plain Python values."""
+        intervals = self.intervals
+        return {
+            "name": self.name,
+            **dict(zip(COMPONENTS, self.observed.tolist(), strict=True)),
+            "intervals": None if intervals is None else {k: list(v) for k, v in intervals.items()},
+            "caution": None if self.accuracy is None else self.accuracy.caution,
+            "corrected": self.corrected,
+            "expected_miscalibration": self.expected_miscalibration,
+            "p_value": self.p_value,
+        }
+
+    def record(self) -> dict[str, Any]:
+        """The components as one row of a table; None where there are no intervals."""
+        plain = self.to_dict()
+        intervals = self.intervals or {}
+        row: dict[str, Any] = {"event": self.name}
+        for name in COMPONENTS:
+            row[name] = plain[name]
+            for end, value in zip(("low", "high"), intervals.get(name, (None, None)), strict=True):
+                row[f"{name}_{end}"] = value
+        return row | {name: plain[name] for name in ("expected_miscalibration", "p_value")}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row: the components with the ends of their intervals."""
+        return record_frame([self.record()], kind)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name} {text}" for name, text in zip(COMPONENTS, self.texts(), strict=True))
+        return f"{self.name}: {values}"
+
+    def texts(self) -> list[str]:
+        """The four numbers with their intervals, for tables."""
+        intervals = self.intervals or {}
+        texts = []
+        for name, value in zip(COMPONENTS, self.observed, strict=True):
+            interval = intervals.get(name)
+            known = interval is not None and interval.defined
+            texts.append(f"{value:z.4f} ({interval:z.4f})" if known else f"{value:z.4f}")
+        return texts
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Decomposition(MaySkip):
+    """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
+
+    Attributes
+    ----------
+    rule : str
+        The rule.
+    whole : Components
+        The components of its score. For the log score of three and more classes they are of "one-vs-rest
+        log", the sum of the K binary log scores.
+    parts : tuple of Components
+        The components of every class or threshold, as binary scores.
+    total : str
+        How the parts make the whole, in words.
+    thresholds : bool
+        Whether the parts are thresholds of ordered classes.
+
+    The score is infinite, and the miscalibration with it, where an event that was given probability
+    zero happened.
+    """
+
+    rule: str
+    whole: Components
+    parts: tuple[Components, ...]
+    total: str
+    thresholds: bool
+    n_rows: int
+    n_classes: int
+    n_groups: int | None
+    resampling: Resampling
+
+    @property
+    def quantity(self) -> str:
+        """What was decomposed: the rule, or "one-vs-rest log" for three and more classes."""
+        return self.whole.name
+
+    @property
+    def score(self) -> float:
+        """The mean score."""
+        return self.whole.score
+
+    @property
+    def miscalibration(self) -> float:
+        """What isotonic recalibration of every event gains. Lower is better."""
+        return self.whole.miscalibration
+
+    @property
+    def discrimination(self) -> float:
+        """What the recalibrated events gain on constant ones. Higher is better."""
+        return self.whole.discrimination
+
+    @property
+    def uncertainty(self) -> float:
+        """The score of constant forecasts of the frequencies; it does not depend on the forecast."""
+        return self.whole.uncertainty
+
+    @property
+    def intervals(self) -> dict[str, Interval] | None:
+        """Intervals of the score and the components, by name; None without a bootstrap."""
+        return self.whole.intervals
+
+    @property
+    def corrected(self) -> dict[str, float] | None:
+        """Estimates less what the isotonic fit gains by following noise; None without a bootstrap."""
+        return self.whole.corrected
+
+    @property
+    def p_value(self) -> float | None:
+        """How often a calibrated forecast with these values would show at least this miscalibration."""
+        return self.whole.p_value
+
+    # ---- out -------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """All components as plain Python values."""
+        return {
+            "verax": __version__,
+            "rule": self.rule,
+            "n_rows": self.n_rows,
+            "n_classes": self.n_classes,
+            "n_groups": self.n_groups,
+            "whole": self.whole.to_dict(),
+            "parts": [part.to_dict() for part in self.parts],
+            "total": self.total,
+            "bootstrap": {
+                "replicates": self.resampling.replicates,
+                "confidence": self.resampling.confidence,
+                "seed": self.resampling.seed,
+                "weights_are": self.resampling.weights_are,
+                "method": "t; of components corrected for overfitting of the isotonic fit",
+            },
+            **self._noted(),
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row for the whole, then one per class or threshold: components and their intervals."""
+        rows = [("whole", self.whole), *((self._part, found) for found in self.parts)]
+        return record_frame([{"part": what, **found.record()} for what, found in rows], kind)
+
+    @property
+    def _part(self) -> str:
+        """What a part is called."""
+        return "threshold" if self.thresholds else "class"
+
+    def _heading(self) -> str:
+        kind = "ordered classes" if self.thresholds else "classes"
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        rows = f"{self.n_rows:,} rows{grouped}, {self.n_classes:,} {kind}"
+        return f"verax decomposition of {self.quantity}: {rows}"
+
+    def _cells(self) -> Cells:
+        prefix = "y " if self.thresholds else "class "
+        lines = [(self.quantity, self.whole), *((prefix + part.name, part) for part in self.parts)]
+        return [["", *COMPONENTS], *([name, *line.texts()] for name, line in lines)]
+
+    def _notes(self) -> list[str]:
+        notes = [f"score = miscalibration - discrimination + uncertainty; {self.quantity} is {self.total}."]
+        if self.intervals is not None:
+            units = "independent rows" if self.n_groups is None else "independent groups"
+            notes.append(
+                f"In brackets {100 * self.resampling.confidence:g}% intervals for {units}, corrected for "
+                "overfitting of the isotonic fit."
+            )
+            caution = self.intervals["discrimination"].caution
+            notes += [f"Caution: {caution}."] if caution else []
+        if self.p_value is not None:
+            notes.append(
+                "A calibrated forecast would show a miscalibration of "
+                f"{self.whole.expected_miscalibration:.4f}; p = {self.p_value:.2g}."
+            )
+        if self.score == float("inf"):
+            notes.append(
+                "Infinite: something happened that had been given probability zero. Recalibration "
+                "repairs that, so the miscalibration is infinite too."
+            )
+        return notes + self._said()
+
+    def __repr__(self) -> str:
+        return "\n".join([self._heading(), *text_table(self._cells(), right=(1, 2, 3, 4)), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self._heading(), notes=self._notes())

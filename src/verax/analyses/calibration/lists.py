@@ -1,0 +1,159 @@
+"""Whether the confidences of top lists are right: reliability of places and of whole lists, with tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.calibration.curves import Reliability, ReliabilityCurve, curve_of
+from verax.analyses.calibration.events import Event, Split
+from verax.analyses.calibration.places import ANY, Claim, ListEvent, ListEvents, check_places
+from verax.analyses.table import RowTable
+from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.inputs.arrays import Floats
+from verax.inputs.rows import Rows
+
+# How an event of a list is scored, by itself.
+SQUARED = Split("squared error", "the squared error of the event", False, "squared", 1.0)
+
+
+def reliability_of_lists(
+    rows: Rows, *, places: int | None, resamples: int, seed: int, confidence: float
+) -> ListReliability:
+    """The curves of the first places, of any place and of the whole list, and what was claimed of each."""
+    n_places = check_places(places)
+    found = ListEvents.of(rows, "reliability curves")
+    rng = np.random.default_rng(seed)
+    curves = tuple(
+        curve_of(
+            sorted_event(event),
+            rows_of(event, found.weights),
+            resamples,
+            rng,
+            confidence,
+            found.draw_entries if event.name == ANY else None,
+        )
+        for event in found.all(n_places)
+    )
+    return ListReliability(
+        curves,
+        False,
+        found.n_lists,
+        found.n_classes,
+        resamples,
+        confidence,
+        seed,
+        found.claims(n_places),
+        found.longest,
+        found.n_invalid,
+    )
+
+
+def sorted_event(event: ListEvent, how: Split = SQUARED, start: Floats | None = None) -> Event:
+    """An event of lists in the order of its forecasts."""
+    start = np.broadcast_to(0.0, event.given.shape) if start is None else start
+    return Event.of(event.name, event.given, event.given, event.rest, event.happened, how, start)
+
+
+def rows_of(event: ListEvent, weights: Floats | None) -> RowTable:
+    """The elements of an event as rows of their own, with the weights of their lists."""
+    happened = event.happened.astype(np.int64)
+    return RowTable(happened, np.zeros((0, 2)), happened, {}, event.taken(weights), None, 2)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ListReliability(Reliability):
+    """The reliability of top lists; `diagram["place 1"]`, `["any place"]`, `["whole list"]` are curves.
+
+    Attributes
+    ----------
+    claims : tuple of Claim
+        Of each curve what was claimed on average, how often it happened, and a test of the difference.
+    longest : int
+        The length of the longest list.
+    n_invalid : int
+        How many lists are invalid; their confidences are taken as they were stated.
+    """
+
+    claims: tuple[Claim, ...]
+    longest: int
+    n_invalid: int
+
+    def claim(self, name: str) -> Claim:
+        """What was claimed of one event: "place 1", ..., "any place" or "whole list"."""
+        names = [claim.name for claim in self.claims]
+        if name not in names:
+            raise KeyError(f"{name!r} has no claim; there are {', '.join(names)}")
+        return self.claims[names.index(name)]
+
+    def title_of(self, curve: ReliabilityCurve) -> str:
+        """The title of a curve's panel."""
+        return curve.name
+
+    def _cells(self) -> Cells:
+        header = ["", "lists", "claimed", "happened", "gap", "p", "miscalibration", "p"]
+        lines = []
+        for curve, claim in zip(self.curves, self.claims, strict=True):
+            shape = curve.components
+            lines.append(
+                [
+                    claim.name,
+                    f"{claim.n_lists:,}",
+                    f"{claim.claimed:.4f}",
+                    f"{claim.happened:.4f}",
+                    f"{claim.gap:+.4f}",
+                    _p(claim.p_adjusted),
+                    f"{shape.miscalibration:z.5f}",
+                    _p(shape.p_value),
+                ]
+            )
+        return [header, *lines]
+
+    def _heading(self) -> str:
+        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        lists = f"{self.n_rows:,} lists of up to {self.longest} out of {m} classes"
+        return f"verax reliability of top lists: {lists}"
+
+    def _notes(self) -> list[str]:
+        notes = [
+            "Claimed: the mean confidence. Happened: how often it was right; of the whole list, how often "
+            "the outcome was listed.",
+            "First p: of the gap, after Holm's correction. Second p: of the miscalibration of the curve.",
+        ]
+        if self.n_invalid:
+            some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
+            notes.append(f"{some} invalid; the confidences are taken as stated.")
+        return notes + self._said()
+
+    def __repr__(self) -> str:
+        return "\n".join([self._heading(), *text_table(self._cells(), right=range(1, 8)), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self._heading(), notes=self._notes())
+
+    def to_dict(self) -> dict[str, Any]:
+        """All curves and claims as plain Python values."""
+        found = super().to_dict()
+        del found["ordered"]
+        claims = [claim.to_dict() for claim in self.claims]
+        return {**found, "claims": claims, "longest": self.longest, "n_invalid": self.n_invalid}
+
+    def claims_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve."""
+        return record_frame(
+            [
+                {
+                    **claim.to_dict(),
+                    "miscalibration": curve.components.miscalibration,
+                    "p_miscalibration": curve.components.p_value,
+                }
+                for curve, claim in zip(self.curves, self.claims, strict=True)
+            ],
+            kind,
+        )
+
+
+def _p(p: float | None) -> str:
+    return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
