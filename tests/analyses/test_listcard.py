@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 import verax as vx
 
@@ -150,6 +151,40 @@ def test_lengths_are_compared_on_the_same_outcomes():
     assert f"lists of {near} have" in words["brier"]
     assert json.loads(json.dumps(comparison.to_dict()))["length_within_1_percent"]["brier"] == near
     assert str(comparison).startswith("what longer lists buy: 400 rows, 12 classes\nprediction")
+
+
+@pytest.mark.parametrize("units", ["rows", "weights", "groups"])
+def test_lengths_lose_against_each_other_as_models_do(units):
+    y, p, _ = problem(120)
+    read = {
+        "rows": {},
+        "weights": {"weights": np.random.default_rng(0).exponential(size=120)},
+        "groups": {"groups": np.arange(120) // 4},
+    }[units]
+    found = vx.compare_lengths(y, p, k=range(1, 5), rule="brier", **read)
+    losses = {k: vx.brier.samples(y, vx.TopLists.from_probabilities(p, k)) for k in range(1, 5)}
+    losses = {"hard": 2.0 * (p.argmax(axis=1) != y), **{f"top-{k}": each for k, each in losses.items()}}
+    losses["full"] = vx.brier.samples(y, p)
+    for a, b in (("hard", "top-1"), ("top-1", "top-4"), ("top-4", "full"), ("full", "hard")):
+        gap = found.difference(a, b)
+        rows = losses[a] - losses[b]
+        w = np.asarray(read.get("weights", np.ones(120)))
+        assert gap.difference == pytest.approx(np.average(rows, weights=w), abs=1e-12)
+        share = w / w.sum()
+        part = share * (rows - gap.difference)
+        if units == "groups":
+            part, share = part.reshape(-1, 4).sum(axis=1), share.reshape(-1, 4).sum(axis=1)
+        error = np.sqrt((part**2 / (1 - share)).sum())
+        freedom = 1 / (share**2).sum() - 1
+        half = stdtrit(freedom, 0.975) * error
+        assert list(gap.interval) == pytest.approx([gap.difference - half, gap.difference + half], abs=1e-10)
+    assert found.steps() == ("hard", "top-1", "top-4", "full")
+    sure = found.length_within("brier", 0.2, sure=True)
+    assert sure >= found.length_within("brier", 0.2)
+    assert abs(found.difference(f"top-{sure}", "full").interval.high) <= 0.2 * found["brier"][-1]
+    assert len(found.plot().axes) == 1
+    with pytest.raises(KeyError, match="'top-9' was not compared"):
+        found.difference("top-9", "full")
 
 
 def test_any_length_up_to_the_number_of_classes():

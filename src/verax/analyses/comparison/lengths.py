@@ -6,6 +6,7 @@ different lengths can be compared by one number. How much it improves depends on
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +15,19 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.analyses.cards.listcard import padded_rules
-from verax.common.checks import check_count, check_number
+from verax.analyses.comparison.records import Difference
+from verax.analyses.units import SamplingUnits, dot
+from verax.common.checks import check_count, check_flag, check_number
 from verax.display.tables import FrameKind, record_frame, text_table
-from verax.engines.tally import Tally
 from verax.errors import InputError, show
-from verax.inputs.arrays import to_array, to_host
+from verax.inference.intervals import check_confidence
+from verax.inputs.arrays import Floats, to_array, to_host
+from verax.inputs.groups import check_one_way
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.options import Weighted, reads
+from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows, pair
 from verax.inputs.skipping import MaySkip
-from verax.scores.base import Rule
+from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of
 
@@ -37,9 +41,12 @@ def compare_lengths(
     *,
     k: Sequence[int] | None = None,
     rule: Rule | str | Sequence[Rule | str] | None = None,
-    **read: Unpack[Weighted],
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
 ) -> LengthComparison:
     """Score a classifier's hard prediction, its top lists and its full distribution on the same outcomes.
+
+    What each of them loses against another is a mean difference of losses of the same rows, with an interval.
 
     Parameters
     ----------
@@ -51,6 +58,8 @@ def compare_lengths(
         The lengths to compare; 1, 2, 3, 5, 10, ... if not given.
     rule : Rule, str or sequence of these, optional
         Symmetric proper rules to use instead of all that are registered.
+    confidence : float
+        Confidence of the intervals of differences.
     **read
 
     Examples
@@ -72,32 +81,59 @@ def compare_lengths(
     ------------------
     brier: the probability of the first class takes the loss from 1.333 to 0.77. The other classes take it to
     0.5318: lists of 2 have 100 % of that and are within 1 % of the full distribution.
+    Against each other, with 95% intervals:
+    brier: hard is 0.5633 (-1.0105 to 2.1372) above top-1, top-1 is 0.2382 (-0.3279 to 0.8043) above top-3,
+    top-3 is 0.0000 (0.0000 to 0.0000) above full.
     """
+    check_confidence(confidence)
     form: dict[str, Any] = dict(read)
-    weights = form.pop("weights", None)
+    shared = {name: form.pop(name, None) for name in ("weights", "groups")}
     lists, lengths = _lists(p, k, form)
     chosen = _choose(rule)
     first = lists.truncate(1)
     certain = np.ones(first.classes.size)
     hard = TopLists(first.classes, certain, first.offsets, lists.n_classes, vocabulary=lists.vocabulary)
     shorter = [hard, *(lists.truncate(length) for length in lengths)]
-    rows: list[Rows] = [each.with_outcomes(y, weights=weights) for each in shorter]
+    rows: list[Rows] = [each.with_outcomes(y, **shared) for each in shorter]
     rows.append(pair(y, p, **read))
     last = "as given" if isinstance(p, TopLists) else "full"
     names = ["hard", *(f"top-{length}" for length in lengths), last]
-    tallies = [Tally(chosen, lists.n_classes, counts=False).update(each) for each in rows]
-    means = np.array([tally.moments.mean for tally in tallies])
-    infinite = np.array([tally.moments.infinite.high for tally in tallies])
-    shown = [name_of(rule.rule) for rule in chosen]
+    groups = rows[0].groups
+    check_one_way(groups, "lengths of lists")
+    weights = None if rows[0].weights is None else np.asarray(rows[0].weights, float)
+    units, weighty = SamplingUnits.of(rows[0].n_rows, weights, groups)
+    found = {name_of(rule.rule): _measure(rule, rows, units, weighty, weights) for rule in chosen}
     return LengthComparison(
         tuple(names),
         tuple(chosen),
-        {name: tuple(means[:, i].tolist()) for i, name in enumerate(shown)},
-        {name: tuple(infinite[:, i].tolist()) for i, name in enumerate(shown)},
+        {name: means for name, (means, _, _) in found.items()},
+        {name: infinite for name, (_, infinite, _) in found.items()},
         tuple(lengths),
-        tallies[0].n_rows,
+        rows[0].n_rows,
         lists.n_classes,
+        lists.n_invalid if isinstance(p, TopLists) else 0,
+        {name: covariance for name, (_, _, covariance) in found.items()},
+        units,
+        confidence,
     )
+
+
+def _measure(
+    rule: Padded, rows: Sequence[Rows], units: SamplingUnits, weighty: Any, weights: Floats | None
+) -> tuple[tuple[float, ...], tuple[float, ...], Floats]:
+    """The mean loss of every prediction, the weight of infinite losses, and the covariance of the means."""
+    means, infinite, columns = [], [], []
+    for each in rows:
+        loss = np.asarray(to_host(losses_of([rule], each)[0]), float)
+        unbounded = np.isinf(loss)
+        infinite.append(float(unbounded.sum() if weights is None else weights[unbounded].sum()))
+        loss = loss if weighty is None else loss[weighty]
+        means.append(dot(units.share, loss))
+        columns.append(np.where(np.isinf(loss), np.nan, loss))
+    influence = units.influence(columns, len(columns))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        influence = influence / np.sqrt(1 - units.sums(units.share))[:, None]
+        return tuple(means), tuple(infinite), influence.T @ influence
 
 
 def _lists(p: object, k: Sequence[int] | None, read: dict[str, Any]) -> tuple[TopLists, list[int]]:
@@ -147,6 +183,14 @@ class LengthComparison(MaySkip):
         Likewise the weight of the rows whose loss is infinite.
     lengths : tuple of int
         The lengths of the lists between "hard" and the last.
+    n_invalid : int
+        How many of the lists given are invalid.
+    covariances : dict
+        Likewise the covariance matrix of these means.
+    units : SamplingUnits
+        What is independent: rows, or groups of them.
+    confidence : float
+        Confidence of the intervals.
     """
 
     predictions: tuple[str, ...]
@@ -156,6 +200,10 @@ class LengthComparison(MaySkip):
     lengths: tuple[int, ...]
     n_rows: int
     n_classes: int
+    n_invalid: int
+    covariances: dict[str, Floats]
+    units: SamplingUnits
+    confidence: float
 
     def __getitem__(self, name: str) -> tuple[float, ...]:
         if not isinstance(name, str) or name not in self.means:
@@ -168,10 +216,42 @@ class LengthComparison(MaySkip):
         with np.errstate(invalid="ignore", divide="ignore"):
             return tuple((losses / losses[-1] - 1).tolist())
 
-    def length_within(self, name: str, share: float = 0.01) -> int | None:
-        """The least length from which on all losses are within `share` of that of the last prediction."""
+    def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
+        """How much larger the loss of prediction `a` is than that of `b`, by a rule or the first."""
+        name = next(iter(self.means)) if rule is None else rule
+        means = self[name]
+        for given in (a, b):
+            if given not in self.predictions:
+                raise KeyError(f"{given!r} was not compared; there are {', '.join(self.predictions)}")
+        i, j = self.predictions.index(a), self.predictions.index(b)
+        c = self.covariances[name]
+        with np.errstate(invalid="ignore"):
+            gap = float(np.float64(means[i]) - means[j])
+        variance = max(0.0, float(c[i, i] + c[j, j] - 2 * c[i, j])) if i != j else 0.0
+        variance = variance if np.isfinite(c[[i, j], [i, j]]).all() else np.nan
+        interval = self.units.interval(gap, variance, self.confidence)
+        p = self.units.p_value(gap, variance)
+        return Difference(a, b, gap, interval, p, p)
+
+    def steps(self) -> tuple[str, ...]:
+        """The kinds of prediction: the hard one, the first class with its confidence, a list, everything."""
+        some = [k for k in self.lengths if k > 1]
+        middle = [f"top-{5 if 5 in some else max(some)}"] if some else []
+        first = ["top-1"] if 1 in self.lengths else []
+        return ("hard", *first, *middle, self.predictions[-1])
+
+    def length_within(self, name: str, share: float = 0.01, *, sure: bool = False) -> int | None:
+        """The least length from which on all losses are within `share` of that of the last prediction.
+
+        With `sure` the whole interval of their difference must be within it.
+        """
         share = check_number("share", share, "must be a number that is not negative", lambda s: s >= 0)
-        near = [bool(abs(excess) <= share) for excess in self.excess(name)[1:-1]]
+        if check_flag("sure", sure):
+            last = self[name][-1]
+            gaps = [self.difference(f"top-{k}", self.predictions[-1], name).interval for k in self.lengths]
+            near = [bool(max(abs(gap.low), abs(gap.high)) <= share * last) for gap in gaps]
+        else:
+            near = [bool(abs(excess) <= share) for excess in self.excess(name)[1:-1]]
         for i, length in enumerate(self.lengths):
             if all(near[i:]):
                 return length
@@ -213,6 +293,15 @@ class LengthComparison(MaySkip):
             reached = f"lists of {near} have {share} of that and are within 1 % of {whole}"
         return f"The other classes take it to {last:.4g}" + (f": {reached}." if reached else ".")
 
+    def comparability(self) -> list[str]:
+        """What one kind of prediction loses against the next, with intervals: one sentence per rule."""
+        sentences = []
+        for name in self.means:
+            found = [self.difference(a, b, name) for a, b in itertools.pairwise(self.steps())]
+            texts = [_against(each) for each in found]
+            sentences.append(f"{name}: {', '.join(texts)}.")
+        return sentences
+
     def _pairs(self, lists: list[float]) -> list[tuple[int, float]]:
         return list(zip(self.lengths, lists, strict=True))[1:]
 
@@ -227,6 +316,18 @@ class LengthComparison(MaySkip):
             "excess": {name: list(self.excess(name)) for name in self.means},
             "length_within_1_percent": {name: self.length_within(name) for name in self.means},
             "words": self.words(),
+            "confidence": self.confidence,
+            "n_invalid": self.n_invalid,
+            "differences": {
+                name: [
+                    {**vars(found), "interval": list(found.interval)}
+                    for found in (
+                        self.difference(each, self.predictions[-1], name) for each in self.predictions[:-1]
+                    )
+                ]
+                for name in self.means
+            },
+            "comparability": self.comparability(),
             **self._noted(),
         }
 
@@ -240,12 +341,28 @@ class LengthComparison(MaySkip):
                     "mean": self.means[name][i],
                     "excess": self.excess(name)[i],
                     "infinite_weight": self.infinite[name][i],
+                    **self._gap(name, prediction),
                 }
                 for name in self.means
                 for i, prediction in enumerate(self.predictions)
             ],
             kind,
         )
+
+    def _gap(self, name: str, prediction: str) -> dict[str, float]:
+        """How much larger the loss is than the last, with the ends of the interval."""
+        found = self.difference(prediction, self.predictions[-1], name)
+        return {"gap": found.difference, "gap_low": found.interval.low, "gap_high": found.interval.high}
+
+    def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:
+        """Draw what each prediction loses against the last, one panel per rule; returns the figure.
+
+        The shaded strip is `share` of the last loss.
+        """
+        from verax.display.lengths import draw_lengths
+
+        names = list(self.means) if rules is None else [name for name in rules if self[name]]
+        return draw_lengths(self, names, share)
 
     def __str__(self) -> str:
         names = list(self.means)
@@ -256,7 +373,18 @@ class LengthComparison(MaySkip):
         rule = "-" * len(lines[0])
         m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
         heading = f"what longer lists buy: {self.n_rows:,} rows, {m} classes"
-        words = [line for text in self.words() for line in textwrap.wrap(text, 106)]
+        level = f"Against each other, with {100 * self.confidence:g}% intervals:"
+        texts = [*self.words(), level, *self.comparability()]
+        words = [line for text in texts for line in textwrap.wrap(text, 106)]
         return "\n".join([heading, lines[0], rule, *lines[1:], rule, *words, *self._said()])
 
     __repr__ = __str__
+
+
+def _against(found: Difference) -> str:
+    """What one prediction loses against another, in words."""
+    if not np.isfinite(found.difference):
+        return f"{found.a} is infinite"
+    shown, way = (found.interval, "above") if found.difference >= 0 else (-found.interval, "below")
+    span = f" ({shown:z.4f})" if shown.defined else ""
+    return f"{found.a} is {abs(found.difference):.4f}{span} {way} {found.b}"

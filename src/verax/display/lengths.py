@@ -1,0 +1,64 @@
+"""What shorter lists lose against the full distribution, drawn with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from verax.display.palette import COLOURS
+from verax.display.panels import panels
+
+
+class Gap(Protocol):
+    """A difference of two mean losses."""
+
+    @property
+    def difference(self) -> float: ...
+    @property
+    def interval(self) -> Any: ...
+
+
+class Lengths(Protocol):
+    """What is drawn: the loss of each prediction against the last."""
+
+    @property
+    def predictions(self) -> tuple[str, ...]: ...
+    @property
+    def means(self) -> Mapping[str, tuple[float, ...]]: ...
+    @property
+    def confidence(self) -> float: ...
+    def difference(self, a: str, b: str, rule: str | None = None, /) -> Gap: ...
+
+
+def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:
+    """One panel per rule: what every prediction loses against the last, with intervals."""
+    last = found.predictions[-1]
+    shown = found.predictions[:-1]
+    figure, axes = panels(len(names), width=3.4, height=2.6, share_y=False)
+    for ax, name in zip(axes, names, strict=True):
+        gaps = [found.difference(each, last, name) for each in shown]
+        values = np.array([gap.difference for gap in gaps])
+        finite = np.isfinite(values)
+        x = np.flatnonzero(finite)
+        # An interval need not be known, for one row or one group.
+        low, high = (np.array([gap.interval[end] for gap in gaps])[finite] for end in (0, 1))
+        errors = np.nan_to_num(np.stack([values[finite] - low, high - values[finite]]))
+        within = share * abs(found.means[name][-1])
+        if np.isfinite(within):
+            ax.axhspan(-within, within, color="#cccccc", alpha=0.5, linewidth=0)
+        ax.axhline(0, color="#777777", linewidth=0.8, linestyle="--")
+        ax.errorbar(x, values[finite], errors, color=COLOURS[0], marker="o", markersize=4, capsize=2.5)
+        for missing in np.flatnonzero(~finite):
+            ax.annotate("∞", (missing, 0.97), xycoords=("data", "axes fraction"), ha="center", va="top")
+        ax.set_title(name.replace("_", " "), fontsize=10)
+        ax.set_xticks(range(len(shown)), shown, rotation=45, ha="right", fontsize=8)
+        ax.set_xlim(-0.5, len(shown) - 0.5)
+        ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
+    what = "the full distribution" if last == "full" else "the lists as given"
+    note = f"{100 * found.confidence:g}% intervals; shaded: within {100 * share:g}% of it"
+    figure.supylabel(f"loss above that of {what}", fontsize=9)
+    figure.supxlabel(note, fontsize=8)
+    return figure
