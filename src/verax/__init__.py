@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from verax.analyses.calibration.slope import CalibrationLine, CalibrationSlopes, calibration_slope
     from verax.analyses.cards.evaluation import evaluate
     from verax.analyses.cards.listcard import ListCard
+    from verax.analyses.cards.saved import load
     from verax.analyses.cards.scorecard import Scorecard
+    from verax.analyses.cards.tally import Tally
     from verax.analyses.comparison.compare import compare
     from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
     from verax.analyses.comparison.result import Comparison
@@ -116,6 +118,7 @@ __all__ = [
     "Scorecard",
     "Spherical",
     "Subgroups",
+    "Tally",
     "Thresholds",
     "TopLists",
     "VeraxError",
@@ -142,6 +145,7 @@ __all__ = [
     "gradient",
     "instance_f1",
     "kappa",
+    "load",
     "log_score",
     "murphy",
     "net_benefit",
@@ -212,6 +216,7 @@ _LAZY = {
     "Scorecard": "verax.analyses.cards.scorecard",
     "Spherical": "verax.scores.rules",
     "Subgroups": "verax.analyses.subgroups",
+    "Tally": "verax.analyses.cards.tally",
     "Thresholds": "verax.analyses.decisions.thresholds",
     "TopLists": "verax.inputs.lists.toplists",
     "VeraxError": "verax.errors",
@@ -236,6 +241,7 @@ _LAZY = {
     "gradient": "verax.scores.gradients.logits",
     "instance_f1": "verax.inputs.lists.labelsets",
     "kappa": "verax.scores.decisions",
+    "load": "verax.analyses.cards.saved",
     "log_score": "verax.scores.registry",
     "murphy": "verax.analyses.decisions.murphy",
     "net_benefit": "verax.analyses.decisions.net_benefit",

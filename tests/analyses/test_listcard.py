@@ -95,7 +95,7 @@ def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, seed):
 
 def test_cards_of_lists_and_of_distributions_do_not_merge():
     y, p, lists = problem(20)
-    with pytest.raises(vx.VeraxError, match="cards of top lists only"):
+    with pytest.raises(vx.VeraxError, match="card of top lists merges with another"):
         vx.evaluate(y, lists).merge(vx.evaluate(y, p))
 
 

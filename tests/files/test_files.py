@@ -1011,7 +1011,7 @@ def test_one_group_is_refused_only_if_all_rows_are_in_it(tmp_path):
     np.savez(tmp_path / "a.npz", probs=p, labels=y, groups=np.arange(300) // 150)
     assert files.evaluate_source(files.open(tmp_path / "a.npz"), rows=50).n_groups == 2
     np.savez(tmp_path / "a.npz", probs=p, labels=y, groups=np.zeros(300))
-    with pytest.raises(vx.InputError, match="two or more"):
+    with pytest.raises(vx.InputError, match="at least two groups"):
         files.evaluate_source(files.open(tmp_path / "a.npz"), rows=50)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from verax._version import __version__
-from verax.analyses.cards.scorecard import CardLine, Scorecard
+from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
 from verax.common.checks import check_count
 from verax.common.strictjson import to_json

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from verax.analyses.calibration.summary import MEASURES, WITH_INTERVAL, CalibrationSummary, Measure
-from verax.analyses.cards.scorecard import CardLine, Scorecard
+from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.scorecard import Scorecard
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule

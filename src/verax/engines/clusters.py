@@ -235,12 +235,29 @@ def leave_one_out(weight: Floats, totals: Floats) -> tuple[Floats, float]:
     n = len(weight)
     if n < 2:
         return np.full(totals.shape[1], np.nan), 0.0
-    share = weight / weight.sum()
-    mean = totals.sum(axis=0) / weight.sum()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        change = (totals / weight.sum() - share[:, None] * mean) / (1 - share[:, None])
+    change = changes_without_each(weight, totals)
+    with np.errstate(invalid="ignore", over="ignore"):
         variance = (change**2).sum(axis=0) * (n - 1) / n
     return variance, max(1.0, effective_groups(weight) - 1)
+
+
+def changes_without_each(weight: Floats, totals: Floats) -> Floats:
+    """(G, C) by how much weighted means exceed those without each group; all weights are positive.
+
+    >>> changes_without_each(np.array([2.0, 2.0]), np.array([[2.0], [4.0]]))
+    array([[-0.5],
+           [ 0.5]])
+    """
+    total = weight.sum()
+    share = weight / total
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        excess = totals / total - share[:, None] * (totals.sum(axis=0) / total)
+        rest = 1 - share
+        # Without a group that has most of the weight, a difference would cancel: the others are added up.
+        for heavy in np.flatnonzero(share > 1 / 2):
+            others = np.arange(len(share)) != heavy
+            excess[heavy], rest[heavy] = -excess[others].sum(axis=0), share[others].sum()
+        return np.asarray(excess / rest[:, None])
 
 
 def variances_over(labels: np.ndarray[Any, Any], sums: Floats) -> tuple[Floats, float | Floats]:

@@ -166,6 +166,8 @@ class Tally:
     def update(self, forecasts: Rows) -> Tally:
         """Take in all rows of `forecasts`; returns the tally itself."""
         self._check_same(forecasts.n_classes)
+        if not forecasts.n_rows:
+            return self
         if self.n_rows:
             self._check_groups(forecasts.groups)
         with np.errstate(over="ignore", invalid="ignore"):

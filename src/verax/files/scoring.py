@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from verax.analyses.cards.evaluation import fitting_rules
-from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_whole
 from verax.engines.plans import expecting
-from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, passing
 from verax.files.families import NEARLY, PERCENT
 from verax.files.kept import KeptRows
@@ -16,10 +15,9 @@ from verax.files.predictions import Predictions, short
 from verax.files.source import Source
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import each_count
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
-from verax.scores.metrics import CostsLike, fitting_metrics, needs_order
+from verax.scores.metrics import CostsLike, needs_order
 
 
 def evaluate_source(
@@ -37,6 +35,7 @@ def evaluate_source(
     rows: int | None = None,
     progress: Callable[[int], None] | None = None,
     keep: KeptRows | None = None,
+    part: bool = False,
 ) -> Scorecard:
     """The card of all rows of a file, as `evaluate` would make it, in memory that does not grow with them.
 
@@ -50,6 +49,8 @@ def evaluate_source(
         Called with the number of rows of every batch that has been scored.
     keep : KeptRows | None
         Given the rows of every batch that has been scored.
+    part : bool
+        The card will be merged with others, so the rows here may have no weight or belong to a single group.
 
     Notes
     -----
@@ -61,30 +62,21 @@ def evaluate_source(
 
     def score(batch: Predictions) -> tuple[Scorecard, Forecasts]:
         forecasts = forecasts_of(batch, normalize=normalize, logits=logits, ordered=order_matters)
-        tally = Tally(chosen, forecasts.n_classes).update(forecasts)
-        metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
-        card = Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+        card = card_of_rows(forecasts, chosen, ordered, costs, plan)
         return card.with_skipped(batch.skipped, batch.rows), forecasts
 
     card: Scorecard | None = None
     with expecting((source.n_rows or 0) * len(source.roles.probs)):
-        for part, forecasts in in_order(score, source.batches(rows, coded=True), n_cores()):
-            card = part if card is None else card.merge(part)
+        for scored, forecasts in in_order(score, source.batches(rows, coded=True), n_cores()):
+            card = scored if card is None else card.merge(scored)
             if keep is not None:
                 keep.add(forecasts)
             if progress is not None:
-                progress(part.n_rows)
+                progress(scored.n_rows)
     assert card is not None
     card = card.with_skipped(source.skipped)
-    if card.weight == 0:
-        raise InputError("must not all be zero", argument="weights", source=source.path)
-    if card.n_groups is not None and min(each_count(card.n_groups)) < 2:
-        raise InputError(
-            "must be two or more, to be resampled",
-            argument="groups",
-            found="there is one" + (" of one kind" if isinstance(card.n_groups, tuple) else ""),
-            source=source.path,
-        )
+    if not part:
+        check_whole(card, source.path)
     return card
 
 

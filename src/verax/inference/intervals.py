@@ -14,6 +14,9 @@ from verax.inputs.groups import GroupCount, each_count, in_words
 
 # With fewer rows or groups than this, intervals are not to be trusted.
 _FEW, _FEW_GROUPS = 20, 10
+# Where one row has nearly all the weight, a share varies as that of less than one row; of fewer than this
+# many rows, Wilson's interval is everything.
+_LEAST_ROWS = 1e-9
 # What weights say: how much a row stands for, or how often it was seen.
 WeightsAre = Literal["importance", "counts"]
 # From this many degrees of freedom on, the expansion of the t quantile is as exact as a double.
@@ -193,7 +196,7 @@ def wilson(share: float, n: float, quantile: float, confidence: float) -> Interv
     >>> f"{wilson(0.0, 30, 1.96, 0.95):.3f}", f"{wilson(0.5, 30, 1.96, 0.95):.3f}"
     ('0.000 to 0.114', '0.332 to 0.668')
     """
-    pull = quantile * quantile / n
+    pull = quantile * quantile / max(n, _LEAST_ROWS)
     centre = (share + pull / 2) / (1 + pull)
     half = math.sqrt(share * (1 - share) * pull + pull * pull / 4) / (1 + pull)
     low, high = max(0.0, centre - half), min(1.0, centre + half)

@@ -85,6 +85,7 @@ class Forecasts:
     invalid : "raise"; functions leave invalid rows out, if they are asked to, before they come here.
     first_row : the number of the first row, where these are a part of all rows: errors then name rows
         by it, and weights may all be zero here.
+    part : these are a part of all rows, which may have no row and no weight.
 
     Nothing is copied and no row is read here. `batch` brings rows to standard form, a slice at a
     time, so memory does not grow with N; whoever reads them counts the invalid ones on the way and
@@ -103,6 +104,7 @@ class Forecasts:
         logits: bool = False,
         ordered: bool = False,
         first_row: int | None = None,
+        part: bool = False,
         invalid: Literal["raise", "skip"] = "raise",
     ) -> None:
         check_choice("invalid", invalid, ("raise",))
@@ -121,6 +123,7 @@ class Forecasts:
         normalize, logits = check_flag("normalize", normalize), check_flag("logits", logits)
         if normalize and logits:
             raise InputError("is for probabilities and cannot be combined with logits", argument="normalize")
+        self._part = part or first_row is not None
         self._binary_column = raw.ndim == 1
         self.n_classes = 2 if self._binary_column else int(raw.shape[1])
         names = check_classes(_stated_order(y, columns) if classes is None else classes, self.n_classes)
@@ -165,7 +168,7 @@ class Forecasts:
     def _check_lengths(self) -> None:
         n, n_outcomes = self.n_rows, self.outcomes.n_rows
         if n == n_outcomes:
-            if n == 0:
+            if n == 0 and not self._part:
                 raise InputError("must have at least one row", argument="p", kind="length")
             return
         remedies = []
@@ -278,7 +281,7 @@ class Forecasts:
         """Read every row and raise the error that names the first invalid ones, if there are any."""
         for offenders in self.offenders():
             raise self._with_advice(offenders)
-        if self.weights is not None and self._first_row is None and not (to_host(self.weights) > 0).any():
+        if self.weights is not None and not self._part and not (to_host(self.weights) > 0).any():
             raise InputError("must not all be zero", argument="weights")
 
     def _with_advice(self, offenders: Offenders) -> InputError:

@@ -99,7 +99,12 @@ def reads_each(function: Callable[P, T]) -> Callable[P, T]:
     return _reading(function, per_row=True)
 
 
-def _reading(function: Callable[P, T], *, per_row: bool) -> Callable[P, T]:
+def reads_parts(function: Callable[P, T]) -> Callable[P, T]:
+    """`reads` for a function whose rows are a part of more: there may be no valid ones."""
+    return _reading(function, per_row=False, part=True)
+
+
+def _reading(function: Callable[P, T], *, per_row: bool, part: bool = False) -> Callable[P, T]:
     bundle = _bundle_of(function)
     named = inspect.signature(function)
     options = [
@@ -123,7 +128,7 @@ def _reading(function: Callable[P, T], *, per_row: bool) -> Callable[P, T]:
         invalid = kwargs.pop("invalid", "raise")
         if isinstance(invalid, str) and invalid == "raise":
             return function(*args, **kwargs)
-        return _skipping(shown, function, invalid, per_row, args, kwargs)
+        return _skipping(shown, function, invalid, args, kwargs, per_row=per_row, part=part)
 
     shown = named.replace(parameters=[*own, *options])
     checked.__signature__ = shown  # type: ignore[attr-defined]
@@ -135,9 +140,11 @@ def _skipping(
     signature: inspect.Signature,
     function: Callable[..., T],
     invalid: object,
-    per_row: bool,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    *,
+    per_row: bool,
+    part: bool,
 ) -> T:
     """The result of a function for the valid rows among those given."""
     from verax.common.checks import check_choice
@@ -145,7 +152,7 @@ def _skipping(
 
     check_choice("invalid", invalid, ("raise", "skip"))
     bound = signature.bind(*args, **kwargs)
-    valid, skipped, kept = without_invalid(bound.arguments)
+    valid, skipped, kept = without_invalid(bound.arguments, part=part)
     bound.arguments.update(valid)
     result = function(*bound.args, **bound.kwargs)
     return marked(result, skipped, kept, per_row=per_row)  # type: ignore[no-any-return]

@@ -79,15 +79,19 @@ class Skipped:
         which = join([*shown, *([f"{more:,} more"] if more else [])])
         why = join(f"{n:,} with {reason}" for reason, n in self.reasons.items())
         verb, number = ("was", "row") if self.count == 1 else ("were", "rows")
-        return f"{self.count:,} of {of} {verb} left out ({number} {which}): {why}"
+        # Of merged parts the numbers are not known.
+        known = f" ({number} {which})" if shown else ""
+        return f"{self.count:,} of {of} {verb} left out{known}: {why}"
 
     def __add__(self, other: Skipped) -> Skipped:
-        """The rows left out of both parts, which have row numbers of their own."""
+        """The rows left out of both parts, in whatever order parts are added."""
+        both = {*self.reasons, *other.reasons}
+        known = [reason for reason in REASONS.values() if reason in both]
         reasons = {
             reason: self.reasons.get(reason, 0) + other.reasons.get(reason, 0)
-            for reason in (*self.reasons, *(r for r in other.reasons if r not in self.reasons))
+            for reason in (*known, *sorted(both.difference(known)))
         }
-        rows = (*self.rows, *other.rows)[:_KEPT]
+        rows = tuple(sorted((*self.rows, *other.rows))[:_KEPT])
         return Skipped(self.n_given + other.n_given, self.count + other.count, rows, reasons)
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,11 +197,12 @@ class MaySkip:
         return {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
 
 
-def without_invalid(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, Ints]:
+def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[dict[str, Any], Skipped, Ints]:
     """The arguments of a function less the invalid rows, what was left out, and the rows kept.
 
     A row is left out if it is invalid for any model, for the outcome, or for its weight, and if it has no
-    group where there are groups. Without outcomes, forecasts alone are looked at.
+    group where there are groups. Without outcomes, forecasts alone are looked at. Of a `part` of all rows
+    none need be valid.
     """
     given = {name: _unmasked(value) if name in PER_ROW else value for name, value in given.items()}
     if given.get("groups") is not None:
@@ -224,12 +229,12 @@ def without_invalid(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, 
     y, weights = (take_rows(given.get(name), first) for name in ("y", "weights"))
     for name, p in models.items():
         try:
-            rows = Forecasts(y, take_rows(p, first), weights=weights, **options)
+            rows = Forecasts(y, take_rows(p, first), weights=weights, part=part, **options)
         except InputError as error:
             raise error.replace(source=repr(name)) if name and error.argument == "p" else error from None
         survey.add_offenders(rows.offenders(), first)
     kept = survey.kept
-    if not len(kept):
+    if not len(kept) and not part:
         raise InputError(
             "must have at least one valid row", argument="p", kind="length", found=str(survey.skipped())
         )

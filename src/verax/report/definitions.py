@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from verax.analyses.cards.scorecard import CardLine, Scorecard
+from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.scorecard import Scorecard
 from verax.report.words import number, title_of, within
 from verax.scores.base import Rule
 from verax.scores.combinators import Penalized

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from verax._version import __version__
-from verax.analyses.cards.scorecard import CardLine
+from verax.analyses.cards.lines import CardLine
 from verax.analyses.worst import Case
 from verax.errors import join
 from verax.report.contents import COUNTED, Contents, Findings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial, wraps
 from typing import Any, Concatenate, Literal, ParamSpec
 
@@ -290,6 +290,8 @@ class DecisionMetric:
         For metrics that depend on costs: the metric of these costs and this normalization.
     on_card : bool
         Whether it is on a scorecard when it fits.
+    settings : tuple or None
+        The costs and the normalization of metrics that depend on costs.
     """
 
     name: str
@@ -305,6 +307,7 @@ class DecisionMetric:
     of_cells: Callable[[Ints, Ints, Floats], Floats] | None = None
     with_costs: Callable[[CostsLike, Normalization], DecisionMetric] | None = None
     on_card: bool = False
+    settings: tuple[CostsLike, Normalization] | None = field(default=None, compare=False)
 
     @property
     def orientation(self) -> str:
@@ -333,6 +336,7 @@ def expected_cost_metric(costs: CostsLike = "quadratic", normalize: Normalizatio
         of_row=partial(row_costs, costs=costs) if normalize is None else None,
         with_costs=expected_cost_metric,
         on_card=True,
+        settings=(costs, normalize),
     )
 
 

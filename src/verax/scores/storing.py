@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from verax.common.packing import dump, load, refusing
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.errors import InputError
 from verax.scores.base import Rule
 from verax.scores.coverage import LIST_METRICS, ListMetric, TopKError
+from verax.scores.metrics import METRICS, DecisionMetric
 from verax.scores.registry import name_of, parse
 
 _KIND = "tally"
@@ -53,6 +56,26 @@ def _is_read_back(rule: Rule) -> bool:
         return parse(name_of(rule)) == rule
     except ValueError:
         return False
+
+
+def metric_values(metric: DecisionMetric) -> dict[str, Any]:
+    """A registered metric of decisions as values that can be stored and compared.
+
+    >>> from verax.scores.metrics import METRICS
+    >>> metric_values(METRICS["ec"])
+    {'name': 'ec', 'costs': 'quadratic', 'normalize': None}
+    """
+    costs, normalize = metric.settings or (None, None)
+    table = costs if costs is None or isinstance(costs, str) else np.asarray(costs, float).tolist()
+    return {"name": metric.name, "costs": table, "normalize": normalize}
+
+
+def metric_named(values: Mapping[str, Any]) -> DecisionMetric:
+    """The metric of `metric_values`."""
+    metric = METRICS[values["name"]]
+    if metric.with_costs is None:
+        return metric
+    return metric.with_costs(values["costs"], values["normalize"])
 
 
 def tally_values(tally: Tally) -> dict[str, Any]:

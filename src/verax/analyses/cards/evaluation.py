@@ -7,9 +7,8 @@ from typing import Unpack
 
 from verax.analyses.cards.listcard import score_lists
 from verax.analyses.cards.recipes import CardRecipe, card_of
-from verax.analyses.cards.scorecard import Scorecard, check_groups
+from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_groups
 from verax.common.checks import check_flag
-from verax.engines.tally import Tally
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
@@ -19,7 +18,6 @@ from verax.inputs.rows import pair
 from verax.scores.base import Rule
 from verax.scores.metrics import (
     CostsLike,
-    fitting_metrics,
     needs_order,
 )
 from verax.scores.registry import RULES, as_rules
@@ -74,20 +72,35 @@ def evaluate(
     (0.105, 1.0, 1.0)
     """
     plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
+    return score(y, p, plan, ordered=ordered, costs=costs, rules=rules, **read)
+
+
+def score(
+    y: object,
+    p: object,
+    plan: Resampling,
+    *,
+    ordered: bool,
+    costs: CostsLike | None,
+    rules: Sequence[Rule | str] | None,
+    part: bool = False,
+    **read: Unpack[Reading],
+) -> Scorecard:
+    """The card of all rows, or of a part of them, which may have no rows, no weight or a single group."""
     chosen = fitting_rules(rules, ordered)
     if isinstance(y, Handle):
         handle = y.in_order() if needs_order(chosen, costs=costs, ordered=ordered) else y
-        return card_of(handle, CardRecipe(handle.one_model(), tuple(chosen), ordered, costs, plan))
+        recipe = CardRecipe(handle.one_model(), tuple(chosen), ordered, costs, plan)
+        return card_of(handle, recipe, part=part)
     # Top lists refuse all costs, whether these need an order or not.
     own_costs = None if isinstance(p, TopLists) else costs
-    forecasts = pair(y, p, ordered=needs_order(chosen, costs=own_costs, ordered=ordered), **read)
-    if forecasts.groups is not None:
+    in_order = needs_order(chosen, costs=own_costs, ordered=ordered)
+    forecasts = pair(y, p, ordered=in_order, part=part, **read)
+    if forecasts.groups is not None and not part:
         check_groups(forecasts.groups.count)
     if not isinstance(forecasts, Forecasts):
         return score_lists(forecasts, p, None if rules is None else chosen, costs, plan)
-    metrics = fitting_metrics(ordered, costs, forecasts.n_classes)
-    tally = Tally(chosen, forecasts.n_classes).update(forecasts)
-    return Scorecard(tally, forecasts.classes, ordered, metrics, plan)
+    return card_of_rows(forecasts, chosen, ordered, costs, plan)
 
 
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from verax.analyses.cards.scorecard import CardLine, Scorecard
+from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
-from verax.errors import InputError, VeraxError
+from verax.errors import InputError
 from verax.inference.intervals import Resampling
 from verax.inputs.groups import in_words
 from verax.inputs.rows import Rows
@@ -46,7 +47,7 @@ def score_lists(
     given = padded_rules() if rules is None else rules
     chosen: list[Formula] = [rule if "invalid" in rule.needs else padded(rule) for rule in given]
     tally = Tally([*chosen, *LIST_METRICS], rows.n_classes, decisions=False).update(rows)
-    longest = int(lists.lengths.max())
+    longest = int(lists.lengths.max(initial=0))
     return ListCard(tally, resampling=plan, n_invalid=lists.n_invalid, longest=longest)
 
 
@@ -65,19 +66,28 @@ class ListCard(Scorecard):
         The length of the longest list.
     """
 
+    kind: ClassVar[str] = "card of top lists"
+
     n_invalid: int = 0
     longest: int = 0
 
-    def merge(self, other: Scorecard) -> ListCard:
+    def merge(self, other: Scorecard) -> Self:
         """The card of the lists of both, in whatever order cards are merged."""
-        if not isinstance(other, ListCard):
-            raise VeraxError("A card of top lists can be merged with cards of top lists only.")
+        merged = super().merge(other)
+        assert isinstance(other, ListCard)
         return replace(
-            self,
-            tally=self.tally.merge(other.tally),
+            merged,
             n_invalid=self.n_invalid + other.n_invalid,
             longest=max(self.longest, other.longest),
         )
+
+    def _values(self) -> dict[str, Any]:
+        return {**super()._values(), "n_invalid": self.n_invalid, "longest": self.longest}
+
+    @classmethod
+    def _fields(cls, values: dict[str, Any]) -> dict[str, Any]:
+        own = {name: int(values[name]) for name in ("n_invalid", "longest")}
+        return {**super()._fields(values), **own}
 
     def __getitem__(self, name: str | Rule) -> float:
         """The mean of a metric, of a rule, or of that rule padded."""

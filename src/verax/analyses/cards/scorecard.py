@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
+from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from verax._version import __version__
+from verax.analyses.cards.container import CARD, write_summaries
+from verax.analyses.cards.lines import CardLine, is_share, line_values, texts_of
 from verax.common.caching import cached_property
+from verax.common.packing import dump, load, refusing
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.engines.clusters import Clusters, both_ways, effective_groups
 from verax.engines.counts import CONFUSION_UP_TO, Counts
-from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.errors import InputError, VeraxError
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
@@ -32,23 +35,25 @@ from verax.inference.intervals import (
     wilson,
 )
 from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, each_count, in_words
-from verax.inputs.skipping import MaySkip
+from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
 from verax.scores.cells import table_metrics
-from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.metrics import (
     HIGHER,
     LOWER,
     METRICS,
+    CostsLike,
     DecisionMetric,
     find_metric,
+    fitting_metrics,
 )
 from verax.scores.registry import name_of, parse
-from verax.scores.rules import ZeroOne
+from verax.scores.storing import metric_named, metric_values, tally_of, tally_values
 
-# An effective number of rows is 1 up to rounding.
-_ONE = 1e-9
+# An effective number of rows is 1 up to rounding, and losses are the same.
+_ONE, _ROUNDING = 1e-9, 1e-12
 # Of more groups than this, the variances of metrics of decisions come from a bootstrap of the groups, unless
 # leaving out each of them is cheaper: there are fewer cells than replicates.
 _MANY_GROUPS = 1000
@@ -56,52 +61,32 @@ _BOOTSTRAP = "bootstrap of confusion counts"
 _NO_ROWS = "there is only one row to learn from"
 
 
-def is_share(measure: Formula) -> bool:
-    """Whether the mean of a measure is a share of rows: it is 0 or 1 in each row, but for ties."""
-    return isinstance(measure, (ZeroOne, TopKError)) or (
-        isinstance(measure, ListMetric) and measure.statistic in ("hit", "listed", "invalid")
-    )
-
-
-def check_groups(count: GroupCount) -> None:
+def check_groups(count: GroupCount, source: str = "") -> None:
     """Refuse a single group, of either kind: there would be nothing to resample."""
     if min(each_count(count)) < 2:
         kinds = " of one kind" if isinstance(count, tuple) else ""
         found = f"there is {min(each_count(count))}{kinds}"
-        raise InputError("must name at least two groups to resample", argument="groups", found=found)
+        raise InputError(
+            "must name at least two groups to resample", argument="groups", found=found, source=source
+        )
 
 
-@dataclass(frozen=True)
-class CardLine:
-    """One line of a card.
+def check_whole(card: Scorecard, source: str = "") -> None:
+    """Refuse what a part of all rows may be, but not all of them: no rows, no weight, a single group."""
+    if not card.n_rows:
+        raise InputError("must have at least one row", argument="p", kind="length", source=source)
+    if card.weight == 0:
+        raise InputError("must not all be zero", argument="weights", source=source)
+    if card.n_groups is not None:
+        check_groups(card.n_groups, source)
 
-    Attributes
-    ----------
-    mean : float
-        The weighted mean loss, infinite if that of any row is; or the value of a metric of decisions.
-    interval : Interval
-        The confidence interval of `mean`. Where there is none, its ends are NaN and its caution says why.
-    std : float
-        The weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
-    finite_mean : float
-        The mean over the rows whose loss is finite.
-    infinite_weight : float
-        The total weight of the rows whose loss is infinite.
-    rule : Rule, optional
-        The rule; None for metrics of decisions.
-    """
 
-    name: str
-    mean: float
-    interval: Interval
-    bounds: tuple[float, float]
-    orientation: str
-    summary: str
-    proper: str = ""
-    std: float = math.nan
-    finite_mean: float = math.nan
-    infinite_weight: float = 0.0
-    rule: Rule | None = None
+def card_of_rows(
+    rows: Forecasts, rules: Sequence[Rule], ordered: bool, costs: CostsLike | None, plan: Resampling
+) -> Scorecard:
+    """The card of some rows, all of them or a part."""
+    metrics = fitting_metrics(ordered, costs, rows.n_classes)
+    return Scorecard(Tally(rules, rows.n_classes).update(rows), rows.classes, ordered, metrics, plan)
 
 
 @dataclass(frozen=True)
@@ -112,25 +97,96 @@ class Scorecard(MaySkip):
     decisions, which take the most likely class, the lowest index where several are.
     """
 
+    kind: ClassVar[str] = "card"
+
     tally: Tally
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
     count_metrics: tuple[DecisionMetric, ...] = ()
     resampling: Resampling = field(default_factory=Resampling)
 
-    def merge(self, other: Scorecard) -> Scorecard:
+    def merge(self, other: Scorecard) -> Self:
         """The card of the rows of both, in whatever order cards are merged.
 
         Rows are numbered within each part, so the merged card counts the outcomes that were given
-        probability zero but does not say in which rows; parts of a file know their place in it.
+        probability zero but does not say in which rows; parts of a file know their place in it. A part
+        without rows may lack the names of the classes.
         """
-        if not isinstance(other, Scorecard):
-            raise VeraxError(f"A card merges with another card, not with a {type(other).__name__}.")
-        if self.classes != other.classes or self.ordered != other.ordered:
+        self._check_alike(other)
+        named = self if self.n_rows or not other.n_rows else other
+        merged = replace(self, tally=self.tally.merge(other.tally), classes=named.classes)
+        if self.skipped is None and other.skipped is None:
+            return merged
+        parts = [Skipped(card.n_rows) if card.skipped is None else card.skipped for card in (self, other)]
+        skipped = reduce(add, parts)
+        return merged.with_skipped(skipped if merged.tally.spans is not None else replace(skipped, rows=()))
+
+    def _check_alike(self, other: Scorecard) -> None:
+        """Refuse a card that this one does not merge with."""
+        if type(other) is not type(self):
+            raise VeraxError(f"A {self.kind} merges with another {self.kind}, not with a {_kind(other)}.")
+        if self.ordered != other.ordered or (self.n_rows and other.n_rows and self.classes != other.classes):
             raise VeraxError("Cards of different classes, or with and without an order, cannot be merged.")
-        merged = replace(self, tally=self.tally.merge(other.tally))
-        parts = [card.skipped for card in (self, other) if card.skipped is not None]
-        return merged if not parts else merged.with_skipped(reduce(add, parts))
+        if self.resampling != other.resampling:
+            raise VeraxError(
+                "Cards whose intervals are computed in different ways cannot be merged: "
+                f"{self.resampling} and {other.resampling}."
+            )
+        if self._metric_values() != other._metric_values():
+            raise VeraxError("Cards with different metrics of decisions or different costs cannot be merged.")
+
+    def __add__(self, other: Scorecard) -> Self:
+        return self.merge(other) if isinstance(other, Scorecard) else NotImplemented
+
+    def __radd__(self, other: object) -> Self:
+        # `sum` begins with 0.
+        return self if other == 0 else NotImplemented
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads, without pickle: the sums, not what is computed from them."""
+        return dump(self.kind, self._values())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The card that `to_bytes` wrote."""
+        values = load(data, cls.kind)
+        with refusing("is missing or of another type"):
+            skipped = values.pop("skipped")
+            card = cls(**cls._fields(values))
+            return card if skipped is None else card.with_skipped(Skipped.from_values(skipped))
+
+    def save(self, path: str | Path) -> None:
+        """Write the card to a file that `load` and `verax merge` read. The sums are kept, no rows."""
+        write_summaries(path, {CARD: self.to_bytes()})
+
+    def _values(self) -> dict[str, Any]:
+        """What is to be stored."""
+        return {
+            "tally": tally_values(self.tally),
+            "classes": self.classes,
+            "ordered": self.ordered,
+            "metrics": self._metric_values(),
+            "resampling": asdict(self.resampling),
+            "skipped": None if self.skipped is None else self.skipped.to_dict(),
+        }
+
+    @classmethod
+    def _fields(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a card from what was stored."""
+        classes = values["classes"]
+        tally = tally_of(values["tally"])
+        if tally.counts is None or (classes is not None and len(classes) != tally.n_classes):
+            raise ValueError("classes or counts that do not belong to the sums")
+        return {
+            "tally": tally,
+            "classes": None if classes is None else tuple(classes),
+            "ordered": bool(values["ordered"]),
+            "count_metrics": tuple(map(metric_named, values["metrics"])),
+            "resampling": Resampling.checked(**values["resampling"], or_none=True),
+        }
+
+    def _metric_values(self) -> list[dict[str, Any]]:
+        return [metric_values(metric) for metric in self.count_metrics]
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         return replace(self, tally=self.tally.renumbered(rows, n_given))
@@ -243,7 +299,8 @@ class Scorecard(MaySkip):
         variance, mean = float(variances[1 + i]), float(self.tally.moments.mean[i])
         if is_share(self.tally.rules[i]):
             return self._bounded_over_groups(mean, variance, float(freedom[1 + i]), bounds)
-        if math.isnan(variance) or (variance == 0 and self.tally.moments.std[i] > 0):
+        varies = self.tally.moments.std[i] > _ROUNDING * abs(mean)
+        if math.isnan(variance) or (variance == 0 and varies):
             return self._undefined("the groups do not tell how the mean varies", self._jackknife)
         half = t_quantile(float(freedom[1 + i]), self.resampling.confidence) * math.sqrt(variance)
         interval = Interval(mean - half, mean + half, confidence=self.resampling.confidence)
@@ -468,8 +525,8 @@ class Scorecard(MaySkip):
                 "method": self._method(),
                 "weights_are": self.resampling.weights_are,
             },
-            "scores": {name: _line(score) for name, score in self.scores.items()},
-            "metrics": {name: _line(score) for name, score in self.metrics.items()},
+            "scores": {name: line_values(score) for name, score in self.scores.items()},
+            "metrics": {name: line_values(score) for name, score in self.metrics.items()},
             "class_counts": self.class_counts.tolist(),
             "confusion": None if self.confusion is None else self.confusion.tolist(),
             "zero_probability": {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)},
@@ -483,7 +540,7 @@ class Scorecard(MaySkip):
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per score, as a data frame of the kind named."""
-        lines = [_line(score) for score in self._all]
+        lines = [line_values(score) for score in self._all]
         data: dict[str, list[Any]] = {"score": [score.name for score in self._all]}
         data |= {key: [line[key] for line in lines] for key in ("mean", "std")}
         for column, key, end in (("low", "interval", 0), ("high", "interval", 1)):
@@ -506,7 +563,7 @@ class Scorecard(MaySkip):
     def _cells(self) -> list[list[str]]:
         interval = f"{100 * self.resampling.confidence:g}% interval"
         header = ["score", "mean", interval, "range", "proper", "what it is"]
-        return [header, *([s.name, f"{s.mean:.4f}", *_texts(s), s.proper, s.summary] for s in self._all)]
+        return [header, *([s.name, f"{s.mean:.4f}", *texts_of(s), s.proper, s.summary] for s in self._all)]
 
     def _notes(self) -> list[str]:
         better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
@@ -544,27 +601,6 @@ class Scorecard(MaySkip):
         return html_table(self._cells(), caption=self._heading(), notes=self._notes())
 
 
-def _texts(score: CardLine) -> tuple[str, str]:
-    return f"{score.interval:.4f}", f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
-
-
-def _line(score: CardLine) -> dict[str, Any]:
-    line = {
-        "mean": score.mean,
-        "interval": list(score.interval),
-        "std": score.std,
-        "range": list(score.bounds),
-        "orientation": score.orientation,
-        "proper": score.proper,
-        "summary": score.summary,
-    }
-    if score.interval.caution:
-        line["caution"] = score.interval.caution
-    if score.rule is not None:
-        line |= {
-            "rule": repr(score.rule),
-            "finite_mean": score.finite_mean,
-            "infinite_weight": score.infinite_weight,
-            "reference": score.rule.reference,
-        }
-    return line
+def _kind(other: object) -> str:
+    """What something is called in an error about cards."""
+    return other.kind if isinstance(other, Scorecard) else type(other).__name__

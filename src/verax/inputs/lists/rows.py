@@ -37,7 +37,8 @@ class ListBatch:
 class ListRows:
     """Checked lists with their survey, the codes of the outcomes and the weights.
 
-    An outcome that no list names has a code that no listed class has.
+    An outcome that no list names has a code that no listed class has. A `part` of all rows may have no row
+    and no weight.
     """
 
     def __init__(
@@ -48,6 +49,8 @@ class ListRows:
         y: Ints,
         weights: object | None = None,
         groups: object | None = None,
+        *,
+        part: bool = False,
     ) -> None:
         self.n_classes = n_classes
         self.xp: Namespace = np
@@ -59,9 +62,9 @@ class ListRows:
                 kind="length",
                 found=f"there are {y.size} outcomes and {lists.n_rows} lists",
             )
-        if y.size == 0:
+        if y.size == 0 and not part:
             raise InputError("must have at least one list", argument="p", kind="length")
-        self.weights: Array | None = None if weights is None else check_weights(weights, y.size)
+        self.weights: Array | None = None if weights is None else check_weights(weights, y.size, part=part)
         self.groups = None if groups is None else Groups.of(groups, y.size)
 
     @property
@@ -71,7 +74,7 @@ class ListRows:
     @property
     def width(self) -> int:
         """The mean number of entries per list, at least 1."""
-        return max(1, round(self._lists.confidences.size / self.n_rows))
+        return max(1, round(self._lists.confidences.size / max(1, self.n_rows)))
 
     def batch(self, start: int, stop: int) -> ListBatch:
         """Rows `start` to `stop`."""
@@ -95,8 +98,8 @@ class ListRows:
         """Nothing is left to check."""
 
 
-def check_weights(weights: object, n: int) -> Floats:
-    """Weights as a private copy: finite, not negative, not all zero."""
+def check_weights(weights: object, n: int, *, part: bool = False) -> Floats:
+    """Weights as a private copy: finite, not negative, not all zero unless they are a part of all."""
     raw, _ = to_array(weights, "weights")
     if kind_of(raw) not in ("real", "integer", "bool") or tuple(raw.shape) != (n,):
         raise InputError(
@@ -110,6 +113,6 @@ def check_weights(weights: object, n: int) -> Floats:
     bad.add(~(np.isfinite(w) & (w >= 0)), w, 0)
     if bad.count:
         raise bad.error()
-    if not w.any():
+    if not w.any() and not part:
         raise InputError("must not all be zero", argument="weights")
     return w

@@ -275,7 +275,7 @@ class TopLists:
         raw, columns = to_array(p, "p")
         n = int(raw.shape[0]) if raw.ndim else 0
         options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
-        forecasts = Forecasts(np.zeros(n, np.int64), p, **options)
+        forecasts = Forecasts(np.zeros(n, np.int64), p, part=True, **options)
         names = columns if classes is None else classes
         forecasts.check()
         m = forecasts.n_classes
@@ -290,7 +290,7 @@ class TopLists:
         parts = [
             top_of_rows(to_host(batch.p).astype(np.float64, copy=False), k, mass)
             for batch in forecasts.batches(max(1, 2**20 // m))
-        ]
+        ] or [top_of_rows(np.zeros((0, m)), k, mass)]
         codes, values, lengths, totals = (np.concatenate(part) for part in zip(*parts, strict=True))
         return cls(
             codes,
@@ -299,7 +299,7 @@ class TopLists:
             m,
             vocabulary=complete_vocabulary(names, m),
             tolerance=1e-6 if normalize or logits else forecasts.unity.tolerance,
-            slack=float(abs(totals - 1).max()),
+            slack=float(abs(totals - 1).max(initial=0)),
         )
 
     @classmethod
@@ -548,6 +548,7 @@ class TopLists:
         normalize: bool = False,
         logits: bool = False,
         ordered: bool = False,
+        part: bool = False,
     ) -> ListRows:
         """The lists as rows to be scored. Rules and `evaluate` call this; users need not."""
         flags = {"normalize": normalize, "logits": logits, "ordered": ordered}
@@ -562,7 +563,7 @@ class TopLists:
                 remedies=[Remedy("State it when making the lists.", python_only=True)],
             )
         codes = positions(y, self.n_classes) if self.vocabulary is None else self.vocabulary.outcomes(y)
-        return ListRows(self._lists, self._survey, self.n_classes, codes, weights, groups)
+        return ListRows(self._lists, self._survey, self.n_classes, codes, weights, groups, part=part)
 
     def with_class(self, position: int) -> ListRows:
         """The lists as rows in which the class at this position happened, whatever its name."""

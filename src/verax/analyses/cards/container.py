@@ -1,0 +1,46 @@
+"""Files that hold summaries of the same rows by name: a card, and what else is kept of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from verax._version import __version__
+from verax.common.packing import dump, load, refusing
+from verax.common.paths import check_regular
+from verax.display.writing import written
+from verax.errors import InputError
+
+_KIND = "saved summaries"
+# What every file has.
+CARD = "card"
+
+
+def write_summaries(path: str | Path, summaries: Mapping[str, bytes]) -> None:
+    """Write summaries, each as its bytes, to a file; whole or not at all."""
+    stored = dump(_KIND, {"verax": __version__, "summaries": dict(summaries)})
+    with written(path) as new:
+        new.write_bytes(stored)
+
+
+def read_summaries(path: str | Path) -> dict[str, bytes]:
+    """The bytes of each summary in a file, by name; other files are refused."""
+    path = Path(path)
+    check_regular(path)
+    try:
+        values = load(path.read_bytes(), _KIND)
+        with refusing("is missing or of another type"):
+            return {str(name): bytes(stored) for name, stored in values["summaries"].items()}
+    except InputError as error:
+        raise not_saved(path, error) from None
+
+
+def not_saved(path: Path, error: InputError) -> InputError:
+    """The error about a file that cannot be read as saved summaries."""
+    return InputError(
+        f"{path} must be a file that verax saved",
+        argument="path",
+        kind="file",
+        found=error.found,
+        values=[str(path)],
+    )

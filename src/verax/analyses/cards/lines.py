@@ -1,0 +1,81 @@
+"""The lines of a card, and how they are shown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from verax.engines.stats import Formula
+from verax.inference.intervals import Interval
+from verax.scores.base import Rule
+from verax.scores.coverage import ListMetric, TopKError
+from verax.scores.rules import ZeroOne
+
+
+@dataclass(frozen=True)
+class CardLine:
+    """One line of a card.
+
+    Attributes
+    ----------
+    mean : float
+        The weighted mean loss, infinite if that of any row is; or the value of a metric of decisions.
+    interval : Interval
+        The confidence interval of `mean`. Where there is none, its ends are NaN and its caution says why.
+    std : float
+        The weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
+    finite_mean : float
+        The mean over the rows whose loss is finite.
+    infinite_weight : float
+        The total weight of the rows whose loss is infinite.
+    rule : Rule, optional
+        The rule; None for metrics of decisions.
+    """
+
+    name: str
+    mean: float
+    interval: Interval
+    bounds: tuple[float, float]
+    orientation: str
+    summary: str
+    proper: str = ""
+    std: float = math.nan
+    finite_mean: float = math.nan
+    infinite_weight: float = 0.0
+    rule: Rule | None = None
+
+
+def is_share(measure: Formula) -> bool:
+    """Whether the mean of a measure is a share of rows: it is 0 or 1 in each row, but for ties."""
+    return isinstance(measure, (ZeroOne, TopKError)) or (
+        isinstance(measure, ListMetric) and measure.statistic in ("hit", "listed", "invalid")
+    )
+
+
+def texts_of(score: CardLine) -> tuple[str, str]:
+    """The interval and the range of a line."""
+    return f"{score.interval:.4f}", f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
+
+
+def line_values(score: CardLine) -> dict[str, Any]:
+    """A line as plain Python values."""
+    line = {
+        "mean": score.mean,
+        "interval": list(score.interval),
+        "std": score.std,
+        "range": list(score.bounds),
+        "orientation": score.orientation,
+        "proper": score.proper,
+        "summary": score.summary,
+    }
+    if score.interval.caution:
+        line["caution"] = score.interval.caution
+    if score.rule is not None:
+        line |= {
+            "rule": repr(score.rule),
+            "finite_mean": score.finite_mean,
+            "infinite_weight": score.infinite_weight,
+            "reference": score.rule.reference,
+        }
+    return line

@@ -1,0 +1,68 @@
+"""Cards that were saved: read again, and merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from verax.analyses.cards.container import CARD, not_saved, read_summaries
+from verax.analyses.cards.listcard import ListCard
+from verax.analyses.cards.scorecard import Scorecard
+from verax.common.packing import kind_in
+from verax.errors import InputError, VeraxError
+
+
+def card_from_bytes(data: bytes) -> Scorecard:
+    """A card of probabilities or of top lists from its bytes."""
+    return (ListCard if kind_in(data) == ListCard.kind else Scorecard).from_bytes(data)
+
+
+# How each summary is read; files may hold others that a newer version knows.
+LOADERS: Mapping[str, Callable[[bytes], Any]] = {CARD: card_from_bytes}
+
+
+def load(path: str | Path) -> Scorecard:
+    """Read a card that `Scorecard.save` or `verax evaluate --save` wrote.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, verax as vx
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "monday.verax")
+    >>> card = vx.evaluate([0, 1], [[0.8, 0.2], [0.4, 0.6]])
+    >>> card.save(path)
+    >>> vx.load(path)["brier"] == card["brier"]
+    True
+    >>> (card + vx.load(path)).n_rows
+    4
+    """
+    summaries = load_summaries(path)
+    if CARD not in summaries:
+        raise not_saved(Path(path), InputError("must hold a card", argument="data", found="it has no card"))
+    card: Scorecard = summaries[CARD]
+    return card
+
+
+def load_summaries(path: str | Path) -> dict[str, Any]:
+    """All summaries in a file that this version knows, by name."""
+    stored = read_summaries(path)
+    try:
+        return {name: LOADERS[name](data) for name, data in stored.items() if name in LOADERS}
+    except InputError as error:
+        raise not_saved(Path(path), error) from None
+
+
+def merge_files(paths: Iterable[str | Path]) -> dict[str, Any]:
+    """The summaries of the rows of all files, by name; of those that every file has."""
+    merged: dict[str, Any] | None = None
+    first = None
+    for path in paths:
+        found = load_summaries(path)
+        if merged is None:
+            merged, first = found, path
+            continue
+        try:
+            merged = {name: merged[name].merge(found[name]) for name in merged if name in found}
+        except VeraxError as error:
+            raise VeraxError(f"{first} and {path} cannot be merged: {error}") from None
+    return merged or {}

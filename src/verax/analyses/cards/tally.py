@@ -1,0 +1,138 @@
+"""`Tally`: the public summary of a part of the rows, which merges; of all of them it gives the card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, Unpack
+
+from verax.analyses.cards.evaluation import score
+from verax.analyses.cards.saved import card_from_bytes
+from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.errors import VeraxError
+from verax.inference.intervals import Resampling, WeightsAre
+from verax.inputs.arrays import Ints
+from verax.inputs.options import Reading, reads_parts
+from verax.inputs.skipping import MaySkip, Skipped
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike
+
+
+@dataclass(frozen=True, repr=False)
+class Tally(MaySkip):
+    """The sums of a part of the rows. Tallies of parts are added, in any order, and give the card of all.
+
+    A part may be empty, have no weight, a single group, or lack a class; `card` refuses what makes no sense
+    for all rows. Bytes (`to_bytes`, `from_bytes`) carry a tally from one process to another; they are not
+    pickled, so reading them runs no code.
+
+    >>> import verax as vx
+    >>> parts = [([0, 1], [[0.8, 0.2], [0.6, 0.4]]), ([1], [[0.3, 0.7]])]
+    >>> stored = [vx.Tally.of(y, p).to_bytes() for y, p in parts]          # on other machines
+    >>> card = sum(map(vx.Tally.from_bytes, stored)).card()
+    >>> card.n_rows, round(card["brier"], 4)
+    (3, 0.3267)
+    """
+
+    _card: Scorecard
+
+    @staticmethod
+    @reads_parts
+    def of(
+        y: object,
+        p: object = None,
+        *,
+        ordered: bool = False,
+        costs: CostsLike | None = None,
+        rules: Sequence[Rule | str] | None = None,
+        confidence: float = 0.95,
+        bootstrap: int = 1000,
+        seed: int = 0,
+        weights_are: WeightsAre = "importance",
+        **read: Unpack[Reading],
+    ) -> Tally:
+        """The tally of some rows. The parameters are those of `evaluate`.
+
+        Parameters
+        ----------
+        y : array or Handle
+            (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows; or predictions
+            that `scan` has opened, in place of both. N may be 0.
+        p : array or TopLists
+            (N, K) probabilities, or top lists.
+        ordered : bool
+            The classes have an order.
+        costs : {"quadratic", "linear", "zero_one"} or (K, K) array, optional
+            The cost of each decision (column) for each outcome (row).
+        rules : sequence of Rule or str, optional
+            The rules to use instead of all that fit.
+        confidence, bootstrap, seed
+            How the card will compute intervals.
+        weights_are : {"importance", "counts"}
+            What weights are.
+        **read
+
+        Examples
+        --------
+        >>> import numpy as np, verax as vx
+        >>> empty = vx.Tally.of([], np.zeros((0, 2)))
+        >>> (empty + vx.Tally.of([0], [[0.8, 0.2]])).n_rows
+        1
+        """
+        plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
+        return Tally(score(y, p, plan, ordered=ordered, costs=costs, rules=rules, part=True, **read))
+
+    def card(self) -> Scorecard:
+        """The card of all rows that were added."""
+        check_whole(self._card)
+        return self._card
+
+    def merge(self, other: Tally) -> Tally:
+        """The tally of the rows of both, in whatever order they are merged; neither is changed."""
+        if not isinstance(other, Tally):
+            raise VeraxError(f"A tally merges with another tally, not with a {type(other).__name__}.")
+        return Tally(self._card.merge(other._card))
+
+    def __add__(self, other: Tally) -> Tally:
+        return self.merge(other) if isinstance(other, Tally) else NotImplemented
+
+    def __radd__(self, other: object) -> Self:
+        # `sum` begins with 0.
+        return self if other == 0 else NotImplemented
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads. Rules must have names that `parse` knows."""
+        return self._card.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Tally:
+        """The tally that `to_bytes` wrote."""
+        return cls(card_from_bytes(data))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self._card.n_rows
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self._card.n_classes
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights; the number of rows if there were none."""
+        return self._card.weight
+
+    @property
+    def skipped(self) -> Skipped | None:  # type: ignore[override]
+        """The invalid rows that were left out; None unless that was asked for."""
+        return self._card.skipped
+
+    def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Tally:
+        """The same tally, which knows what rows were left out."""
+        return Tally(self._card.with_skipped(skipped, rows))
+
+    def __repr__(self) -> str:
+        left_out = f", {self.n_skipped:,} left out" if self.n_skipped else ""
+        return f"Tally({self.n_rows:,} rows of {self.n_classes:,} classes{left_out})"
