@@ -181,7 +181,7 @@ def test_sums_of_finite_values_are_those_of_rows_in_order(ties):
     p[:, 2] = 1 - p[:, 0] - p[:, 1]
     p = np.abs(p)
     table = RowTable.of(Forecasts(y, p, normalize=True), [vx.brier])
-    options = Options([0, 0.1, 0.3, 0.8], "mean", "nan", 0, 0, 0.95, sees_outcome=True, ties=ties)
+    options = Options([0, 0.1, 0.3, 0.8], "mean", "nan", 0, 0, 0.95, ties=ties)
     values = table.losses[vx.brier]
     for weights in (np.ones(400), rng.integers(0, 4, 400).astype(float)):
         cuts = Cuts(Order(values, ties), Sample(table, weights, options, counting=False))
@@ -340,10 +340,10 @@ def test_rows_in_parts_make_the_curves_of_all(extra):
         vx.Forecasts(y[a:b], p[a:b], **{name: column[a:b] for name, column in columns.items()})
         for a, b in ((0, 11), (11, 200), (200, 300))
     ]
-    options = Options(None, "mean", "nan", 20, 0, 0.95, sees_outcome=True)
+    options = Options(None, "mean", "nan", 20, 0, 0.95)
     curves = draw(parts, [vx.rps, vx.brier], as_metrics(["qwk", vx.brier]), options)
     assert curves.to_dict() == whole.to_dict()
-    options = Options(None, "mean", "nan", 0, 0, 0.95, sees_outcome=False)
+    options = Options(None, "mean", "nan", 0, 0, 0.95)
     doubtful = draw(parts, [doubt("entropy")], as_metrics("accuracy"), options)["entropy"]
     assert doubtful.to_dict() == vx.selective(y, p, by="entropy", weights=columns.get("weights")).to_dict()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.checks import check_count
+from verax.common.sorting import stable_order
 from verax.display.tables import FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_array, to_host, widen
@@ -203,7 +204,7 @@ def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule]
         names = _ids(ids, forecasts.n_rows)
         named = names is not None
         # Of equal losses the first row comes first, within a part and among parts.
-        for row in np.argsort(-losses[0], kind="stable")[:n].tolist():
+        for row in stable_order(-losses[0])[:n].tolist():
             name = n_rows + row if names is None else names[row]
             batch = forecasts.batch(row, row + 1)
             p = to_host(widen(batch.p))[0]

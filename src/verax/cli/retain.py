@@ -78,7 +78,6 @@ def retain(
         bootstrap,
         seed,
         confidence,
-        sees_outcome=not doubt_by,
         ties=cast(Ties, ties),
         weights_are=cast(WeightsAre, reading.weights_are),
     )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.analyses.cards.scorecard import Scorecard
+from verax.common.sorting import stable_order
 from verax.errors import join
 from verax.inputs.skipping import Skipped
 from verax.report.problem import Problem
@@ -91,7 +92,7 @@ def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:
     for column in columns:
         # Adding zero makes one number of the two zeros.
         mixed = _mix(mixed ^ (column.astype(np.float64) + 0.0).view(np.uint64))
-    order = np.argsort(mixed, kind="stable")
+    order = stable_order(mixed)
     before, after = order[:-1], order[1:]
     near = mixed[before] == mixed[after]
     before, after = before[near], after[near]

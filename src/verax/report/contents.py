@@ -14,7 +14,8 @@ from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
+from verax.analyses.retention.curves import Doubt, RetentionCurve, as_metrics, doubt, draw
+from verax.analyses.retention.cuts import Options
 from verax.analyses.subgroups import Subgroups, subgroups
 from verax.analyses.worst import Worst, worst
 from verax.common.memory import give_back
@@ -25,7 +26,7 @@ from verax.report.checks import Check, look_over
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, calibration_of
 from verax.report.remedies import Remedy, remedies_of
-from verax.scores.base import losses_of
+from verax.scores.base import Rule, losses_of
 from verax.scores.decisions import cheapest, count_decisions
 from verax.scores.metrics import cost_matrix, expected_cost_of
 from verax.scores.registry import name_of, parse
@@ -139,6 +140,7 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
     broken, left_out = _lean(lambda: _broken_down(problem, plan))
 
     def findings(name: str) -> Findings:
+        curves = _lean(lambda: _curves(problem, name, plan))
         return Findings(
             name=name,
             card=cards[name],
@@ -147,8 +149,8 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
             worst=_lean(lambda: _worst(problem, name)),
             panels=panels[name],
             remedy=remedies[name],
-            retained=_lean(lambda: _curves(problem, name, plan, sees_outcome=True)),
-            selected=_lean(lambda: _curves(problem, name, plan, sees_outcome=False)),
+            retained=[curve for curve in curves if curve.sees_outcome],
+            selected=[curve for curve in curves if not curve.sees_outcome],
             by_class=_lean(lambda: _by_class(problem, name, shown, confidence)),
             decisions=_decisions(problem, name, cards[name]),
         )
@@ -227,31 +229,22 @@ def _worst(problem: Problem, name: str) -> Worst:
     return found.with_skipped(problem.skipped, problem.numbers)
 
 
-def _curves(problem: Problem, name: str, plan: dict[str, Any], *, sees_outcome: bool) -> list[RetentionCurve]:
-    """Curves of every metric in every order, ranked by losses or by the forecasts alone."""
-    first = "qwk" if problem.ordered and problem.n_classes <= COUNTED else "accuracy"
-    shared: dict[str, Any] = {
-        "metric": [first, problem.primary, *(["ec"] if problem.costs is not None else [])],
-        "costs": "zero_one" if problem.costs is None else problem.costs,
-        "weights": problem.weights,
-        "groups": problem.groups,
-        "weights_are": problem.weights_are,
-        "bootstrap": int(min(100, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))),
-        **plan,
-        **problem.options,
-    }
-    p = problem.models[name]
-    if sees_outcome:
-        orders = [problem.primary, *(parse(r) for r in ("brier", "log", "sa_rps"))]
-        kept = [r for r in dict.fromkeys(orders) if r in problem.rules]
-        found = retention(problem.y, p, rule=kept, **shared)
-    else:
-        doubts: list[Any] = ["max_probability"]
-        if problem.n_classes**2 * problem.n_rows <= _EXPECTED:
-            doubts += ["entropy", problem.primary]
-        found = selective(problem.y, p, by=doubts, **shared)
-    assert isinstance(found, RetentionCurves)
-    return list(found.values())
+def _curves(problem: Problem, name: str, plan: dict[str, Any]) -> list[RetentionCurve]:
+    """Curves of every metric in every order, ranked by losses or by the forecasts alone.
+
+    All from the same bootstrap samples, which take most of the time.
+    """
+    losses = dict.fromkeys([problem.primary, *(parse(r) for r in ("brier", "log", "sa_rps"))])
+    keys: list[Rule | Doubt] = [rule for rule in losses if rule in problem.rules]
+    keys.append(doubt("max_probability"))
+    if problem.n_classes**2 * problem.n_rows <= _EXPECTED:
+        keys += [doubt("entropy"), doubt(problem.primary)]
+    counted = "qwk" if problem.ordered and problem.n_classes <= COUNTED else "accuracy"
+    metrics: list[str | Rule] = [counted, problem.primary, *(["ec"] if problem.costs is not None else [])]
+    costs = "zero_one" if problem.costs is None else problem.costs
+    replicates = min(100, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))
+    options = Options(None, "mean", "nan", int(replicates), weights_are=problem.weights_are, **plan)
+    return list(draw([problem.forecasts(name)], keys, as_metrics(metrics, costs), options).values())
 
 
 def _heaviest(problem: Problem) -> list[int]:
@@ -269,7 +262,7 @@ def _heaviest(problem: Problem) -> list[int]:
 
 
 def _by_class(problem: Problem, name: str, shown: list[int], confidence: float) -> list[ClassLoss]:
-    losses = np.column_stack(losses_of(problem.rules, problem.forecasts(name)))
+    losses = losses_of(problem.rules, problem.forecasts(name))
     rules = [name_of(rule) for rule in problem.rules]
     found = []
     for position in shown:
@@ -280,7 +273,7 @@ def _by_class(problem: Problem, name: str, shown: list[int], confidence: float) 
         means, intervals = {}, {}
         for i, rule in enumerate(rules):
             tally = PairedTally(1).update(
-                losses[rows, i][:, None], w, None if problem.groups is None else problem.groups[rows]
+                losses[i][rows, None], w, None if problem.groups is None else problem.groups[rows]
             )
             means[rule], intervals[rule] = _mean(
                 tally, problem.rules[i].bounds(problem.n_classes), confidence

@@ -11,7 +11,7 @@ import numpy as np
 from verax.analyses.calibration.components import Components, Decomposition
 from verax.analyses.calibration.curves import ReliabilityCurve, curve_of
 from verax.analyses.calibration.decomposition import decomposition_of
-from verax.analyses.calibration.events import Event, events, split
+from verax.analyses.calibration.events import Event, Recalibration, events, split
 from verax.analyses.table import RowTable
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
@@ -76,9 +76,15 @@ def calibration_of(
     for name in problem.models:
         drawn: dict[int, ReliabilityPanel] = {}
 
-        def draw(i: int, event: Event, rows: RowTable, drawn: dict[int, ReliabilityPanel] = drawn) -> None:
+        def draw(
+            i: int,
+            event: Event,
+            fit: Recalibration,
+            rows: RowTable,
+            drawn: dict[int, ReliabilityPanel] = drawn,
+        ) -> None:
             if i in shown:
-                drawn[i] = _panel(problem, event, rows, i, confidence, seed)
+                drawn[i] = _panel(problem, event, fit, rows, i, confidence, seed)
 
         parted[name] = decomposition_of(problem.forecasts(name), rule, plan, draw)
         panels[name] = [drawn[i] for i in shown]
@@ -88,7 +94,10 @@ def calibration_of(
             forecasts = problem.forecasts(name)
             rows = RowTable.of(forecasts, [])
             chosen = zip(shown, events(forecasts, rows, split(rule, rows.n_classes), shown), strict=True)
-            panels[name] = [_panel(problem, event, rows, i, confidence, seed) for i, event in chosen]
+            panels[name] = [
+                _panel(problem, event, event.fit(rows.weights), rows, i, confidence, seed)
+                for i, event in chosen
+            ]
     return parted, panels
 
 
@@ -111,11 +120,17 @@ def _most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
 
 
 def _panel(
-    problem: Problem, event: Event, rows: RowTable, position: int, confidence: float, seed: int
+    problem: Problem,
+    event: Event,
+    fit: Recalibration,
+    rows: RowTable,
+    position: int,
+    confidence: float,
+    seed: int,
 ) -> ReliabilityPanel:
     """The curve of one event, which is a binary problem of its own."""
     name = problem.names[position]
-    curve = curve_of(event, rows, _RESAMPLES, np.random.default_rng(seed), confidence)
+    curve = curve_of(event, fit, rows, _RESAMPLES, np.random.default_rng(seed), confidence)
     title = f"at most {name}" if problem.ordered else name
     return ReliabilityPanel(position, title, on_grid(curve), curve.histogram, curve.components)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.events import Event, recalibrate
+from verax.analyses.calibration.events import Event, Recalibration, recalibrate
 from verax.analyses.table import RowTable
 from verax.display.tables import FrameKind, band_columns, data_frame, stacked
 from verax.inference.bootstrap import percentile_interval
@@ -28,6 +28,7 @@ _HISTOGRAM_BINS = 20
 
 def curve_of(
     event: Event,
+    fit: Recalibration,
     rows: RowTable,
     resamples: int,
     rng: np.random.Generator,
@@ -38,13 +39,8 @@ def curve_of(
 
     `drawing` says in which rows the event happens if the forecasts are right; by default all independently.
     """
-    cells = event.cells(rows.weights)
-    fit = recalibrate(cells)
-    all_kept = bool(fit.kept.all())
-    forecast = event.values if all_kept else event.values[fit.kept]
-    weight = cells[:, 0] + cells[:, 1] if all_kept else cells[fit.kept].sum(axis=1)
-    with_event = cells[:, 1].copy() if all_kept else cells[fit.kept, 1]
-    del cells
+    forecast = event.values if fit.kept.all() else event.values[fit.kept]
+    weight, with_event = fit.cells[:, 0] + fit.cells[:, 1], fit.cells[:, 1]
     band, calibrated = None, np.zeros(0)
     if resamples:
         drawn = _Draws.of(event, forecast, weight, with_event, fit.kept, rows, resamples, rng, drawing)

@@ -13,7 +13,7 @@ from typing import Unpack
 import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition, components_of
-from verax.analyses.calibration.events import Event, n_events, split, unsorted_events
+from verax.analyses.calibration.events import Event, Recalibration, n_events, split, unsorted_events
 from verax.analyses.calibration.mass import decomposition_of_lists
 from verax.analyses.calibration.overfitting import Measured, Sampling
 from verax.analyses.table import RowTable
@@ -108,12 +108,12 @@ def decomposition_of(
     forecasts: Forecasts,
     rule: Rule,
     plan: Resampling,
-    also: Callable[[int, Event, RowTable], None] | None = None,
+    also: Callable[[int, Event, Recalibration, RowTable], None] | None = None,
 ) -> Decomposition:
     """The decomposition of forecasts.
 
-    Rows are sorted once for every event, and so `also` may look at each: it is called with the number of the
-    event, the event and its rows, of many rows by two threads at once.
+    Rows are sorted and fitted once for every event, and so `also` may look at each: it is called with the
+    number of the event, the event, its fit and its rows, of many rows by two threads at once.
     """
     how = split(rule, forecasts.n_classes)
     rows = RowTable.of(forecasts, [])
@@ -125,12 +125,15 @@ def decomposition_of(
 
     def part_of(numbered: tuple[int, Callable[[], Event]]) -> tuple[Components, Measured | None]:
         i, event = numbered[0], numbered[1]()
+        fit = event.fit(rows.weights)
+        observed = event.components_of(fit, rows.weights)
         if also is not None:
-            also(i, event, rows)
+            also(i, event, fit, rows)
+        del fit
         if threads > 1:
             give_back()
         found = None if sampling is None else sampling.measure(event)
-        return components_of(event.name, event.components(rows.weights), found, sampling, plan), found
+        return components_of(event.name, observed, found, sampling, plan), found
 
     numbered = enumerate(unsorted_events(forecasts, rows, how))
     parts: list[Components] = []

@@ -266,6 +266,10 @@ class Event:
         mass = np.ones(len(self.order)) if weights is None else weights.take(self.order)
         return np.stack([self.pooled(mass * ~happened), self.pooled(mass * happened)], axis=1)
 
+    def fit(self, weights: Floats | None) -> Recalibration:
+        """The isotonic fit to the pools."""
+        return recalibrate(self.cells(weights))
+
     def score(self, weights: Floats | None) -> float:
         """The mean loss; infinite where a row of positive weight has an infinite loss."""
         if weights is None:
@@ -279,7 +283,7 @@ class Event:
 
     def components(self, weights: Floats | None) -> Floats:
         """Mean score, miscalibration, discrimination and uncertainty: score = mcb - dsc + unc."""
-        return self.components_of(recalibrate(self.cells(weights)), weights)
+        return self.components_of(self.fit(weights), weights)
 
     def components_of(self, fit: Recalibration, weights: Floats | None) -> Floats:
         """The same, from the isotonic fit to the pools with these weights."""
@@ -322,6 +326,8 @@ class Recalibration:
     ----------
     kept : (P,) bool array
         Which pools have a positive weight; the others have no part in the fit.
+    cells : (Q, 2) array
+        The weights of these pools without and with the event.
     sizes : (B,) int array
         The number of these pools in each block of equal recalibrated value.
     blocks : (B, 2) array
@@ -329,6 +335,7 @@ class Recalibration:
     """
 
     kept: Any
+    cells: Floats
     sizes: Any
     blocks: Floats
 
@@ -345,12 +352,12 @@ def recalibrate(cells: Floats) -> Recalibration:
     if not kept.all():
         cells, n = cells[kept], n[kept]
     if not len(n):
-        return Recalibration(kept, np.zeros(0, np.int64), np.zeros((0, 2)))
+        return Recalibration(kept, cells, np.zeros(0, np.int64), np.zeros((0, 2)))
     # Frequencies that do not increase from pool to pool end up in one block, so they are added up at once.
     frequency = cells[:, 1] / n
     begins = np.flatnonzero(np.concatenate([[True], frequency[1:] > frequency[:-1]]))
     edges, blocks = isotonic_blocks(_added(cells, begins) if len(begins) < len(n) else cells)
-    return Recalibration(kept, np.diff(np.append(begins, len(n))[edges]), blocks)
+    return Recalibration(kept, cells, np.diff(np.append(begins, len(n))[edges]), blocks)
 
 
 def isotonic_blocks(cells: Floats) -> tuple[Ints, Floats]:

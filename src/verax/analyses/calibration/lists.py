@@ -26,19 +26,13 @@ def reliability_of_lists(
     n_places = check_places(places)
     found = ListEvents.of(rows, "reliability curves")
     rng = np.random.default_rng(seed)
-    curves = tuple(
-        curve_of(
-            sorted_event(event),
-            rows_of(event, found.weights),
-            resamples,
-            rng,
-            confidence,
-            found.draw_entries if event.name == ANY else None,
-        )
-        for event in found.all(n_places)
-    )
+    curves = []
+    for listed in found.all(n_places):
+        event, own = sorted_event(listed), rows_of(listed, found.weights)
+        drawing = found.draw_entries if listed.name == ANY else None
+        curves.append(curve_of(event, event.fit(own.weights), own, resamples, rng, confidence, drawing))
     return ListReliability(
-        curves,
+        tuple(curves),
         False,
         found.n_lists,
         found.n_classes,

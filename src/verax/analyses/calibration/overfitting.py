@@ -331,9 +331,9 @@ class Sampling:
 
     def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
         """Outcomes of independent rows, by one uniform number per row for all events together."""
-        n_rows, start = len(chance), event.start
+        n_rows, start, ends = len(chance), event.start, event.start + chance
         # Parts of the unit interval that would end beyond it go on at its beginning.
-        beyond = (start + chance).max() > 1
+        beyond = ends.max() > 1
 
         def drawn(i: int) -> Any:
             # One stream of numbers whichever thread takes which part of it.
@@ -342,8 +342,7 @@ class Sampling:
             happened = np.empty(n_rows, np.bool_)
             for first in range(0, n_rows, _BLOCK):
                 part = slice(first, min(first + _BLOCK, n_rows))
-                uniform, hit = rng.random(part.stop - first), happened[part]
-                end = start[part] + chance[part]
+                uniform, hit, end = rng.random(part.stop - first), happened[part], ends[part]
                 np.greater_equal(uniform, start[part], out=hit)
                 hit &= uniform < end
                 if beyond:

@@ -83,7 +83,8 @@ def reliability(
     rng = np.random.default_rng(seed)
     only = None if ordered or forecasts.n_classes > 2 else [1]
     curves = [
-        curve_of(event, rows, resamples, rng, confidence) for event in events(forecasts, rows, how, only)
+        curve_of(event, event.fit(rows.weights), rows, resamples, rng, confidence)
+        for event in events(forecasts, rows, how, only)
     ]
     return Reliability(
         tuple(curves), ordered, forecasts.n_rows, forecasts.n_classes, resamples, confidence, seed

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.analyses.units import SamplingUnits, dot
+from verax.common.sorting import stable_order
 from verax.inputs.arrays import Bools, Floats, Ints
 
 
@@ -48,7 +49,7 @@ def precision(given: Floats, happened: Bools, units: SamplingUnits) -> Estimated
     share = units.share
     if not happened.any():
         return Estimated.undefined(len(given))
-    order = np.argsort(-given, kind="stable")
+    order = stable_order(-given)
     s, h, w = given[order], happened[order], share[order]
     last = np.append(s[1:] != s[:-1], True)
     # Where the rows that tie with each one end: they are all above its threshold.

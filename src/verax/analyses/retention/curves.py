@@ -295,7 +295,6 @@ def retention(
         bootstrap,
         seed,
         confidence,
-        sees_outcome=True,
         ties=ties,
         weights_are=weights_are,
     )
@@ -352,7 +351,6 @@ def selective(
         bootstrap,
         seed,
         confidence,
-        sees_outcome=False,
         ties=ties,
         weights_are=weights_are,
     )
@@ -462,11 +460,14 @@ def draw(
     threads = own and len(rows.y) >= _MANY
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
     curves: dict[Any, RetentionCurve] = {}
+    by_outcome = {name_of(key) for key in keys if isinstance(key, Rule)}
     for i, name in enumerate(orders):
         for j, measure in enumerate(measures):
             drawn = replicates[:, j, i] if options.bootstrap else np.zeros((0, len(options.removed)))
             key = name if len(measures) == 1 else (name, measure.name)
-            curves[key] = _curve(name, measure, observed[j, i], drawn, options)
+            curves[key] = _curve(
+                name, measure, observed[j, i], drawn, options, sees_outcome=name in by_outcome
+            )
     return RetentionCurves(curves)
 
 
@@ -499,7 +500,13 @@ def _by_blocks(of: Callable[[Floats], Floats], p: Floats) -> Iterator[Floats]:
 
 
 def _curve(
-    order: str, measure: CurveMetric, values: Floats, replicates: Floats, options: Options
+    order: str,
+    measure: CurveMetric,
+    values: Floats,
+    replicates: Floats,
+    options: Options,
+    *,
+    sees_outcome: bool,
 ) -> RetentionCurve:
     areas = np.array([options.area_of(replicate) for replicate in replicates])
     interval, band = None, None
@@ -510,7 +517,7 @@ def _curve(
         order=order,
         metric=measure.name,
         higher_is_better=measure.higher_is_better,
-        sees_outcome=options.sees_outcome,
+        sees_outcome=sees_outcome,
         removed=options.shares,
         values=values,
         area=options.area_of(values),

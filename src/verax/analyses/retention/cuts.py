@@ -19,6 +19,7 @@ import numpy as np
 from verax.analyses.table import RowTable
 from verax.analyses.units import dot
 from verax.common.checks import check_choice
+from verax.common.sorting import stable_order
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.errors import InputError, passing, show
 from verax.inference.intervals import WeightsAre, check_confidence, check_replicates, check_seed
@@ -54,7 +55,6 @@ class Options:
         seed: int,
         confidence: float,
         *,
-        sees_outcome: bool,
         ties: Ties = "share",
         weights_are: WeightsAre = "importance",
     ) -> None:
@@ -70,7 +70,6 @@ class Options:
         check_seed(seed)
         self.area, self.undefined, self.ties = area, undefined, ties
         self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
-        self.sees_outcome = sees_outcome
         self.copies = weights_are == "counts"
 
     def taken(self, total: float, whole: bool) -> Floats:
@@ -138,7 +137,7 @@ class Order:
     def __init__(self, key: Floats, ties: Ties) -> None:
         # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
         key = np.round(key, 12)
-        self.rows: Ints = np.argsort(key, kind="stable")[::-1]
+        self.rows: Ints = stable_order(key)[::-1]
         self.starts: Ints | None = None
         self.ends: Ints | None = None
         ordered = key[self.rows]

@@ -13,6 +13,7 @@ from verax.analyses.retention.curves import doubt
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.checks import check_number
+from verax.common.sorting import stable_order
 from verax.display.tables import FrameKind, data_frame
 from verax.errors import InputError
 from verax.inference.bootstrap import bootstrap_interval, percentile_interval
@@ -215,7 +216,7 @@ class RiskCoverage(MaySkip):
         """The rows from the most certain on, and the number of the tie that each belongs to."""
         # Doubts that differ by rounding alone are ties.
         key = np.round(self.doubts, 12)
-        order = np.argsort(key, kind="stable")
+        order = stable_order(key)
         return order, np.cumsum(np.concatenate([[0], key[order][1:] != key[order][:-1]])).astype(np.int64)
 
     @cached_property
