@@ -267,6 +267,15 @@ class Predictions:
         """The number of a row in the file."""
         return self.start + row if self.rows is None else int(self.rows[row])
 
+    def moved(self, start: int) -> Predictions:
+        """The same rows where so many others come before the file."""
+        return replace(
+            self,
+            start=self.start + start,
+            rows=None if self.rows is None else self.rows + start,
+            skipped=None if self.skipped is None else self.skipped.moved(start),
+        )
+
     def take(self, rows: Array) -> Predictions:
         """Some rows, in this order."""
         numbers = self.start + rows if self.rows is None else self.rows[rows]

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
+from verax.common.packing import dump, load, refusing
 from verax.errors import InputError, Remedy
 from verax.inputs.arrays import Ints
 from verax.inputs.rows import Rows
@@ -22,6 +23,20 @@ from verax.inputs.skipping import Skipped
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
+
+
+# How many rows a partition may have. Spark's monotonically_increasing_id numbers rows in the same way.
+_PARTITION = 2**33
+_KIND = "summaries"
+
+
+def first_row(partition: int) -> int:
+    """The number of the first row of a partition that does not know how many rows come before it.
+
+    >>> first_row(0), first_row(2)
+    (0, 17179869184)
+    """
+    return partition * _PARTITION
 
 
 class Summary(Protocol):
@@ -44,7 +59,8 @@ class Part:
         The rows with the forecasts of each model. They know their weights and groups, their place in the
         whole, and how to name invalid ones.
     start : int
-        The number of the first row in the whole; -1 where parts do not know their place.
+        The number of the first row in the whole. Where parts do not know how many rows come before them, rows
+        are numbered by partition: `first_row(partition)` is the first number of each.
     ids : numpy.ndarray | None
         (N,) names of the rows.
     by : Mapping[str, numpy.ndarray]
@@ -116,6 +132,26 @@ class Summaries:
         left_out = [part.skipped for part in (self, other) if part.skipped is not None]
         skipped = reduce(add, left_out) if left_out else None
         return Summaries(found, self.n_rows + other.n_rows, skipped)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads, without pickle."""
+        return dump(
+            _KIND,
+            {
+                "found": {name: summary.to_bytes() for name, summary in self.found.items()},
+                "n_rows": self.n_rows,
+                "skipped": None if self.skipped is None else self.skipped.to_bytes(),
+            },
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """What `to_bytes` wrote of summaries that these recipes made."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            found = {name: recipes[name].load(stored) for name, stored in values["found"].items()}
+            skipped = values["skipped"]
+            return cls(found, int(values["n_rows"]), None if skipped is None else Skipped.from_bytes(skipped))
 
     def __getitem__(self, name: str) -> Any:
         return self.found[name]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -93,6 +93,10 @@ class Skipped:
         }
         rows = tuple(sorted((*self.rows, *other.rows))[:_KEPT])
         return Skipped(self.n_given + other.n_given, self.count + other.count, rows, reasons)
+
+    def moved(self, start: int) -> Skipped:
+        """The same where so many other rows come first."""
+        return replace(self, rows=tuple(row + start for row in self.rows))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
+from glob import glob
+from operator import add
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import check_exists
+from verax.common.paths import check_exists, refusing_wrong_names
 from verax.engines.plans import expecting
+from verax.errors import InputError
 from verax.files.array_files import ArrayFile
-from verax.files.formats.tables import Table, format_of
-from verax.files.predictions import Request
-from verax.files.source import rows_at_a_time
-from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.files.formats.several import piece_name
+from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
+from verax.files.predictions import Predictions, Request
+from verax.inputs.handles import Handle, Recipe, Summaries
 from verax.kernels.threads import in_order, n_cores
 from verax.scans.asking import Asked
-from verax.scans.parts import PartReader, part_of
+from verax.scans.parts import PartReader, default_name, part_of
 
 
 class LocalHandle(Handle):
@@ -27,13 +30,12 @@ class LocalHandle(Handle):
     _progress: Callable[[int], None] | None = None
 
     @abstractmethod
-    def _parts(self) -> Iterable[Callable[[], Part]]:
-        """All rows in order; threads make the parts."""
+    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterable[Callable[[], Summaries]]:
+        """All rows in order; threads make the summaries of each part."""
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         def counted() -> Iterator[Summaries]:
-            work = in_order(lambda make: Summaries.of(make(), recipes), self._parts(), n_cores())
-            for found in work:
+            for found in in_order(lambda make: make(), self._work(recipes), n_cores()):
                 if self._progress is not None:
                     self._progress(found.n_rows)
                 yield found
@@ -56,42 +58,98 @@ class TableHandle(LocalHandle):
     def in_order(self) -> Handle:
         return TableHandle(self._asked.in_order(), self._open_table)
 
-    def _parts(self) -> Iterator[Callable[[], Part]]:
-        reader = self._reader
-        rows = rows_at_a_time(reader.n_classes * len(self.models))
-        for start, batches in self._table.runs(reader.columns, rows):
-            yield lambda batches=batches, start=start: reader.part(batches, start)  # type: ignore[misc]
+    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+        for start, batches in self._table.runs(self._reader.columns, self._reader.rows_at_a_time):
+            yield partial(self._summaries, batches, start, recipes)
+
+    def _summaries(self, batches: list[Any], start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        try:
+            return self._reader.summaries(batches, start, recipes)
+        except InputError as error:
+            if not error.rows or error.source != self.name:
+                raise
+            raise error.replace(source=self._table.place_of(error.rows[0])) from None
 
 
 class ArrayHandle(LocalHandle):
-    """An .npz file, or two .npy files."""
+    """Files of arrays: .npz files, or two .npy files."""
 
-    def __init__(self, asked: Asked, path: Path) -> None:
-        self._asked, self._path, self._progress = asked, path, asked.progress
-        (name,) = asked.models(path.stem)
-        self._source = ArrayFile(path, asked.request)
-        self.name, self.models, self.n_rows = self._source.path, (name,), self._source.n_rows
-        self.classes, self.n_classes = self._source.classes, self._source.width
-        self.taken = self._source.taken
+    def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
+        self._asked, self._paths, self._progress = asked, paths, asked.progress
+        self._sources = [ArrayFile(path, asked.request) for path in paths]
+        first = self._sources[0]
+        self._check_alike()
+        self.name, self.models = name, tuple(asked.models(default_name(name)))
+        self.n_rows = sum(source.n_rows or 0 for source in self._sources)
+        self.classes, self.n_classes, self.taken = first.classes, first.width, first.taken
+
+    def _check_alike(self) -> None:
+        first = self._sources[0]
+        for source in self._sources[1:]:
+            if (source.classes, source.width) != (first.classes, first.width):
+                raise InputError(
+                    "All files must have the same classes",
+                    argument="path",
+                    kind="length" if source.width != first.width else "label",
+                    found=f"{first.path} has {first.width:,} others or in another order",
+                    source=source.path,
+                )
 
     def in_order(self) -> Handle:
-        return ArrayHandle(self._asked.in_order(), self._path)
+        return ArrayHandle(self._asked.in_order(), self._paths, self.name)
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         # Batches without a valid row are not shown, but counted.
-        return replace(super()._summarise(recipes), skipped=self._source.skipped)
+        found = super()._summarise(recipes)
+        left_out, start = [], 0
+        for source in self._sources:
+            left_out += [] if source.skipped is None else [source.skipped.moved(start)]
+            start += source.n_rows or 0
+        return replace(found, skipped=reduce(add, left_out)) if left_out else found
 
-    def _parts(self) -> Iterator[Callable[[], Part]]:
-        for batch in self._source.batches(coded=True):
-            yield lambda batch=batch: part_of({self.models[0]: batch}, self._asked.request)  # type: ignore[misc]
+    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+        start = 0
+        for source in self._sources:
+            # Files may be empty where others are not.
+            for batch in source.batches(coded=True) if source.n_rows or len(self._sources) == 1 else ():
+                yield partial(self._summaries, batch.moved(start), start, recipes)
+            start += source.n_rows or 0
+
+    def _summaries(self, batch: Predictions, start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        try:
+            return Summaries.of(part_of({self.models[0]: batch}, self._asked.request), recipes)
+        except InputError as error:
+            raise error.replace(source=piece_name(error.source, start)) from None
 
 
 def opened(source: object, asked: Asked) -> Handle | None:
-    """The handle on a file or a folder of files; None for anything else."""
-    if not isinstance(source, (str, Path)):
-        return None
+    """The handle on a file, a folder, or the files of a pattern or a list; None for anything else."""
+    if isinstance(source, (str, Path)):
+        return _of_files(_matching(source), str(source), asked)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(s, (str, Path)) for s in source):
+        paths = [path for each in source for path in _matching(each)]
+        more = len(paths) - 1
+        name = f"{paths[0]} and {more:,} more" if more else str(paths[0])
+        return _of_files(paths, name, asked)
+    return None
+
+
+def _of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:
+    if common_format(paths) in ARRAYS:
+        return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
+    if len(paths) == 1:
+        return TableHandle(asked, lambda request: Table.of_file(paths[0], request))
+    files = [file for path in paths for file in files_of(path)]
+    return TableHandle(asked, lambda request: Table.of_files(files, request, name))
+
+
+def _matching(source: str | Path) -> list[Path]:
+    """The file or folder of that name, or those that fit the pattern, in the order of their names."""
     path = Path(source)
+    pattern = any(mark in str(source) for mark in "*?[")
+    with refusing_wrong_names(path):
+        found = sorted(glob(str(source), recursive=True)) if pattern and not path.exists() else []
+    if pattern and found:
+        return [Path(name) for name in found]
     check_exists(path)
-    if format_of(path) in ("NPZ", "NPY"):
-        return ArrayHandle(asked, path)
-    return TableHandle(asked, lambda request: Table.of_file(path, request))
+    return [path]

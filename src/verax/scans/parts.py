@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from verax.errors import InputError, show
 from verax.files.column_files import ColumnFile
 from verax.files.column_reader import ColumnReader
 from verax.files.formats.tables import Table
 from verax.files.predictions import Predictions, Request
 from verax.files.scoring import forecasts_of
+from verax.files.source import rows_at_a_time
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Part
+from verax.inputs.handles import Part, Recipe, Summaries
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
 
@@ -41,7 +44,7 @@ class PartReader:
     def of(cls, table: Table, asked: Asked) -> PartReader:
         """Find out which column is what; the first model says which classes there are, in what order."""
         readers: dict[str, ColumnReader] = {}
-        for name, request in asked.models(Path(table.name).stem).items():
+        for name, request in asked.models(default_name(table.name)).items():
             known = next((reader.labels.classes for reader in readers.values()), None)
             own = request if known is None else replace(request, classes=known)
             readers[name] = ColumnFile(table, own).reader
@@ -76,6 +79,26 @@ class PartReader:
         """Every column that is needed, once."""
         return list(dict.fromkeys(name for reader in self.readers.values() for name in reader.roles.columns))
 
+    @property
+    def rows_at_a_time(self) -> int:
+        """How many rows a part should have."""
+        return rows_at_a_time(self.n_classes * len(self.readers))
+
+    def summaries(self, batches: list[Any], start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """The summaries of the rows of record batches; an error about rows gives the id of the first."""
+        try:
+            return Summaries.of(self.part(batches, start), recipes)
+        except InputError as error:
+            column = self.first.roles.id
+            if column is None or not error.rows:
+                raise
+            values = pa.Table.from_batches(batches)[column]
+            at = error.rows[0] - start
+            if not 0 <= at < len(values):
+                raise
+            its_id = f"{column} {show(values[at].as_py())}"
+            raise error.replace(found=f"{error.found} ({its_id})") from None
+
     def part(self, batches: list[Any], start: int) -> Part:
         """The rows of record batches of one schema, the first of which has the number `start`."""
         found = {
@@ -86,6 +109,17 @@ class PartReader:
             scale = {"normalize": self.request.normalize, "logits": self.request.logits}
             found = _in_all({name: rows.valid(**scale) for name, rows in found.items()})
         return part_of(found, self.request)
+
+
+def default_name(source: str) -> str:
+    """What the only model of a source is called: as its file or folder, if that says something.
+
+    >>> default_name("runs/model_a.parquet"), default_name("preds/*.csv"), default_name("the polars frame")
+    ('model_a', 'preds', 'model')
+    """
+    path = Path(source.partition(" and ")[0])
+    called = next((part for part in reversed(path.parts) if not set(part) & set("*?[")), "")
+    return "model" if " " in called or not called else Path(called).stem
 
 
 def part_of(models: Mapping[str, Predictions], request: Request) -> Part:

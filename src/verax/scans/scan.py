@@ -10,7 +10,7 @@ from verax.inputs.handles import Handle
 from verax.scans.asking import Asked, unknown_source
 
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
-ENGINES = ("batches",)
+ENGINES = ("batches", "frames")
 
 
 def scan(
@@ -35,8 +35,11 @@ def scan(
 
     Parameters
     ----------
-    source : path
-        A file (CSV, Parquet, Arrow, JSON Lines, NPZ) or a folder of Parquet files.
+    source : path, list of paths, frame, table, data set or query
+        Files (CSV, Parquet, Arrow, JSON Lines, NPZ): one, those in a folder, those that fit a pattern such as
+        "preds/*.parquet", or a list. Folders called `site=a` give a column `site`. Or a table, data set or
+        record batch reader of pyarrow, a frame of pandas or polars, a lazy frame of polars, a relation of
+        DuckDB: these are read in batches, and queries are run when the result is asked for.
     target : str, optional
         The column of outcomes. By default found by name, as all others are that may be left out.
     probs : str, sequence or dict, optional

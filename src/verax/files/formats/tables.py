@@ -7,15 +7,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from verax.common.paths import Unchanged, refusing_wrong_names
-from verax.errors import InputError, Remedy, show
+from verax.errors import InputError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.formats.columnar import Arrow, Parquet
+from verax.files.formats.several import Files, Located, Peeked, Reader, files_in
 from verax.files.formats.texts import COMPRESSED, Csv, JsonLines
 from verax.files.predictions import Request
 
@@ -35,20 +36,27 @@ FORMATS = {
     ".npy": "NPY",
 }
 TEXTS = ("CSV", "TSV")
+ARRAYS = ("NPZ", "NPY")
+# The endings of files; those of texts may be followed by that of their compression.
+_ENDINGS = tuple(FORMATS) + tuple(end + packed for end in FORMATS for packed in COMPRESSED)
 # How many rows tell what columns of texts hold, and at most what the outcomes are.
-_LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
+LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
+
+
+def files_of(path: Path) -> list[Path]:
+    """A file itself, or the files in a folder."""
+    with refusing_wrong_names(path):
+        return files_in(path, _ENDINGS) if path.is_dir() else [path]
 
 
 def format_of(path: Path) -> str:
     """What kind of file this is, by its name."""
-    with refusing_wrong_names(path):
-        if path.is_dir():
-            return "Parquet"
+    path = files_of(path)[0]
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
-        if suffixes and FORMATS.get(suffixes[-1]) in ("Parquet", "Arrow", "NPZ", "NPY"):
+        if suffixes and FORMATS.get(suffixes[-1]) in ("Parquet", "Arrow", *ARRAYS):
             raise InputError(f"{path} must be decompressed first", argument="path", kind="file")
     if suffixes and suffixes[-1] in FORMATS:
         return FORMATS[suffixes[-1]]
@@ -58,16 +66,6 @@ def format_of(path: Path) -> str:
         kind="file",
         found=f"these are read: {', '.join(FORMATS)} (text also with {', '.join(COMPRESSED)})",
     )
-
-
-class Reader(Protocol):
-    """What gives record batches of named columns."""
-
-    @property
-    def schema(self) -> Any: ...
-    @property
-    def n_rows(self) -> int | None: ...
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]: ...
 
 
 class Table:
@@ -83,6 +81,8 @@ class Table:
         Names and types of the columns; those of a CSV file are all texts.
     n_rows : int | None
         How many rows; None where only reading tells.
+    reader : Reader
+        Gives its rows.
     """
 
     def __init__(
@@ -92,16 +92,17 @@ class Table:
         # What is read must not change meanwhile.
         self._unchanged = Unchanged(files)
         with self._errors():
-            self._reader = open_()
-            self.schema = self._reader.schema
-            self.n_rows = self._reader.n_rows
+            self.reader = open_()
+            self.schema = self.reader.schema
+            self.n_rows = self.reader.n_rows
             self._check_names()
-        if isinstance(self._reader, Parquet):
-            self._unchanged = Unchanged(self._reader.files)
 
     @classmethod
     def of_file(cls, path: Path, request: Request) -> Table:
-        """The columns of a file, whose name tells its format."""
+        """The columns of a file, whose name tells its format, or of the files in a folder."""
+        files = files_of(path)
+        if files != [path]:
+            return cls.of_files(files, request, str(path), base=path)
         kind = format_of(path)
         readers: dict[str, Callable[[], Reader]] = {
             "Parquet": lambda: Parquet(path),
@@ -110,6 +111,18 @@ class Table:
         }
         csv = partial(Csv, path, request, tabs=kind == "TSV")
         return cls(str(path), kind, request, readers.get(kind, csv), [path])
+
+    @classmethod
+    def of_files(
+        cls, paths: Sequence[Path], request: Request, name: str, *, base: Path | None = None
+    ) -> Table:
+        """The columns of files of one format, with those that their folders below `base` are named by."""
+        kind = common_format(paths)
+
+        def open_(path: Path) -> Table:
+            return cls.of_file(path, request)
+
+        return cls(name, kind, request, lambda: Files(paths, open_, base, kind == "Parquet"), paths)
 
     def _check_names(self) -> None:
         seen: set[str] = set()
@@ -128,24 +141,26 @@ class Table:
         """What each column holds, in the words of `column_roles`."""
         kinds = {field.name: _kind(field.type) for field in self.schema}
         texts = [f.name for f in self.schema if pa.types.is_string(f.type) or pa.types.is_null(f.type)]
-        head = self._head(texts, _LOOK) if texts else []
+        head = self._head(texts, LOOK) if texts else []
         for name in texts if head else ():
             values = [v for batch in head for v in batch.column(name).to_pylist() if v is not None]
             kinds[name] = self._kind_of_texts(values)
         return kinds
 
     def _head(self, columns: Sequence[str], rows: int) -> list[Any]:
-        """The first batches of these columns: at least _LOOK rows, wherever blocks of the file end."""
+        """The first batches of these columns: at least LOOK rows, wherever blocks of the file end."""
+        if isinstance(self.reader, Peeked):
+            return self.reader.first.select(list(columns)).to_batches()  # type: ignore[no-any-return]
         found: list[Any] = []
         for batch in self.batches(columns, rows):
             found.append(batch)
-            if sum(part.num_rows for part in found) >= min(rows, _LOOK):
+            if sum(part.num_rows for part in found) >= min(rows, LOOK):
                 break
         return found
 
     def numbers(self, columns: Sequence[str]) -> np.ndarray[Any, Any]:
         """The first rows of some columns as (n, m) numbers; NaN where a cell is none, or missing."""
-        found = self._head(columns, _LOOK) if columns else []
+        found = self._head(columns, LOOK) if columns else []
         parts = [[self._floats(batch.column(name)) for name in columns] for batch in found]
         return np.concatenate([np.zeros((0, len(columns))), *(np.stack(part, axis=1) for part in parts)])
 
@@ -159,7 +174,7 @@ class Table:
 
     def lists(self, column: str) -> np.ndarray[Any, Any]:
         """The first lists of a column as (n, m) numbers, without those of another length than the first."""
-        found = [v for batch in self._head([column], _LOOK) for v in batch.column(0).to_pylist() if v]
+        found = [v for batch in self._head([column], LOOK) for v in batch.column(0).to_pylist() if v]
         width = len(found[0]) if found else 0
         rows = [[np.nan if v is None else float(v) for v in row] for row in found if len(row) == width]
         return np.array(rows).reshape(len(rows), width)
@@ -174,14 +189,18 @@ class Table:
 
     def as_numbers(self, columns: Collection[str]) -> None:
         """Say which columns of a text file hold numbers, which is faster than to convert them later."""
-        if isinstance(self._reader, Csv):
-            self._reader.numbers = columns
+        if isinstance(self.reader, (Csv, Files)):
+            self.reader.numbers = columns
+
+    def place_of(self, row: int) -> str:
+        """Where a row is, where that says more than the name of the table."""
+        return self.reader.place_of(row) if isinstance(self.reader, Located) else self.name
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, in order, as record batches of up to `rows` rows."""
         with self._errors():
             self._unchanged.check()
-            for batch in self._reader.batches(columns, rows):
+            for batch in self.reader.batches(columns, rows):
                 if self.format == "JSON Lines":
                     # The parser lets bytes pass that are no UTF-8.
                     batch.validate(full=True)
@@ -241,6 +260,20 @@ class Table:
             found=reason or first[:160].rstrip(". "),
             remedies=[Remedy("It may be truncated, or another kind of file.")],
         )
+
+
+def common_format(paths: Sequence[Path]) -> str:
+    """The format of all these files; refuse mixed ones."""
+    kinds = {format_of(path): path for path in reversed(paths)}
+    if len(kinds) > 1:
+        first, *others = reversed(kinds.items())
+        raise InputError(
+            "Several files must be of one format",
+            argument="path",
+            kind="file",
+            found=join(f"{path} is {kind}" for kind, path in (first, *others)),
+        )
+    return next(iter(kinds))
 
 
 def _number(text: str) -> float | None:

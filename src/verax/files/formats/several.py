@@ -1,0 +1,215 @@
+"""Several files as one, with the columns that their folders are named by."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from verax.errors import InputError, show
+
+# How Hive writes a missing value into the name of a folder.
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+_PARQUET = (".parquet", ".pq")
+
+
+class Reader(Protocol):
+    """What gives record batches of named columns."""
+
+    @property
+    def schema(self) -> Any: ...
+    @property
+    def n_rows(self) -> int | None: ...
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]: ...
+
+
+class File(Reader, Protocol):
+    """One of several files."""
+
+    def as_numbers(self, columns: Collection[str]) -> None: ...
+
+
+@runtime_checkable
+class Located(Protocol):
+    """A reader that knows where its rows come from."""
+
+    def place_of(self, row: int) -> str: ...
+
+
+@runtime_checkable
+class Peeked(Protocol):
+    """A reader that has looked at its first rows once, because reading begins with work."""
+
+    first: Any
+
+
+class Places:
+    """Where rows come from: pieces that begin at certain rows, noted while they are read.
+
+    >>> places = Places()
+    >>> places.note(0, "a.csv")
+    >>> places.note(100, "b.csv")
+    >>> places.of(99), places.of(100)
+    ('a.csv', 'b.csv (from row 100 on)')
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._names: list[str] = []
+
+    def note(self, start: int, name: str) -> None:
+        """A piece begins here; pieces are noted in order, and again when they are read again."""
+        if not self._starts or start > self._starts[-1]:
+            self._starts.append(start)
+            self._names.append(name)
+        elif start == self._starts[-1]:
+            # Pieces without rows come before one with rows.
+            self._names[-1] = name
+
+    def of(self, row: int) -> str:
+        """The piece that a row is in."""
+        i = max(0, bisect_right(self._starts, row) - 1)
+        return piece_name(self._names[i], self._starts[i])
+
+
+def piece_name(name: str, start: int) -> str:
+    """What a piece of the whole is called in errors that give the numbers of rows in the whole."""
+    return f"{name} (from row {start:,} on)" if start else name
+
+
+class Files:
+    """Files of one format, one after the other.
+
+    Folders called `site=a` give a column `site` (Hive partitions). It holds whole numbers where all
+    values are such, else texts.
+
+    Parameters
+    ----------
+    files : Sequence[Path]
+    open_ : Callable[[Path], File]
+        Opens one of them; its errors name it.
+    base : Path | None
+        Folders above this one name no columns.
+    counted : bool
+        Look into every file for its number of rows at once.
+
+    Attributes
+    ----------
+    numbers : Collection[str]
+        Columns of texts that are to be read as numbers.
+    """
+
+    def __init__(
+        self, files: Sequence[Path], open_: Callable[[Path], File], base: Path | None, counted: bool
+    ) -> None:
+        self.files, self._open = files, open_
+        self._named: dict[str, Any] = {}
+        self._places = Places()
+        self.numbers: Collection[str] = ()
+        first = self._now(files[0])
+        self.n_rows = (
+            (first.n_rows or 0) + sum(self._now(file).n_rows or 0 for file in files[1:]) if counted else None
+        )
+        self.schema = first.schema
+        for name, values in _named_by_folders([_keys(file, base) for file in files]).items():
+            # What a file says itself counts.
+            if name not in first.schema.names:
+                self._named[name] = values
+                self.schema = self.schema.append(pa.field(name, values.type))
+
+    def _now(self, file: Path) -> File:
+        reader = self._open(file)
+        reader.as_numbers([name for name in self.numbers if name not in self._named])
+        return reader
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        start = 0
+        stored = [name for name in columns if name not in self._named]
+        for i, file in enumerate(self.files):
+            reader = self._now(file)
+            self._places.note(start, str(file))
+            self._check(reader, stored, file)
+            # Where no column is stored, any one tells the number of rows.
+            for batch in reader.batches(stored or reader.schema.names[:1], rows):
+                start += batch.num_rows
+                yield self._whole(batch, i, columns)
+
+    def _check(self, reader: Reader, columns: Sequence[str], file: Path) -> None:
+        lacking = [name for name in columns if name not in reader.schema.names]
+        if lacking:
+            raise InputError(
+                "All files must have the same columns",
+                argument="path",
+                found=f"this one has no {show(lacking[0])}",
+                kind="missing",
+                source=str(file),
+            )
+
+    def _whole(self, batch: Any, i: int, columns: Sequence[str]) -> Any:
+        """A batch of the file `i` with the columns that its folders give."""
+        if not self._named:
+            return batch
+        n = batch.num_rows
+        values = [
+            pa.repeat(self._named[name][i], n) if name in self._named else batch.column(name)
+            for name in columns
+        ]
+        return pa.record_batch(values, names=list(columns))
+
+    def place_of(self, row: int) -> str:
+        """The file that a row is in."""
+        return self._places.of(row)
+
+
+def _keys(file: Path, base: Path | None) -> dict[str, str | None]:
+    """The columns that the folders of a file give.
+
+    >>> _keys(Path("preds/site=a%20b/year=2020/0.parquet"), Path("preds"))
+    {'site': 'a b', 'year': '2020'}
+    """
+    folders = (file if base is None else file.relative_to(base)).parts[:-1]
+    pairs = [name.split("=", 1) for name in folders if "=" in name]
+    return {unquote(key): None if value == _MISSING else unquote(value) for key, value in pairs if key}
+
+
+def _named_by_folders(keys: Sequence[dict[str, str | None]]) -> dict[str, Any]:
+    """The columns that the folders of every file give, with a value for each file."""
+    found = {}
+    for name in keys[0]:
+        if all(name in own for own in keys):
+            values = [own[name] for own in keys]
+            whole = all(value is None or _is_whole(value) for value in values)
+            found[name] = (
+                pa.array([None if v is None else int(v) for v in values], pa.int64())
+                if whole
+                else pa.array(values, pa.string())
+            )
+    return found
+
+
+def _is_whole(value: str) -> bool:
+    # 007 is a name: as a number it would be another one.
+    return value == "0" or (value.lstrip("-").isdecimal() and value.isascii() and value.lstrip("-")[0] != "0")
+
+
+def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
+    """The Parquet files in a folder and those below it, or else all with these endings; no hidden ones."""
+    found = []
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for where, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        found += [Path(where, name) for name in names if not name.startswith((".", "_"))]
+    for wanted in (_PARQUET, tuple(endings)):
+        fitting = [file for file in found if file.name.lower().endswith(wanted)]
+        if fitting:
+            return sorted(fitting)
+    raise InputError(f"{folder} is a folder without files of predictions", argument="path", kind="missing")

@@ -1,0 +1,187 @@
+"""Columns that another library holds on this machine, read in batches through Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from verax.errors import InputError, Remedy
+from verax.files.formats.several import Places, Reader
+from verax.files.formats.tables import LOOK, Table
+from verax.files.formats.texts import sliced
+from verax.inputs.handles import Handle
+from verax.scans.asking import Asked
+from verax.scans.batches import TableHandle
+
+# What a data set reads ahead: more would hold whole files.
+_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
+
+
+class ArrowTable:
+    """A table of Arrow."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self.schema, self.n_rows = table.schema, table.num_rows
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        yield from self._table.select(list(columns)).to_batches(max_chunksize=rows)
+
+
+class ArrowDataset:
+    """A data set of Arrow, whose rows are known by the file they are in."""
+
+    n_rows = None
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset, self.schema = dataset, dataset.schema
+        self._places = Places()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        start, before = 0, None
+        scanner = self._dataset.scanner(columns=list(columns), batch_size=rows, **_AHEAD)
+        for tagged in scanner.scan_batches():
+            path = getattr(tagged.fragment, "path", "") or "a table in memory"
+            if path != before:
+                self._places.note(start, path)
+            before = path
+            start += tagged.record_batch.num_rows
+            yield tagged.record_batch
+
+    def place_of(self, row: int) -> str:
+        """The file that a row is in."""
+        return self._places.of(row)
+
+
+class Stream:
+    """Record batches that can be read once. The first rows are kept until then."""
+
+    n_rows = None
+
+    def __init__(self, reader: Any) -> None:
+        self.schema, self._reader = reader.schema, reader
+        self._kept: list[Any] | None = []
+        while sum(batch.num_rows for batch in self._kept) < LOOK:
+            batch = next(reader, None)
+            if batch is None:
+                break
+            self._kept.append(batch)
+        self.first = pa.Table.from_batches(self._kept, self.schema)
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        if self._kept is None:
+            raise InputError(
+                "can be read once only, and has been read",
+                argument="source",
+                kind="file",
+                remedies=[Remedy("Pass a table or a data set, which can be read again.")],
+            )
+        kept, self._kept = self._kept, None
+        for batches in (kept, self._reader):
+            for batch in batches:
+                yield from sliced(batch.select(list(columns)), rows)
+
+
+class PandasFrame:
+    """A frame of pandas, converted slice by slice."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        self.n_rows = len(frame)
+        self.first = self._arrow(self._frame.iloc[:LOOK])
+        self.schema = self.first.schema
+
+    @staticmethod
+    def _arrow(frame: Any) -> Any:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        chosen = self._frame[list(columns)]
+        for start in range(0, self.n_rows, rows):
+            yield from self._arrow(chosen.iloc[start : start + rows]).to_batches()
+
+
+class PolarsFrame:
+    """A frame of polars."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame, self.n_rows = frame, frame.height
+        self.schema = frame.head(0).to_arrow().schema
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        for part in self._frame.select(list(columns)).iter_slices(rows):
+            yield from part.to_arrow().to_batches()
+
+
+class PolarsQuery:
+    """A lazy frame of polars, run by its streaming engine."""
+
+    n_rows = None
+
+    def __init__(self, query: Any) -> None:
+        self._query = query
+        self.first = query.head(LOOK).collect().to_arrow()
+        self.schema = self.first.schema
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        for part in self._query.select(list(columns)).collect_batches(chunk_size=rows, engine="streaming"):
+            for batch in part.to_arrow().to_batches():
+                yield from sliced(batch, rows)
+
+
+class DuckQuery:
+    """A relation of DuckDB."""
+
+    n_rows = None
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+        self.first = _duck_reader(relation.limit(LOOK), LOOK).read_all()
+        self.schema = self.first.schema
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
+        for batch in _duck_reader(self._relation.project(", ".join(quoted)), rows):
+            yield from sliced(batch, rows)
+
+
+def _duck_reader(relation: Any, rows: int) -> Any:
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(rows)
+
+
+# What is read, by the package and the name of its class: what it is called, and how.
+_KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], Reader]]] = {
+    ("pyarrow", "Table"): ("Arrow table", ArrowTable),
+    ("pyarrow", "RecordBatch"): ("Arrow record batch", lambda batch: ArrowTable(pa.table(batch))),
+    ("pyarrow", "RecordBatchReader"): ("Arrow record batch reader", Stream),
+    ("pyarrow", "Dataset"): ("Arrow data set", ArrowDataset),
+    ("pandas", "DataFrame"): ("pandas frame", PandasFrame),
+    ("polars", "DataFrame"): ("polars frame", PolarsFrame),
+    ("polars", "LazyFrame"): ("polars query", PolarsQuery),
+    ("duckdb", "DuckDBPyRelation"): ("DuckDB relation", DuckQuery),
+}
+
+
+def opened(source: object, asked: Asked) -> Handle | None:
+    """The handle on a frame, a table or a query that Arrow reads; None for anything else."""
+    found = next((_KINDS[key] for key in classes_of(source) if key in _KINDS), None)
+    if found is None:
+        return None
+    name, read = found
+    reader = Table(f"the {name}", name, asked.request, lambda: read(source)).reader
+    return TableHandle(asked, lambda request: Table(f"the {name}", name, request, lambda: reader))
+
+
+def classes_of(source: object) -> list[tuple[str, str]]:
+    """The package and the name of the class of an object and of its bases; nothing is imported for it."""
+    return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
