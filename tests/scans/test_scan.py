@@ -114,7 +114,7 @@ def handle(table, tmp_path):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Files come in many parts."""
-    monkeypatch.setattr("verax.scans.batches.rows_at_a_time", lambda width: 500)
+    monkeypatch.setattr("verax.scans.parts.rows_at_a_time", lambda width: 500)
 
 
 def near(a, b):
