@@ -43,7 +43,9 @@ def rows():
 
 # Every public function that reads outcomes and forecasts.
 READERS = [getattr(vx, name) for name in vx.__all__]
-READERS = [f for f in READERS if inspect.isfunction(f) and "invalid" in inspect.signature(f).parameters]
+READERS = [
+    f for f in READERS if inspect.isfunction(f) and {"y", "invalid"} <= {*inspect.signature(f).parameters}
+]
 READERS += [vx.Rule.__call__, vx.Rule.samples]
 
 # What each function takes besides y and p; where p has another name.
