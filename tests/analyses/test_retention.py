@@ -15,8 +15,9 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 import verax as vx
 from cases import forecasts, number
-from verax.analyses.retention.curves import as_metrics, doubt, draw
+from verax.analyses.retention.curves import as_metrics, draw
 from verax.analyses.retention.cuts import Cuts, Options, Order, Sample
+from verax.analyses.retention.doubts import doubt
 from verax.analyses.table import RowTable
 from verax.inference.bootstrap import multiplicities
 from verax.inputs.forecasts import Forecasts

@@ -470,10 +470,9 @@ def test_tensors_and_frames():
 
 def test_functions_of_full_distributions_refuse_lists():
     lists = one([0], [0.5], 3)
-    with pytest.raises(vx.InputError, match="must be full distributions here"):
-        vx.retention([0], lists, rule="brier")
-    with pytest.raises(vx.InputError, match="must be full distributions here"):
-        vx.worst([0], lists, rule="brier")
+    for refused in (vx.net_benefit, vx.roc_auc):
+        with pytest.raises(vx.InputError, match="must be full distributions here"):
+            refused([0], lists)
 
 
 def test_float32_probabilities():
@@ -714,8 +713,8 @@ ERRORS = {
         facts("weights", "length"),
     ),
     "classes": (
-        lambda: vx.brier([0], one([0], [0.5], 4), classes=list("abcd")),
-        facts("classes", "value"),
+        lambda: vx.brier([0], one([0], [0.5], 4), classes=list("abc")),
+        facts("classes", "length"),
     ),
     "logits": (
         lambda: vx.brier([0], one([0], [0.5], 4), logits=True),

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
+from verax.engines.stats import Formula
 from verax.errors import InputError, passing
 from verax.inference.bootstrap import drawn_copies, multiplicities
 from verax.inputs.arrays import Floats, Ints, to_host, widen
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.forecasts import Batch
 from verax.inputs.groups import Groups, check_one_way
-from verax.scores.base import Rule, losses_of
+from verax.inputs.rows import Rows
+from verax.scores.base import losses_of
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike
 
@@ -26,34 +28,41 @@ _MOST_COPIES = 10_000_000
 class RowTable:
     """Valid rows in standard form, on the host: curves need all of them.
 
-    Where only their losses and decisions matter, the forecasts themselves (`p`) are left out.
+    Where only their losses and decisions matter, the forecasts themselves (`p`) are left out. Top lists have
+    outcomes and losses alone, because they do not always say which class is most likely.
+
+    Attributes
+    ----------
+    losses : dict
+        The value of each row by every rule or metric of rows that was asked for.
     """
 
     y: Ints
     p: Floats
     decisions: Ints
-    losses: dict[Rule, Floats]
+    losses: dict[Formula, Floats]
     weights: Floats | None
     groups: Groups | None
     n_classes: int
 
     @classmethod
-    def of(
-        cls, forecasts: Forecasts, rules: Sequence[Rule], decision_costs: CostsLike | None = None
-    ) -> RowTable:
-        """Read and check all rows, with their losses by some rules."""
-        check_one_way(forecasts.groups, "decompositions, curves and rankings")
-        losses = losses_of(rules, forecasts)
-        batch = forecasts.batch(0, forecasts.n_rows)
-        p = to_host(widen(batch.p))
+    def of(cls, rows: Rows, formulas: Sequence[Formula], decision_costs: CostsLike | None = None) -> RowTable:
+        """Read and check all rows, with their losses by some rules or metrics of rows."""
+        check_one_way(rows.groups, "decompositions, curves and rankings")
+        losses = losses_of(formulas, rows)
+        batch = rows.batch(0, rows.n_rows)
+        p, decisions = np.zeros((0, 0)), np.zeros(0, np.int64)
+        if isinstance(batch, Batch):
+            p = to_host(widen(batch.p))
+            decisions = np.argmax(p, axis=1) if decision_costs is None else cheapest(p, decision_costs)
         return cls(
             y=to_host(batch.y),
             p=p,
-            decisions=np.argmax(p, axis=1) if decision_costs is None else cheapest(p, decision_costs),
-            losses={rule: to_host(loss) for rule, loss in zip(rules, losses, strict=True)},
+            decisions=decisions,
+            losses={formula: to_host(loss) for formula, loss in zip(formulas, losses, strict=True)},
             weights=None if batch.weights is None else to_host(batch.weights),
-            groups=forecasts.groups,
-            n_classes=forecasts.n_classes,
+            groups=rows.groups,
+            n_classes=rows.n_classes,
         )
 
     def repeated(self) -> RowTable:
@@ -80,6 +89,8 @@ class RowTable:
 
     def without_forecasts(self) -> RowTable:
         """The same rows with all but `p`, their classes in as few bytes as they need."""
+        if not len(self.decisions):
+            return self
         small = np.min_scalar_type(self.n_classes - 1)
         y, decisions = self.y.astype(small), self.decisions.astype(small)
         return replace(self, y=y, decisions=decisions, p=np.zeros((0, self.n_classes)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
 import numpy as np
 
+from verax.analyses.cases import Case, dense_case, list_case, plain_of, text_of
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.checks import check_count
 from verax.common.sorting import stable_order
@@ -16,42 +17,13 @@ from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, check_alone
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.options import Form, reads
+from verax.inputs.rows import Rows, faults_of, pair
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
 from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, as_rules, each_of, name_of, parse
-
-
-@dataclass(frozen=True)
-class Case:
-    """One of the worst rows.
-
-    Attributes
-    ----------
-    row : int
-        Its number, from 0.
-    id : object
-        Its id if ids were given, else its number.
-    outcome : object
-        What happened: a class position, or the name of the class if names were given.
-    forecast : tuple of floats
-        The probabilities of the classes.
-    loss : float
-        The loss by the rule that ranks the rows.
-    ranks : dict
-        Its rank by each rule, 1 for the worst of all rows.
-    source : str
-        Where the loss comes from, in words.
-    """
-
-    row: int
-    id: Any
-    outcome: Hashable
-    forecast: tuple[float, ...]
-    loss: float
-    ranks: dict[str, int]
-    source: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,22 +46,26 @@ class Worst(MaySkip):
 
     def to_dict(self) -> dict[str, Any]:
         """The cases as plain Python values."""
-        cases = [vars(case).copy() for case in self.cases]
+        cases = [case.to_dict() for case in self.cases]
         return {"rule": self.rule, "n_rows": self.n_rows, "cases": cases, **self._noted()}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per case: its loss, its ranks, and its forecast as the columns p_0, p_1, ..."""
+        """One row per case: its loss, its ranks, and its forecast as the columns p_0, p_1, ...
+
+        A list is listed_1, p_1, listed_2, p_2, ..., with the place of the outcome in it.
+        """
+        width = max(len(case.forecast) for case in self.cases)
         return record_frame(
             [
                 {
                     "row": case.row,
                     "id": case.id,
-                    "outcome": case.outcome,
+                    "outcome": plain_of(case.outcome),
                     "rule": self.rule,
                     "loss": case.loss,
                     **{f"rank_by_{name}": rank for name, rank in case.ranks.items()},
                     "source": case.source,
-                    **{f"p_{i}": value for i, value in enumerate(case.forecast)},
+                    **case.columns(width),
                 }
                 for case in self.cases
             ],
@@ -109,8 +85,8 @@ class Worst(MaySkip):
         body = [
             [
                 str(c.id),
-                str(c.outcome),
-                " ".join(f"{x:.2f}" for x in c.forecast[:8]) + (" ..." if len(c.forecast) > 8 else ""),
+                text_of(c.outcome),
+                c.shown,
                 f"{c.loss:.4f}",
                 *(str(c.ranks[o]) for o in others),
                 c.source,
@@ -151,7 +127,8 @@ def worst(
     Parameters
     ----------
     y, p
-        Outcomes and forecasts as for `evaluate`, or a handle in their place; it knows the ids.
+        Outcomes and forecasts as for `evaluate`, or a handle in their place; it knows the ids. Of `TopLists`
+        a case has the list, the place of the outcome in it, and how much was left for all others.
     rule : rule or str
         What ranks the rows. Of equal losses the first row comes first.
     n : int
@@ -174,8 +151,8 @@ def worst(
     rules = ranking(rule, others)
     if isinstance(y, Handle):
         return _find_in(y.in_order() if needs_order(rules) else y, rules, n, ids)
-    rows = Forecasts(y, p, ordered=needs_order(rules), **read)
-    return find([(rows, ids)], rules, n)
+    rows = pair(y, p, ordered=needs_order(rules), **read)
+    return find([(rows, ids)], rules, n).with_faults(faults_of({"": rows}))
 
 
 def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> list[Rule]:
@@ -186,7 +163,7 @@ def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> lis
     return as_rules([chosen, *each_of(others)])
 
 
-def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule], n: int) -> Worst:
+def find(parts: Iterable[tuple[Rows, object | None]], rules: Sequence[Rule], n: int) -> Worst:
     """The worst rows of all parts by the first rule. Of each row only its losses are kept.
 
     Parameters
@@ -206,10 +183,7 @@ def find(parts: Iterable[tuple[Forecasts, object | None]], rules: Sequence[Rule]
         # Of equal losses the first row comes first, within a part and among parts.
         for row in stable_order(-losses[0])[:n].tolist():
             name = n_rows + row if names is None else names[row]
-            batch = forecasts.batch(row, row + 1)
-            p = to_host(widen(batch.p))[0]
-            loss = float(losses[0][row])
-            cases.append(_case(n_rows + row, name, int(batch.y[0]), p, loss, forecasts.classes, chosen))
+            cases.append(_case(forecasts, row, n_rows + row, name, float(losses[0][row]), chosen))
         cases = sorted(cases, key=lambda case: -case.loss)[:n]
         kept.append(losses)
         n_rows += forecasts.n_rows
@@ -230,7 +204,7 @@ def _find_in(handle: Handle, rules: Sequence[Rule], n: int, ids: object) -> Wors
     cases = []
     for i, (number, outcome) in enumerate(zip(rows.numbers.tolist(), rows.outcomes.tolist(), strict=True)):
         name = number if rows.ids is None else rows.ids[i].item()
-        case = _case(number, name, outcome, rows.forecasts[i], losses[i][0], handle.classes, chosen[0])
+        case = dense_case(number, name, outcome, rows.forecasts[i], losses[i][0], handle.classes, chosen[0])
         ranks = {name_of(rule): 1 + int(worse.counts[j, i]) for j, rule in enumerate(chosen)}
         cases.append(replace(case, ranks=ranks))
     result = Worst(name_of(chosen[0]), rows.n_rows, tuple(cases), rows.ids is not None)
@@ -242,24 +216,12 @@ def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:
     return {name: 1 + int(np.sum(loss > loss[row])) for name, loss in losses.items()}
 
 
-def _case(
-    row: int,
-    name: Any,
-    outcome: int,
-    forecast: Floats,
-    loss: float,
-    classes: tuple[Hashable, ...] | None,
-    rule: Rule,
-) -> Case:
-    return Case(
-        row=row,
-        id=name,
-        outcome=outcome if classes is None else classes[outcome],
-        forecast=tuple(forecast.tolist()),
-        loss=loss,
-        ranks={},
-        source=_source(forecast, outcome, classes, rule.ordinal),
-    )
+def _case(rows: Rows, row: int, number: int, name: Any, loss: float, rule: Rule) -> Case:
+    if isinstance(rows, ListRows):
+        return list_case(rows, row, number, name, loss)
+    assert isinstance(rows, Forecasts)
+    batch = rows.batch(row, row + 1)
+    return dense_case(number, name, int(batch.y[0]), to_host(widen(batch.p))[0], loss, rows.classes, rule)
 
 
 def _ids(ids: object | None, n_rows: int) -> list[Any] | None:
@@ -274,17 +236,3 @@ def _ids(ids: object | None, n_rows: int) -> list[Any] | None:
             found=f"its shape is {values.shape}",
         )
     return list(values.tolist())
-
-
-def _source(p: Floats, outcome: int, classes: tuple[Hashable, ...] | None, ordinal: bool) -> str:
-    """The threshold (ordered classes) or the rival class that the forecast got most wrong."""
-    names = list(range(len(p))) if classes is None else list(classes)
-    if not ordinal:
-        rival = int(np.argmax(np.where(np.arange(len(p)) == outcome, -1.0, p)))
-        return f"{names[rival]} had {p[rival]:.2f}, {names[outcome]} {p[outcome]:.2f}"
-    below = np.cumsum(p)[:-1]
-    above = np.cumsum(p[::-1])[::-1][1:]
-    error = np.where(outcome <= np.arange(len(p) - 1), above, below)
-    i = int(np.argmax(error))
-    side = f"above {names[i]}" if outcome <= i else f"below {names[i + 1]}"
-    return f"{error[i]:.2f} was put {side}"

@@ -113,7 +113,7 @@ class Forecasts:
                 "must be full distributions here",
                 argument="p",
                 kind="type",
-                found="top lists are for rules, evaluate, compare, compare_lengths and top_k_error",
+                found="top lists do not give the probability of every class",
             )
         raw, columns = to_array(p, "p")
         _check_form_of_p(raw)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from verax.inputs.arrays import Array, Ints, Namespace
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
+from verax.inputs.lists.rows import ListFaults, ListRows
 
 
 class RowBatch(Protocol):
@@ -54,3 +55,8 @@ def pair(y: object, p: object, **options: Any) -> Rows:
     """Outcomes and forecasts as rows. A `p` that knows how to meet its outcomes does it itself."""
     meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
     return Forecasts(y, p, **options) if meet is None else meet(y, **options)
+
+
+def faults_of(models: Mapping[str, Rows]) -> dict[str, ListFaults]:
+    """What there is to say of the top lists among the rows of models, by the name of each."""
+    return {name: rows.faults for name, rows in models.items() if isinstance(rows, ListRows)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from verax.inputs.arrays import (
 from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, kinds_of, missing
+from verax.inputs.lists.rows import ListFaults
 
 # Arguments that have a value for every row, wherever they occur.
 PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids")
@@ -167,12 +169,14 @@ class Survey:
 
 
 class MaySkip:
-    """What a result says of rows that were left out; a base of all results.
+    """What a result says of rows that were left out, and of invalid lists; a base of all results.
 
-    `skipped` is None unless invalid rows were to be left out.
+    `skipped` is None unless invalid rows were to be left out. `faults` is what there is to say of the top
+    lists of each model, by its name.
     """
 
     skipped: Skipped | None = None
+    faults: Mapping[str, ListFaults] = MappingProxyType({})
 
     @property
     def n_skipped(self) -> int:
@@ -188,17 +192,29 @@ class MaySkip:
         object.__setattr__(marked, "skipped", skipped)
         return marked
 
+    def with_faults(self, faults: Mapping[str, ListFaults]) -> Self:
+        """The same result, which knows what there is to say of the lists of each model."""
+        if not faults:
+            return self
+        marked = copy.copy(self)
+        object.__setattr__(marked, "faults", dict(faults))
+        return marked
+
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         """With the rows it names called by `rows`, their numbers among all `n_given` rows."""
         return self
 
     def _said(self) -> list[str]:
-        """What `repr` adds: a line, or none."""
-        return [] if self.skipped is None else [f"{self.skipped}."]
+        """What `repr` adds: a line each, or none."""
+        left_out = [] if self.skipped is None else [f"{self.skipped}."]
+        said = {name: str(faults) for name, faults in self.faults.items()}
+        return left_out + [f"{name}: {text}" if name else text for name, text in said.items() if text]
 
     def _noted(self) -> dict[str, Any]:
-        """What `to_dict` adds: an entry, or none."""
-        return {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
+        """What `to_dict` adds: an entry each, or none."""
+        noted = {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
+        lists = {name: faults.to_dict() for name, faults in self.faults.items()}
+        return {**noted, **({"lists": lists.get("", lists)} if lists else {})}
 
 
 def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[dict[str, Any], Skipped, Ints]:

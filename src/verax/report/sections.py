@@ -7,7 +7,7 @@ from typing import Any
 
 from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
-from verax.analyses.worst import Case
+from verax.analyses.cases import Case
 from verax.errors import join
 from verax.report.contents import COUNTED, Contents, Findings
 from verax.report.definitions import definitions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,6 +12,7 @@ from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Array
 from verax.inputs.lists.toplists import TopLists
+from verax.scores.metrics import METRICS
 
 # The lengths for which cards have the top-k error; the function has it for any.
 TOP_K = (1, 2, 3, 5, 10, 20)
@@ -65,6 +67,25 @@ class TopKError:
         return 0.0, 1.0
 
 
+@dataclass(frozen=True)
+class OneMinus:
+    """One minus a metric: errors of accuracies, and the other way round."""
+
+    name: str
+    of: ListMetric | TopKError
+    summary: str
+    orientation: Literal["lower is better", "higher is better"]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.of.needs
+
+    def formula(self, stats: RowStats) -> Array:
+        return 1 - self.of.formula(stats)
+
+
+RowMetric = ListMetric | TopKError | OneMinus
+
 LIST_METRICS: tuple[ListMetric | TopKError, ...] = (
     ListMetric("accuracy", "hit", "share of right modes, ties shared", "higher is better"),
     ListMetric("coverage", "listed", "share of outcomes that are listed", "higher is better"),
@@ -73,6 +94,50 @@ LIST_METRICS: tuple[ListMetric | TopKError, ...] = (
     ListMetric("invalid", "invalid", "share of lists that cannot be true", "lower is better"),
     *(TopKError(k) for k in TOP_K),
 )
+
+
+_NAMED = {metric.name: metric for metric in LIST_METRICS if isinstance(metric, ListMetric)}
+_TOP = re.compile(r"top_([1-9][0-9]{0,17})_(accuracy|error)")
+
+
+def find_list_metric(name: object) -> RowMetric:
+    """The metric of top lists called so: a mean over rows of what a list says without a full distribution.
+
+    >>> find_list_metric("top_5_accuracy").summary
+    'outcome among the first 5'
+    """
+    text = name if isinstance(name, str) else ""
+    if text in _NAMED:
+        return _NAMED[text]
+    if text == "error":
+        return OneMinus("error", _NAMED["accuracy"], "share of wrong modes, ties shared", "lower is better")
+    if found := _TOP.fullmatch(text):
+        error = TopKError(int(found[1]))
+        if found[2] == "error":
+            return error
+        return OneMinus(text, error, f"outcome among the first {error.k}", "higher is better")
+    found_text = f"it is {show(name)}"
+    if text in METRICS or callable(name):
+        what = "a decision or the order of the classes" if text else "all probabilities"
+        found_text = f"{show(name)} needs {what}, which a top list need not give"
+    raise InputError(
+        f"must be a rule or one of {', '.join(_NAMED)}, error, top_5_accuracy and top_5_error (any number) "
+        "for top lists",
+        argument="metric",
+        found=found_text,
+        values=[name],
+    )
+
+
+def refuse_costs(argument: str, costs: object | None) -> None:
+    """Refuse costs of decisions where there are top lists."""
+    if costs is not None:
+        raise InputError(
+            "cannot be used with top lists",
+            argument=argument,
+            found="costs need a decision for every row, which a top list need not give",
+            values=[costs],
+        )
 
 
 def top_k_error(y: object, lists: object, k: int, *, weights: object | None = None) -> float:

@@ -12,6 +12,7 @@ from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import pair
@@ -98,8 +99,9 @@ def score(
     forecasts = pair(y, p, ordered=in_order, part=part, **read)
     if forecasts.groups is not None and not part:
         check_groups(forecasts.groups.count)
-    if not isinstance(forecasts, Forecasts):
-        return score_lists(forecasts, p, None if rules is None else chosen, costs, plan)
+    if isinstance(forecasts, ListRows):
+        return score_lists(forecasts, None if rules is None else chosen, costs, plan)
+    assert isinstance(forecasts, Forecasts)
     return card_of_rows(forecasts, chosen, ordered, costs, plan)
 
 

@@ -14,13 +14,12 @@ from verax.common.caching import cached_property
 from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
-from verax.errors import InputError
 from verax.inference.intervals import Resampling
 from verax.inputs.groups import in_words
-from verax.inputs.rows import Rows
+from verax.inputs.lists.rows import ListRows
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
-from verax.scores.coverage import LIST_METRICS, TOP_K, ListMetric, TopKError
+from verax.scores.coverage import LIST_METRICS, TOP_K, ListMetric, TopKError, refuse_costs
 from verax.scores.registry import RULES, parse
 
 
@@ -34,21 +33,17 @@ def padded_rules(invalid_penalty: float = FINE) -> list[Padded]:
 
 
 def score_lists(
-    rows: Rows, lists: Any, rules: Sequence[Rule] | None, costs: object | None, plan: Resampling
+    rows: ListRows, rules: Sequence[Rule] | None, costs: object | None, plan: Resampling
 ) -> ListCard:
     """The card of lists that have met their outcomes; by every rule that fits if none are given."""
-    if costs is not None:
-        raise InputError(
-            "cannot be used with top lists",
-            argument="costs",
-            found="costs need a decision for every row, which a top list need not give",
-            values=[costs],
-        )
+    refuse_costs("costs", costs)
     given = padded_rules() if rules is None else rules
     chosen: list[Formula] = [rule if "invalid" in rule.needs else padded(rule) for rule in given]
     tally = Tally([*chosen, *LIST_METRICS], rows.n_classes, decisions=False).update(rows)
-    longest = int(lists.lengths.max(initial=0))
-    return ListCard(tally, resampling=plan, n_invalid=lists.n_invalid, longest=longest)
+    longest, faults = int(rows.lists.lengths.max(initial=0)), rows.faults
+    return ListCard(
+        tally, resampling=plan, n_invalid=faults.n_invalid, longest=longest, unmatched=faults.unmatched
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,12 +59,15 @@ class ListCard(Scorecard):
         How many lists are invalid, and were scored as their largest valid sublist.
     longest : int
         The length of the longest list.
+    unmatched : str
+        Where no outcome is the name of a listed class: an example of both.
     """
 
     kind: ClassVar[str] = "card of top lists"
 
     n_invalid: int = 0
     longest: int = 0
+    unmatched: str = ""
 
     def merge(self, other: Scorecard) -> Self:
         """The card of the lists of both, in whatever order cards are merged."""
@@ -79,15 +77,23 @@ class ListCard(Scorecard):
             merged,
             n_invalid=self.n_invalid + other.n_invalid,
             longest=max(self.longest, other.longest),
+            unmatched=self._both_unmatched(other),
         )
 
+    def _both_unmatched(self, other: ListCard) -> str:
+        """The example of the first part, if no part that has rows names an outcome."""
+        if self.n_rows == 0 or other.n_rows == 0:
+            return self.unmatched or other.unmatched
+        return self.unmatched if other.unmatched else ""
+
     def _values(self) -> dict[str, Any]:
-        return {**super()._values(), "n_invalid": self.n_invalid, "longest": self.longest}
+        own = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}
+        return {**super()._values(), **own}
 
     @classmethod
     def _fields(cls, values: dict[str, Any]) -> dict[str, Any]:
         own = {name: int(values[name]) for name in ("n_invalid", "longest")}
-        return {**super()._fields(values), **own}
+        return {**super()._fields(values), **own, "unmatched": str(values["unmatched"])}
 
     def __getitem__(self, name: str | Rule) -> float:
         """The mean of a metric, of a rule, or of that rule padded."""
@@ -167,7 +173,8 @@ class ListCard(Scorecard):
         result = super().to_dict()
         for name in ("class_counts", "confusion", "ordered", "classes"):
             del result[name]
-        return {**result, "n_invalid": self.n_invalid, "longest": self.longest}
+        own = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}
+        return {**result, **own}
 
     def _method(self) -> str:
         return super()._method() if self.n_groups is not None else "t, from the moments of the means"
@@ -184,7 +191,7 @@ class ListCard(Scorecard):
         if self.n_invalid:
             some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
             notes.append(f"{some} invalid, scored as the largest valid sublist{self._fine()}.")
-        return notes
+        return [*notes, *([self.unmatched] if self.unmatched else [])]
 
     def _fine(self) -> str:
         fines = {getattr(score.rule, "invalid_penalty", 0.0) for score in self.scores.values()}

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, Unpack
@@ -25,27 +24,26 @@ from verax.analyses.retention.cuts import (
     Undefined,
     measured,
 )
+from verax.analyses.retention.doubts import MANY, Doubt, doubt
 from verax.analyses.table import RowTable
 from verax.display.tables import FrameKind, band_columns, data_frame, stacked
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.lists.rows import ListFaults, ListRows
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
+from verax.inputs.rows import Rows, faults_of, pair
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
+from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
 from verax.scores.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
-from verax.scores.registry import as_rules, name_of, parse
-from verax.scores.rules import Brier, Log
+from verax.scores.registry import as_rules, name_of
 
 MetricLike = str | Metric
 
-# How many probabilities the loss that forecasts expect of themselves is computed of at a time.
-_BLOCK = 2**17
-# From this many rows on, threads share the work.
-_MANY = 2**16
 SEES_THE_OUTCOME = (
     "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
     "because ordering by the hard cost itself, which ignores probabilities, does best or nearly so."
@@ -184,6 +182,12 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         marked._curves = {key: curve.with_skipped(skipped, rows) for key, curve in self._curves.items()}
         return marked
 
+    def with_faults(self, faults: Mapping[str, ListFaults]) -> Self:
+        """The curves, each of which knows what there is to say of the lists."""
+        marked = super().with_faults(faults)
+        marked._curves = {key: curve.with_faults(faults) for key, curve in self._curves.items()}
+        return marked
+
     def to_dict(self) -> list[dict[str, Any]]:
         """All curves as plain Python values."""
         return [curve.to_dict() for curve in self._curves.values()]
@@ -243,7 +247,8 @@ def retention(
         What is measured of the rows kept: the name of a metric of decisions (see
         `verax.scores.metrics.METRICS`: "qwk", "linear_kappa", "kappa", "ec", "mae", "macro_mae",
         "accuracy", "balanced_accuracy", "macro_f1", "off_by_one"), a rule (its mean loss), or a function
-        f(y, p) of the rows kept.
+        f(y, p) of the rows kept. For `TopLists`: "accuracy", "error", "coverage", "top_5_accuracy",
+        "top_5_error" (any number), "length", "unaccounted", "invalid", or a rule.
     removed : list of floats or None
         Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
     area : {"mean", "steps"}
@@ -286,8 +291,8 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules, metrics = as_rules(rule), as_metrics(metric, costs, cost_scale)
-    rows = Forecasts(y, p, ordered=needs_order(rules, metrics, decision_costs), **read)
+    rules, metrics = as_rules(rule), _metrics_for(p, metric, costs, cost_scale, decision_costs)
+    rows = pair(y, p, ordered=needs_order(rules, metrics, decision_costs), **read)
     options = Options(
         removed,
         area,
@@ -298,7 +303,7 @@ def retention(
         ties=ties,
         weights_are=weights_are,
     )
-    curves = draw([rows], rules, metrics, options, decision_costs)
+    curves = draw([rows], rules, metrics, options, decision_costs).with_faults(faults_of({"": rows}))
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
 
@@ -342,8 +347,9 @@ def selective(
     >>> vx.selective(y, p, removed=[0, 0.25, 0.5]).values.round(3).tolist()
     [0.75, 1.0, 1.0]
     """
-    keys, metrics = [doubt(key) for key in _listed(by)], as_metrics(metric, costs, cost_scale)
-    rows = Forecasts(y, p, ordered=needs_order(keys, metrics, decision_costs), **read)
+    keys = [doubt(key) for key in _listed(by)]
+    metrics = _metrics_for(p, metric, costs, cost_scale, decision_costs)
+    rows = pair(y, p, ordered=needs_order(keys, metrics, decision_costs), **read)
     options = Options(
         removed,
         area,
@@ -354,12 +360,34 @@ def selective(
         ties=ties,
         weights_are=weights_are,
     )
-    curves = draw([rows], keys, metrics, options, decision_costs)
+    curves = draw([rows], keys, metrics, options, decision_costs).with_faults(faults_of({"": rows}))
     return curves.simplified() if isinstance(by, (Rule, str)) else curves
 
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _metrics_for(
+    p: object,
+    metric: MetricLike | Sequence[MetricLike],
+    costs: CostsLike,
+    cost_scale: Normalization,
+    decision_costs: CostsLike | None,
+) -> list[Metric]:
+    """The metrics for what `p` is: top lists have metrics of their own, and no costs."""
+    if not isinstance(p, TopLists):
+        return as_metrics(metric, costs, cost_scale)
+    refuse_costs("decision_costs", decision_costs)
+    return as_list_metrics(metric)
+
+
+def as_list_metrics(metric: MetricLike | Sequence[MetricLike]) -> list[Metric]:
+    """One or several metrics of top lists, names looked up; each once."""
+    found = [m if isinstance(m, (Rule, RowMetric)) else find_list_metric(m) for m in _listed(metric)]
+    if not found:
+        raise InputError("must name at least one metric", argument="metric")
+    return list(dict.fromkeys(found))
 
 
 def as_metrics(
@@ -389,52 +417,8 @@ def as_metrics(
 # ---- what both come to -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Doubt:
-    """How uncertain forecasts look before the outcome is known.
-
-    Attributes
-    ----------
-    name : str
-        What the order is called.
-    of : callable
-        The doubt of each of the (N, K) rows.
-    ordinal : bool
-        Whether the order of the classes matters.
-    """
-
-    name: str
-    of: Callable[[Floats], Floats]
-    ordinal: bool = False
-
-
-def doubt(by: Rule | str) -> Doubt:
-    """Doubt by the largest probability, by entropy, or by the loss that each forecast itself expects."""
-    if isinstance(by, str) and by == "max_probability":
-        return Doubt("max_probability", lambda p: 1 - p.max(axis=1))
-    entropy = isinstance(by, str) and by == "entropy"
-    rule = parse("log" if entropy else by)
-    # What a forecast expects of itself takes it for the truth, which sums to one.
-    return Doubt(
-        "entropy" if entropy else f"expected {name_of(rule)}",
-        lambda p: _expected_of_itself(rule, p / p.sum(axis=1, keepdims=True)),
-        rule.ordinal,
-    )
-
-
-def _expected_of_itself(rule: Rule, q: Floats) -> Floats:
-    """The loss that each forecast expects of itself, by a formula where there is one."""
-    if isinstance(rule, Brier):
-        return np.asarray(rule.bounds(q.shape[1])[1] / 2 * (q * (1 - q)).sum(axis=1))
-    if isinstance(rule, Log) and rule.clip is None:
-        from scipy.special import entr
-
-        return np.asarray(entr(q).sum(axis=1) / math.log(rule.base))
-    return np.asarray(rule.entropy(q))
-
-
 def draw(
-    parts: Iterable[Forecasts],
+    parts: Iterable[Rows],
     keys: Sequence[Rule | Doubt],
     metrics: Sequence[Metric],
     options: Options,
@@ -445,7 +429,7 @@ def draw(
     measures = [CurveMetric(rows, metric) for metric in metrics]
     orders = {name: Order(key, options.ties) for name, key in ranked.items()}
     counting = any(measure.counts is not None for measure in measures)
-    cells = [rows.cells[order.rows] for order in orders.values()]
+    cells = [rows.cells[order.rows] for order in orders.values()] if counting else []
 
     def values(weights: Floats) -> Floats:
         """All curves for one vector of weights: (metrics, orders, cuts)."""
@@ -456,8 +440,8 @@ def draw(
     observed = values(np.ones(len(rows.y)) if rows.weights is None else rows.weights)
     draws = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
     # Functions of users are not called by several threads at once.
-    own = all(isinstance(metric, (DecisionMetric, Rule)) for metric in metrics)
-    threads = own and len(rows.y) >= _MANY
+    own = all(isinstance(metric, (DecisionMetric, Rule, RowMetric)) for metric in metrics)
+    threads = own and len(rows.y) >= MANY
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
     curves: dict[Any, RetentionCurve] = {}
     by_outcome = {name_of(key) for key in keys if isinstance(key, Rule)}
@@ -472,31 +456,24 @@ def draw(
 
 
 def _gather(
-    parts: Iterable[Forecasts],
+    parts: Iterable[Rows],
     keys: Sequence[Rule | Doubt],
     metrics: Sequence[Metric],
     decision_costs: CostsLike | None,
 ) -> tuple[RowTable, dict[str, Floats]]:
     """The rows of all parts, and what ranks them by each key."""
-    rules = list(dict.fromkeys(k for k in [*keys, *metrics] if isinstance(k, Rule)))
-    functions = any(not isinstance(m, (DecisionMetric, Rule)) for m in metrics)
+    formulas = list(dict.fromkeys(k for k in [*keys, *metrics] if isinstance(k, (Rule, RowMetric))))
+    functions = any(not isinstance(m, (DecisionMetric, Rule, RowMetric)) for m in metrics)
     doubts: dict[Doubt, list[Floats]] = {key: [] for key in keys if isinstance(key, Doubt)}
     read = []
     for part in parts:
-        rows = RowTable.of(part, rules, decision_costs)
+        rows = RowTable.of(part, formulas, decision_costs)
         for key, found in doubts.items():
-            found.extend(_by_blocks(key.of, rows.p))
+            found.extend([key.of_lists(part)] if isinstance(part, ListRows) else key.by_blocks(rows.p))
         read.append(rows if functions else rows.without_forecasts())
     rows = RowTable.joined(read)
     ranked = {name_of(key): rows.losses[key] for key in keys if isinstance(key, Rule)}
     return rows, ranked | {key.name: np.concatenate(found) for key, found in doubts.items()}
-
-
-def _by_blocks(of: Callable[[Floats], Floats], p: Floats) -> Iterator[Floats]:
-    """A function of rows, of blocks that a cache holds: it may make K arrays of the shape of a block."""
-    step = max(1, _BLOCK // p.shape[1])
-    blocks = (p[start : start + step] for start in range(0, len(p), step))
-    return in_order(of, blocks, n_cores()) if len(p) >= _MANY else map(of, blocks)
 
 
 def _curve(

@@ -25,10 +25,11 @@ from verax.errors import InputError, passing, show
 from verax.inference.intervals import WeightsAre, check_confidence, check_replicates, check_seed
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
-from verax.scores.metrics import METRICS, DecisionMetric
+from verax.scores.coverage import RowMetric
+from verax.scores.metrics import HIGHER, METRICS, DecisionMetric
 from verax.scores.registry import name_of
 
-Metric = DecisionMetric | Rule | Callable[[Any, Any], float]
+Metric = DecisionMetric | Rule | RowMetric | Callable[[Any, Any], float]
 Area = Literal["mean", "steps"]
 Undefined = Literal["nan", "one", "zero", "omit"]
 Ties = Literal["share", "order"]
@@ -302,6 +303,9 @@ class CurveMetric:
         elif isinstance(metric, Rule):
             self._values = rows.losses[metric]
             self.name, self.higher_is_better = name_of(metric), False
+        elif isinstance(metric, RowMetric):
+            self._values = rows.losses[metric]
+            self.name, self.higher_is_better = metric.name, metric.orientation == HIGHER
         else:
             self.name = getattr(metric, "__name__", repr(metric))
             if not rows.whole:
@@ -342,7 +346,7 @@ class CurveMetric:
 
 def measured(measures: Sequence[CurveMetric], cuts: Sequence[Cuts], cells: Sequence[Ints]) -> Floats:
     """All measures at each cut along each order: (measures, orders, cuts)."""
-    n_cuts, k = len(cuts[0].starts), measures[0].rows.n_classes
+    n_cuts = len(cuts[0].starts)
     values = np.empty((len(measures), len(cuts), n_cuts))
     counted = []
     for j, measure in enumerate(measures):
@@ -350,11 +354,14 @@ def measured(measures: Sequence[CurveMetric], cuts: Sequence[Cuts], cells: Seque
             counted.append((j, measure.counts))
         else:
             values[j] = [measure.along(along) for along in cuts]
-    if counted and len(cuts) * n_cuts * k * k <= _CELLS:
+    if not counted:
+        return values
+    k = measures[0].rows.n_classes
+    if len(cuts) * n_cuts * k * k <= _CELLS:
         tables = np.array([next(a.tables(c, n_cuts)) for a, c in zip(cuts, cells, strict=True)])
         for j, metric in counted:
             values[j] = metric.of(tables.reshape(len(cuts), n_cuts, k, k))
-    elif counted:
+    else:
         step = max(1, _CELLS // (k * k))
         for i, (along, own) in enumerate(zip(cuts, cells, strict=True)):
             for first, tables in zip(range(0, n_cuts, step), along.tables(own, step), strict=True):

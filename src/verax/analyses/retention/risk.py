@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.retention.curves import doubt
+from verax.analyses.retention.doubts import Doubt, doubt
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.checks import check_number
@@ -20,13 +20,18 @@ from verax.inference.bootstrap import bootstrap_interval, percentile_interval
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
+from verax.inputs.rows import Rows, faults_of, pair
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
+from verax.scores.coverage import find_list_metric, refuse_costs
 from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
 from verax.scores.registry import name_of, parse
 
 _BOOTSTRAP = "bootstrap"
+_WRONG = "share of wrong decisions"
 # Coverages that differ by less are equal.
 _ROUNDING = 1e-12
 
@@ -88,6 +93,9 @@ def risk_coverage(
     plan = Resampling.checked(confidence, bootstrap, seed, or_none=True)
     key, scored = doubt(by), None if rule is None else parse(rule)
     rules = [] if scored is None else [scored]
+    if isinstance(p, TopLists):
+        refuse_costs("costs", costs)
+        return _of_lists(pair(y, p, ordered=needs_order([key, *rules]), **read), key, scored, plan)
     forecasts = Forecasts(y, p, ordered=needs_order([key, *rules], costs=costs), **read)
     if costs is not None:
         cost_matrix(costs, forecasts.n_classes)
@@ -96,8 +104,18 @@ def risk_coverage(
         losses, name = rows.losses[scored], name_of(scored)
     else:
         losses = row_costs(rows.y, rows.decisions, "zero_one" if costs is None else costs)
-        name = "share of wrong decisions" if costs is None else "mean cost"
+        name = _WRONG if costs is None else "mean cost"
     return RiskCoverage(key.name, name, np.asarray(key.of(rows.p)), losses, rows.without_forecasts(), plan)
+
+
+def _of_lists(lists: Rows, key: Doubt, scored: Rule | None, plan: Resampling) -> RiskCoverage:
+    """The same for top lists. Of classes that tie for the first place, each counts in part."""
+    assert isinstance(lists, ListRows)
+    measure = find_list_metric("error") if scored is None else scored
+    rows = RowTable.of(lists, [measure])
+    name = _WRONG if scored is None else name_of(scored)
+    found = RiskCoverage(key.name, name, key.of_lists(lists), rows.losses[measure], rows, plan)
+    return found.with_faults(faults_of({"": lists}))
 
 
 @dataclass(frozen=True)

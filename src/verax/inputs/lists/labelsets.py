@@ -35,6 +35,8 @@ class LabelSets(Vocabulary):
         The labels, or how many there are if they are 0, 1, 2, ...
     """
 
+    spelled = False
+
     def __init__(self, names: Iterable[int], labels: Sequence[Hashable] | int) -> None:
         super().__init__(names, complete=False)
         self.labels = _check_labels(labels)
@@ -43,7 +45,13 @@ class LabelSets(Vocabulary):
     def name(self, code: int) -> tuple[Hashable, ...]:
         number = self.names[code]
         assert isinstance(number, int)
+        return self._labels_of(number)
+
+    def _labels_of(self, number: int) -> tuple[Hashable, ...]:
         return tuple(label for i, label in enumerate(self.labels) if number >> i & 1)
+
+    def shown(self, y: Any, row: int) -> Hashable:
+        return self._labels_of(self.numbers(y[row : row + 1], "y")[0])
 
     def code_at(self, position: int) -> int:
         """The code of the set with this number."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, Offenders
+from verax.errors import InputError, Offenders, show
 from verax.inputs.arrays import Array, Floats, Ints, Namespace, kind_of, to_array, to_host
 from verax.inputs.groups import Groups
 from verax.inputs.lists.ragged import Ragged, Survey, frozen
+from verax.inputs.lists.vocabulary import Vocabulary
 
 NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
@@ -34,10 +36,40 @@ class ListBatch:
     xp: Namespace = np
 
 
+@dataclass(frozen=True)
+class ListFaults:
+    """What a result says of the lists it is about, beside its numbers.
+
+    Attributes
+    ----------
+    n_lists : int
+        How many lists there are.
+    n_invalid : int
+        How many of them are invalid.
+    unmatched : str
+        Where lists name their classes and no outcome is one of these names: an example of both.
+    """
+
+    n_lists: int
+    n_invalid: int
+    unmatched: str = ""
+
+    def __str__(self) -> str:
+        some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
+        fine = "scored as the largest valid sublist plus 1, unless the rule has a fine of its own"
+        said = [f"{some} invalid, {fine}."] if self.n_invalid else []
+        return " ".join([*said, *([self.unmatched] if self.unmatched else [])])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        return {"n_lists": self.n_lists, "n_invalid": self.n_invalid, "unmatched": self.unmatched}
+
+
 class ListRows:
     """Checked lists with their survey, the codes of the outcomes and the weights.
 
-    An outcome that no list names has a code that no listed class has. A `part` of all rows may have no row
+    An outcome that no list names has a code that no listed class has. `vocabulary` and `given` say what the
+    codes stand for, and what the outcomes were before they became codes. A `part` of all rows may have no row
     and no weight.
     """
 
@@ -51,8 +83,11 @@ class ListRows:
         groups: object | None = None,
         *,
         part: bool = False,
+        vocabulary: Vocabulary | None = None,
+        given: object = None,
     ) -> None:
         self.n_classes = n_classes
+        self.vocabulary, self._given = vocabulary, given
         self.xp: Namespace = np
         self._lists, self._survey, self._y = lists, survey, frozen(np.ascontiguousarray(y))
         if y.size != lists.n_rows:
@@ -96,6 +131,55 @@ class ListRows:
 
     def check(self) -> None:
         """Nothing is left to check."""
+
+    # ---- what one row looks like -----------------------------------------------------------
+
+    def name(self, code: int) -> Hashable:
+        """The class with this code."""
+        return code if self.vocabulary is None else self.vocabulary.name(code)
+
+    def outcome(self, row: int) -> Hashable:
+        """What happened: the name of the class, or its position where classes have no names."""
+        code = int(self._y[row])
+        if code >= 0 or self.vocabulary is None:
+            return self.name(code)
+        return self.vocabulary.shown(self._given, row)
+
+    def entries(self, row: int) -> dict[Hashable, float]:
+        """One list as {class: confidence}, most likely first."""
+        batch = self.batch(row, row + 1).lists
+        names = [self.name(code) for code in batch.classes.tolist()]
+        return dict(zip(names, batch.confidences.tolist(), strict=True))
+
+    @property
+    def survey(self) -> Survey:
+        """The mass and the validity of every list."""
+        return self._survey
+
+    @property
+    def lists(self) -> Ragged:
+        """The lists themselves."""
+        return self._lists
+
+    def with_codes(self, codes: Ints) -> ListRows:
+        """The same lists with other outcomes."""
+        return ListRows(self._lists, self._survey, self.n_classes, codes, vocabulary=self.vocabulary)
+
+    @property
+    def faults(self) -> ListFaults:
+        """How many lists are invalid, and whether outcomes and lists speak of the same classes."""
+        n_invalid = int(np.count_nonzero(self._survey.kept < self._lists.lengths))
+        return ListFaults(self.n_rows, n_invalid, self._unmatched())
+
+    def _unmatched(self) -> str:
+        if self.vocabulary is None or not self.vocabulary.spelled or (self._y >= 0).any():
+            return ""
+        if not self._lists.lengths.any():
+            return ""
+        row = int(np.flatnonzero(self._lists.lengths > 0)[0])
+        listed = show(next(iter(self.entries(row))))
+        happened = f"in row {row} {show(self.outcome(row))} happened, and its list begins with {listed}"
+        return f"No outcome is in any list: {happened}. Are the classes named alike?"
 
 
 def check_weights(weights: object, n: int, *, part: bool = False) -> Floats:

@@ -34,6 +34,7 @@ from verax.inputs.lists.reading import (
 )
 from verax.inputs.lists.rows import NO_ORDER, ListRows
 from verax.inputs.lists.vocabulary import Vocabulary, positions
+from verax.inputs.outcomes import check_classes
 from verax.inputs.validity import Unity
 
 # The most probabilities that `padded` writes out.
@@ -555,15 +556,33 @@ class TopLists:
         given = {name: check_flag(name, flag) for name, flag in flags.items()}
         if given.pop("ordered"):
             raise RuleError(NO_ORDER)
-        given["classes"] = classes is not None
         for name in (name for name, passed in given.items() if passed):
             raise InputError(
                 "does not apply to top lists",
                 argument=name,
                 remedies=[Remedy("State it when making the lists.", python_only=True)],
             )
-        codes = positions(y, self.n_classes) if self.vocabulary is None else self.vocabulary.outcomes(y)
-        return ListRows(self._lists, self._survey, self.n_classes, codes, weights, groups, part=part)
+        codes = self._outcomes(y) if classes is None else self._outcomes_among(y, classes)
+        checked = self._lists, self._survey, self.n_classes, codes, weights, groups
+        return ListRows(*checked, part=part, vocabulary=self.vocabulary, given=y)
+
+    def _outcomes(self, y: object) -> Ints:
+        return positions(y, self.n_classes) if self.vocabulary is None else self.vocabulary.outcomes(y)
+
+    def _outcomes_among(self, y: object, classes: Any) -> Ints:
+        """The codes of outcomes given by names of all classes, which the lists may not know."""
+        names = check_classes(classes, self.n_classes)
+        own = self.vocabulary
+        if own is None or names is None:
+            return positions(y, self.n_classes, names)
+        unknown = set(own.names) - set(names)
+        if isinstance(own, LabelSets) or unknown or (own.complete and own.names != names):
+            other = f"the lists name {show(min(unknown, key=repr))}" if unknown else "the lists have others"
+            raise InputError(
+                "must be the classes of the lists", argument="classes", kind="label", found=other
+            )
+        at = positions(y, self.n_classes, names)
+        return own.codes([names[i] for i in at.tolist()])
 
     def with_class(self, position: int) -> ListRows:
         """The lists as rows in which the class at this position happened, whatever its name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,9 @@ class Vocabulary:
         Whether these are all classes, so that any other outcome is an error. Otherwise they are those
         that some list names, and any other outcome is a class that no list names.
     """
+
+    # Whether names may be spelled in other ways than outcomes are.
+    spelled = True
 
     def __init__(self, names: Iterable[Hashable], *, complete: bool) -> None:
         self.names = tuple(names)
@@ -83,6 +87,12 @@ class Vocabulary:
             raise self._unlike(
                 next(row for row, value in enumerate(given) if not _is_hashable(value)), given
             ) from None
+
+    def shown(self, y: Any, row: int) -> Hashable:
+        """One of the outcomes `y` as it was given."""
+        values = y if isinstance(y, (list, tuple)) else to_host(to_array(y, "y")[0])
+        value = values[row]
+        return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
 
     def _unlike(self, row: int, given: Sequence[Hashable]) -> InputError:
         """The error for an outcome that cannot be the name of a class in these lists."""

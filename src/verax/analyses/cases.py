@@ -1,0 +1,192 @@
+"""What `worst` shows of a row: its forecast, what happened, and where the loss comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.arrays import Floats
+from verax.inputs.lists.rows import ListRows
+from verax.scores.base import Rule
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of the worst rows.
+
+    Attributes
+    ----------
+    row : int
+        Its number, from 0.
+    id : object
+        Its id if ids were given, else its number.
+    outcome : object
+        What happened: a class position, or the name of the class if names were given.
+    forecast : tuple of floats
+        The probabilities of the classes.
+    loss : float
+        The loss by the rule that ranks the rows.
+    ranks : dict
+        Its rank by each rule, 1 for the worst of all rows.
+    source : str
+        Where the loss comes from, in words.
+    """
+
+    row: int
+    id: Any
+    outcome: Hashable
+    forecast: tuple[float, ...]
+    loss: float
+    ranks: dict[str, int]
+    source: str
+
+    def columns(self, width: int) -> dict[str, Any]:
+        """The forecast as columns of a table that has room for `width` classes."""
+        return {f"p_{i}": self.forecast[i] for i in range(width)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The case as plain Python values."""
+        return vars(self).copy()
+
+    @property
+    def shown(self) -> str:
+        """The forecast as it stands in a table of text."""
+        return " ".join(f"{x:.2f}" for x in self.forecast[:8]) + (" ..." if len(self.forecast) > 8 else "")
+
+
+@dataclass(frozen=True)
+class ListCase(Case):
+    """One of the worst rows, with a top list as its forecast.
+
+    Attributes
+    ----------
+    forecast : dict
+        The list: classes with their probabilities, most likely first.
+    place : int or None
+        The place of the outcome in the list, from 1; None if it is not listed.
+    unaccounted : float
+        How much probability was left for all other classes together.
+    n_unlisted : int
+        How many classes these are.
+    valid : bool
+        Whether the list is valid. An invalid one is scored as its largest valid sublist, with a fine.
+    """
+
+    forecast: dict[Hashable, float]  # type: ignore[assignment]
+    place: int | None
+    unaccounted: float
+    n_unlisted: int
+    valid: bool
+
+    def columns(self, width: int) -> dict[str, Any]:
+        listed: dict[str, Any] = {}
+        entries = [*self.forecast.items(), *[(None, None)] * (width - len(self.forecast))]
+        for i, (name, value) in enumerate(entries, start=1):
+            listed |= {f"listed_{i}": plain_of(name), f"p_{i}": value}
+        return {
+            "place": self.place,
+            "unaccounted": self.unaccounted,
+            "n_unlisted": float(self.n_unlisted),
+            "valid": self.valid,
+            **listed,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The case as plain Python values: the list as pairs of a class and its probability."""
+        listed = [[plain_of(name), value] for name, value in self.forecast.items()]
+        return {**vars(self), "outcome": plain_of(self.outcome), "forecast": listed}
+
+    @property
+    def shown(self) -> str:
+        listed = [f"{text_of(name)} {value:.2f}" for name, value in list(self.forecast.items())[:5]]
+        more = [f"{len(self.forecast) - 5} more"] if len(self.forecast) > 5 else []
+        return ", ".join([*listed, *more]) or "nothing listed"
+
+
+def dense_case(
+    row: int,
+    name: Any,
+    outcome: int,
+    forecast: Floats,
+    loss: float,
+    classes: tuple[Hashable, ...] | None,
+    rule: Rule,
+) -> Case:
+    """The case of a row with a full distribution; `outcome` is the position of its class."""
+    return Case(
+        row=row,
+        id=name,
+        outcome=outcome if classes is None else classes[outcome],
+        forecast=tuple(forecast.tolist()),
+        loss=loss,
+        ranks={},
+        source=_source(forecast, outcome, classes, rule.ordinal),
+    )
+
+
+def list_case(rows: ListRows, row: int, number: int, name: Any, loss: float) -> ListCase:
+    """The case of one of some top lists."""
+    outcome, listed = rows.outcome(row), rows.entries(row)
+    place = list(listed).index(outcome) + 1 if outcome in listed else None
+    unaccounted, n_unlisted = float(rows.survey.unaccounted[row]), rows.n_classes - len(listed)
+    valid = bool(rows.survey.kept[row] == len(listed))
+    return ListCase(
+        row=number,
+        id=name,
+        outcome=outcome,
+        forecast=listed,
+        loss=loss,
+        ranks={},
+        source=_list_source(outcome, listed, place, unaccounted, n_unlisted, valid),
+        place=place,
+        unaccounted=unaccounted,
+        n_unlisted=n_unlisted,
+        valid=valid,
+    )
+
+
+def _list_source(
+    outcome: Hashable,
+    listed: dict[Hashable, float],
+    place: int | None,
+    unaccounted: float,
+    n_unlisted: int,
+    valid: bool,
+) -> str:
+    """Where the loss of a list comes from: the place of the outcome, its best rival, and what was left."""
+    others = f"{n_unlisted:,}" if n_unlisted < 10**9 else f"{float(n_unlisted):.3g}"
+    if place is None:
+        said = f"not listed: {unaccounted:.2g} was left for {others} other classes"
+    else:
+        said = f"place {place} of {len(listed)} with {listed[outcome]:.2g}"
+    rival = next((name for name in listed if name != outcome), None)
+    if rival is not None:
+        said += f"; {text_of(rival)} had {listed[rival]:.2f}"
+    return said if valid else f"{said}; the list is invalid"
+
+
+def text_of(name: Hashable) -> str:
+    """A class as it stands in a table: label sets as their labels."""
+    return "{" + ", ".join(map(str, name)) + "}" if isinstance(name, tuple) else str(name)
+
+
+def plain_of(name: Hashable) -> Any:
+    """A class as a value that tables can hold."""
+    return text_of(name) if isinstance(name, tuple) else name
+
+
+def _source(p: Floats, outcome: int, classes: tuple[Hashable, ...] | None, ordinal: bool) -> str:
+    """The threshold (ordered classes) or the rival class that the forecast got most wrong."""
+    names = list(range(len(p))) if classes is None else list(classes)
+    if not ordinal:
+        rival = int(np.argmax(np.where(np.arange(len(p)) == outcome, -1.0, p)))
+        return f"{names[rival]} had {p[rival]:.2f}, {names[outcome]} {p[outcome]:.2f}"
+    below = np.cumsum(p)[:-1]
+    above = np.cumsum(p[::-1])[::-1][1:]
+    error = np.where(outcome <= np.arange(len(p) - 1), above, below)
+    i = int(np.argmax(error))
+    side = f"above {names[i]}" if outcome <= i else f"below {names[i + 1]}"
+    return f"{error[i]:.2f} was put {side}"

@@ -1,0 +1,114 @@
+"""How uncertain forecasts look before the outcome is known: what `selective` ranks rows by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.inputs.arrays import Floats
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.vocabulary import UNLISTED
+from verax.kernels.threads import in_order, n_cores
+from verax.scores.base import Rule, losses_of
+from verax.scores.combinators import padded
+from verax.scores.registry import name_of, parse
+from verax.scores.rules import Brier, Log
+
+# How many probabilities the loss that forecasts expect of themselves is computed of at a time.
+_BLOCK = 2**17
+# From this many rows on, threads share the work.
+MANY = 2**16
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """How uncertain forecasts look before the outcome is known.
+
+    Attributes
+    ----------
+    name : str
+        What the order is called.
+    of : callable
+        The doubt of each of the (N, K) rows.
+    of_lists : callable
+        The doubt of each of some top lists.
+    ordinal : bool
+        Whether the order of the classes matters.
+    """
+
+    name: str
+    of: Callable[[Floats], Floats]
+    of_lists: Callable[[ListRows], Floats]
+    ordinal: bool = False
+
+    def by_blocks(self, p: Floats) -> Iterator[Floats]:
+        """The doubt of blocks of rows that a cache holds: it may make K arrays of the shape of a block."""
+        step = max(1, _BLOCK // p.shape[1])
+        blocks = (p[start : start + step] for start in range(0, len(p), step))
+        return in_order(self.of, blocks, n_cores()) if len(p) >= MANY else map(self.of, blocks)
+
+
+def doubt(by: Rule | str) -> Doubt:
+    """Doubt by the largest probability, by entropy, or by the loss that each forecast itself expects."""
+    if isinstance(by, str) and by == "max_probability":
+        return Doubt("max_probability", lambda p: 1 - p.max(axis=1), _without_the_top)
+    entropy = isinstance(by, str) and by == "entropy"
+    rule = parse("log" if entropy else by)
+    # What a forecast expects of itself takes it for the truth, which sums to one.
+    return Doubt(
+        "entropy" if entropy else f"expected {name_of(rule)}",
+        lambda p: _expected_of_itself(rule, p / p.sum(axis=1, keepdims=True)),
+        lambda rows: expected_of_lists(padded(rule, 0.0) if entropy else rule, rows),
+        rule.ordinal,
+    )
+
+
+def _expected_of_itself(rule: Rule, q: Floats) -> Floats:
+    """The loss that each forecast expects of itself, by a formula where there is one."""
+    if isinstance(rule, Brier):
+        return np.asarray(rule.bounds(q.shape[1])[1] / 2 * (q * (1 - q)).sum(axis=1))
+    if isinstance(rule, Log) and rule.clip is None:
+        from scipy.special import entr
+
+        return np.asarray(entr(q).sum(axis=1) / math.log(rule.base))
+    return np.asarray(rule.entropy(q))
+
+
+# ---- top lists: all that is said of the distribution that a list is padded to --------------------------
+
+
+def _without_the_top(rows: ListRows) -> Floats:
+    """One minus the largest probability of the padded distribution."""
+    survey, lists = rows.survey, rows.lists
+    kept = survey.kept
+    top = np.full(rows.n_rows, 1 / rows.n_classes)
+    top[kept > 0] = lists.confidences[lists.offsets[:-1][kept > 0]]
+    return np.asarray(1 - top)
+
+
+def expected_of_lists(rule: Rule, rows: ListRows) -> Floats:
+    """The loss that each list expects of itself: that of every class it lists, and of one that it does not.
+
+    All classes that are not listed have the same loss, so there are one more passes than the longest list has
+    classes. A fine for invalid lists is part of the loss; it is known beforehand.
+    """
+    lists, survey = rows.lists, rows.survey
+    total, mass = np.zeros(rows.n_rows), np.zeros(rows.n_rows)
+
+    def add(codes: np.ndarray, weight: Floats) -> None:
+        (loss,) = losses_of([rule], rows.with_codes(codes))
+        # What cannot happen costs nothing, however large its loss.
+        total[:] += weight * np.where(weight > 0, loss, 0.0)
+        mass[:] += weight
+
+    for place in range(int(survey.kept.max(initial=0))):
+        has = survey.kept > place
+        codes, weight = np.full(rows.n_rows, UNLISTED), np.zeros(rows.n_rows)
+        entries = lists.offsets[:-1][has] + place
+        codes[has], weight[has] = lists.classes[entries], lists.confidences[entries]
+        add(codes, weight)
+    add(np.full(rows.n_rows, UNLISTED), survey.unaccounted_kept)
+    return np.asarray(total / mass)
