@@ -1070,3 +1070,13 @@ def test_labels_that_are_numbers_are_found_near_and_far(numbers):
     places = {number: i for i, number in enumerate(numbers)}
     assert known.positions_of(values).tolist() == [places.get(int(value), -1) for value in values]
     assert known.positions_of(np.array(numbers)).tolist() == list(range(len(numbers)))
+
+
+def test_a_pattern_names_several_files(tmp_path):
+    for i, rows in enumerate(["a,0.8,0.2\nb,0.4,0.6\n", "b,0.1,0.9\n"]):
+        (tmp_path / f"part{i}.csv").write_text("label,p_a,p_b\n" + rows)
+    found = files.read(f"{tmp_path}/part*.csv")
+    assert found.y.tolist() == [0, 1, 1]
+    assert found.p[:, 0].tolist() == [0.8, 0.4, 0.1]
+    with pytest.raises(vx.InputError, match="There is no file"):
+        files.read(f"{tmp_path}/other*.csv")

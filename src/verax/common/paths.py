@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 
 from verax.errors import InputError, Remedy, show
@@ -85,6 +86,18 @@ def check_regular(path: Path) -> None:
     else:
         return
     raise InputError(f"{path} {reason}", argument="path", kind="file", values=[str(path)])
+
+
+def matching(source: str | Path) -> list[Path]:
+    """The file or folder of that name, or those that fit the pattern, in the order of their names."""
+    path = Path(source)
+    pattern = any(mark in str(source) for mark in "*?[")
+    with refusing_wrong_names(path):
+        found = sorted(glob(str(source), recursive=True)) if pattern and not path.exists() else []
+    if pattern and found:
+        return [Path(name) for name in found]
+    check_exists(path)
+    return [path]
 
 
 class Unchanged:

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from verax.common.paths import check_exists
-from verax.errors import InputError, show
+from verax.common.paths import matching
+from verax.errors import InputError, Remedy, show
 from verax.files.array_files import ArrayFile
 from verax.files.column_files import ColumnFile
-from verax.files.formats.tables import Table, format_of
+from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
 from verax.files.predictions import Predictions, Request
 from verax.files.source import Source
 
@@ -44,7 +44,7 @@ def open(  # noqa: A001 - files.open is its name
     ----------
     path : str | Path
         CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather, JSON Lines,
-        .npz, .npy.
+        .npz, .npy; or a pattern such as "shards/*.parquet" that several files fit.
     target : str | None
         The column of outcomes: positions or names of classes. For .npy: the file of outcomes.
     probs : str | Sequence[str] | None
@@ -93,8 +93,19 @@ def open(  # noqa: A001 - files.open is its name
 
 
 def open_source(path: Path, request: Request) -> Source:
-    """A file as a source of rows."""
-    check_exists(path)
-    if format_of(path) in ("NPZ", "NPY"):
-        return ArrayFile(path, request)
-    return ColumnFile(Table.of_file(path, request), request)
+    """A file as a source of rows, or several that fit a pattern."""
+    paths = matching(path)
+    if common_format(paths) in ARRAYS:
+        if len(paths) > 1:
+            raise InputError(
+                "must be one file of arrays",
+                argument="path",
+                kind="file",
+                found=f"{len(paths):,} files fit the pattern",
+                remedies=[Remedy("`vx.scan` reads several.", python_only=True)],
+            )
+        return ArrayFile(paths[0], request)
+    if len(paths) == 1:
+        return ColumnFile(Table.of_file(paths[0], request), request)
+    files = [file for each in paths for file in files_of(each)]
+    return ColumnFile(Table.of_files(files, request, str(path)), request)

@@ -6,12 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from glob import glob
 from operator import add
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import check_exists, refusing_wrong_names
+from verax.common.paths import matching
 from verax.engines.plans import expecting
 from verax.errors import InputError
 from verax.files.array_files import ArrayFile
@@ -125,9 +124,9 @@ class ArrayHandle(LocalHandle):
 def opened(source: object, asked: Asked) -> Handle | None:
     """The handle on a file, a folder, or the files of a pattern or a list; None for anything else."""
     if isinstance(source, (str, Path)):
-        return _of_files(_matching(source), str(source), asked)
+        return _of_files(matching(source), str(source), asked)
     if isinstance(source, (list, tuple)) and source and all(isinstance(s, (str, Path)) for s in source):
-        paths = [path for each in source for path in _matching(each)]
+        paths = [path for each in source for path in matching(each)]
         more = len(paths) - 1
         name = f"{paths[0]} and {more:,} more" if more else str(paths[0])
         return _of_files(paths, name, asked)
@@ -141,15 +140,3 @@ def _of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:
         return TableHandle(asked, lambda request: Table.of_file(paths[0], request))
     files = [file for path in paths for file in files_of(path)]
     return TableHandle(asked, lambda request: Table.of_files(files, request, name))
-
-
-def _matching(source: str | Path) -> list[Path]:
-    """The file or folder of that name, or those that fit the pattern, in the order of their names."""
-    path = Path(source)
-    pattern = any(mark in str(source) for mark in "*?[")
-    with refusing_wrong_names(path):
-        found = sorted(glob(str(source), recursive=True)) if pattern and not path.exists() else []
-    if pattern and found:
-        return [Path(name) for name in found]
-    check_exists(path)
-    return [path]
