@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from verax.analyses.discrimination.result import RankScore, RankScores
     from verax.analyses.recalibration.recalibration import recalibrate
     from verax.analyses.recalibration.result import Recalibration
-    from verax.analyses.retention.curves import RetentionCurve, RetentionCurves, retention, selective
+    from verax.analyses.retention.curves import retention, selective
+    from verax.analyses.retention.result import RetentionCurve, RetentionCurves
     from verax.analyses.retention.risk import RiskCoverage, risk_coverage
     from verax.analyses.subgroups import Subgroups, subgroups
     from verax.analyses.worst import worst

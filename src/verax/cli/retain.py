@@ -8,9 +8,10 @@ from typing import Annotated, cast
 
 import typer
 
-from verax.analyses.retention.curves import SEES_THE_OUTCOME, RetentionCurves, as_metrics, draw
+from verax.analyses.retention.curves import SEES_THE_OUTCOME, as_metrics, draw
 from verax.analyses.retention.cuts import Area, Options, Ties
 from verax.analyses.retention.doubts import Doubt, doubt
+from verax.analyses.retention.result import RetentionCurves
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.analyses.cards.scorecard import Scorecard
+from verax.common.hashing import mixed as mix
 from verax.common.sorting import stable_order
 from verax.errors import join
 from verax.inputs.skipping import Skipped
@@ -87,11 +88,11 @@ def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:
     >>> duplicates(np.array([0, 1, 0, 1]), [p]).tolist()
     [[2, 0]]
     """
-    mixed = _mix(y.astype(np.uint64))
+    mixed = mix(y.astype(np.uint64))
     columns = [column for p in forecasts for column in (p.T if p.ndim == 2 else [p])]
     for column in columns:
         # Adding zero makes one number of the two zeros.
-        mixed = _mix(mixed ^ (column.astype(np.float64) + 0.0).view(np.uint64))
+        mixed = mix(mixed ^ (column.astype(np.float64) + 0.0).view(np.uint64))
     order = stable_order(mixed)
     before, after = order[:-1], order[1:]
     near = mixed[before] == mixed[after]
@@ -101,15 +102,6 @@ def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:
         same &= column[before] == column[after]
     pairs = np.stack([after[same], before[same]], axis=1)
     return pairs[np.argsort(pairs[:, 0], kind="stable")]
-
-
-def _mix(x: Any) -> Any:
-    """A good 64-bit mix of every element (splitmix64)."""
-    with np.errstate(over="ignore"):
-        x = x + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _duplicated_ids(problem: Problem) -> Check:

@@ -14,9 +14,10 @@ from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.retention.curves import RetentionCurve, as_metrics, draw
+from verax.analyses.retention.curves import as_metrics, draw
 from verax.analyses.retention.cuts import Options
 from verax.analyses.retention.doubts import Doubt, doubt
+from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups import Subgroups, subgroups
 from verax.analyses.worst import Worst, worst
 from verax.common.memory import give_back

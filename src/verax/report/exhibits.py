@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.retention.curves import SEES_THE_OUTCOME, RetentionCurve
+from verax.analyses.retention.curves import SEES_THE_OUTCOME
+from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups import WITHIN_GROUPS, Subgroup
 from verax.report.contents import LEAST, Contents, Findings
 from verax.report.reliability import PANELS, n_events

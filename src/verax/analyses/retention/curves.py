@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -25,17 +24,17 @@ from verax.analyses.retention.cuts import (
     measured,
 )
 from verax.analyses.retention.doubts import MANY, Doubt, doubt
+from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
+from verax.analyses.retention.streams import curves_of
 from verax.analyses.table import RowTable
-from verax.display.tables import FrameKind, band_columns, data_frame, stacked
-from verax.errors import InputError, passing, show
-from verax.inference.bootstrap import percentile_interval
+from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
-from verax.inputs.arrays import Floats, Ints
-from verax.inputs.lists.rows import ListFaults, ListRows
+from verax.inputs.arrays import Floats
+from verax.inputs.handles import Handle
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows, faults_of, pair
-from verax.inputs.skipping import MaySkip, Skipped
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
@@ -50,170 +49,13 @@ SEES_THE_OUTCOME = (
 )
 
 
-# ---- results -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, repr=False)
-class RetentionCurve(MaySkip):
-    """A metric over the rows kept, for growing shares of rows removed.
-
-    Attributes
-    ----------
-    order : str
-        What the rows were ranked by.
-    metric : str
-        What was measured.
-    higher_is_better : bool
-        Whether larger values of the metric are better.
-    sees_outcome : bool
-        Whether the order uses the outcomes.
-    removed, values : (C,) arrays
-        The shares removed and the metric of the rows kept.
-    area : float
-        The area under the curve; with `area_kind` "mean" the mean height, in units of the metric.
-    ties : {"share", "order"}
-        How a cut splits rows that tie.
-    interval, band : pair of floats, (2, C) array, or None
-        Intervals of the area and of each value, from the bootstrap.
-    areas : (B,) array
-        The area of each bootstrap replicate.
-    """
-
-    order: str
-    metric: str
-    higher_is_better: bool
-    sees_outcome: bool
-    removed: Floats
-    values: Floats
-    area: float
-    area_kind: Area
-    ties: Ties
-    interval: tuple[float, float] | None
-    band: Floats | None
-    areas: Floats
-    confidence: float
-    seed: int
-
-    def __repr__(self) -> str:
-        return "\n".join([self._line(), *self._said()])
-
-    def _line(self) -> str:
-        interval = "" if self.interval is None else f" ({self.interval[0]:.4f} to {self.interval[1]:.4f})"
-        unit = "mean height" if self.area_kind == "mean" else "steps"
-        last = f"{100 * self.removed[-1]:g}% removed: {self.values[-1]:.4f}"
-        return (
-            f"RetentionCurve of {self.metric} by {self.order}: area {self.area:.4f}{interval}, {unit}; "
-            f"nothing removed: {self.values[0]:.4f}, {last}"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain Python values."""
-        return {
-            "order": self.order,
-            "metric": self.metric,
-            "orientation": "higher is better" if self.higher_is_better else "lower is better",
-            "sees_outcome": self.sees_outcome,
-            "removed": self.removed.tolist(),
-            "values": self.values.tolist(),
-            "area": self.area,
-            "area_kind": self.area_kind,
-            "ties": self.ties,
-            "interval": None if self.interval is None else list(self.interval),
-            "band": None if self.band is None else self.band.tolist(),
-            "replicates": len(self.areas),
-            "confidence": self.confidence,
-            "seed": self.seed,
-            **self._noted(),
-        }
-
-    def columns(self) -> dict[str, list[Any]]:
-        """The curve as columns of a table, with one row per share removed."""
-        n = len(self.removed)
-        names: dict[str, list[Any]] = {"order": [self.order] * n, "metric": [self.metric] * n}
-        points = {"removed": self.removed.tolist(), "value": self.values.tolist()}
-        return {**names, **points, **band_columns(self.band, n)}
-
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per share of rows removed, with the band."""
-        return data_frame(self.columns(), kind)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the curve with its band; returns the matplotlib axes."""
-        return RetentionCurves({self.order: self}).plot(ax)
-
-
-class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
-    """Several curves over the same rows, by the name of the order, or by (order, metric)."""
-
-    def __init__(self, curves: Mapping[Any, RetentionCurve]) -> None:
-        self._curves: dict[Any, RetentionCurve] = dict(curves)
-
-    def __getitem__(self, key: Any) -> RetentionCurve:
-        return self._curves[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._curves)
-
-    def __len__(self) -> int:
-        return len(self._curves)
-
-    def difference(self, a: Any, b: Any) -> tuple[float, tuple[float, float]]:
-        """Area of curve `a` minus that of `b`, with an interval from the same replicates for both."""
-        for key in (a, b):
-            if key not in self:
-                raise KeyError(f"there is no curve {key!r}; there are {', '.join(map(repr, self))}")
-        first, second = self[a], self[b]
-        if not len(first.areas):
-            raise InputError(
-                "must be at least 2 for a difference with an interval",
-                argument="bootstrap",
-                found="these curves have no replicates",
-                remedies=[passing("when the curves are computed", bootstrap=200)],
-            )
-        low, high = percentile_interval(first.areas - second.areas, first.confidence)
-        return first.area - second.area, (float(low), float(high))
-
-    def __repr__(self) -> str:
-        return "\n".join([*(curve._line() for curve in self._curves.values()), *self._said()])
-
-    def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
-        """The curves, each of which knows what rows were left out."""
-        marked = super().with_skipped(skipped, rows)
-        marked._curves = {key: curve.with_skipped(skipped, rows) for key, curve in self._curves.items()}
-        return marked
-
-    def with_faults(self, faults: Mapping[str, ListFaults]) -> Self:
-        """The curves, each of which knows what there is to say of the lists."""
-        marked = super().with_faults(faults)
-        marked._curves = {key: curve.with_faults(faults) for key, curve in self._curves.items()}
-        return marked
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """All curves as plain Python values."""
-        return [curve.to_dict() for curve in self._curves.values()]
-
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per order, metric and share of rows removed, with the bands."""
-        return data_frame(stacked(curve.columns() for curve in self.values()), kind)
-
-    def simplified(self) -> RetentionCurve | RetentionCurves:
-        """The curve itself where there is only one."""
-        return next(iter(self.values())) if len(self) == 1 else self
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw all curves with their bands; returns the matplotlib axes."""
-        from verax.display.retention import draw_retention
-
-        return draw_retention(list(self._curves.values()), ax)
-
-
 # ---- the two questions -------------------------------------------------------------------------
 
 
 @reads
 def retention(
     y: object,
-    p: object,
+    p: object = None,
     *,
     rule: Rule | str | Sequence[Rule | str],
     metric: MetricLike | Sequence[MetricLike] = "qwk",
@@ -240,7 +82,8 @@ def retention(
     Parameters
     ----------
     y, p
-        Outcomes and forecasts as for `evaluate`.
+        Outcomes and forecasts as for `evaluate`. Curves of predictions that `scan` has opened come from
+        histograms of losses; `within` says how far they can be from those of the rows.
     rule : rule, str or list of these
         What ranks the rows.
     metric : str, rule, callable or list of these
@@ -292,7 +135,6 @@ def retention(
     ([0.8, 1.0, 1.0], 0.95)
     """
     rules, metrics = as_rules(rule), _metrics_for(p, metric, costs, cost_scale, decision_costs)
-    rows = pair(y, p, ordered=needs_order(rules, metrics, decision_costs), **read)
     options = Options(
         removed,
         area,
@@ -303,14 +145,14 @@ def retention(
         ties=ties,
         weights_are=weights_are,
     )
-    curves = draw([rows], rules, metrics, options, decision_costs).with_faults(faults_of({"": rows}))
+    curves = _drawn(y, p, rules, metrics, options, decision_costs, read)
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
 
 @reads
 def selective(
     y: object,
-    p: object,
+    p: object = None,
     *,
     by: Rule | str | Sequence[Rule | str] = "max_probability",
     metric: MetricLike | Sequence[MetricLike] = "accuracy",
@@ -349,7 +191,6 @@ def selective(
     """
     keys = [doubt(key) for key in _listed(by)]
     metrics = _metrics_for(p, metric, costs, cost_scale, decision_costs)
-    rows = pair(y, p, ordered=needs_order(keys, metrics, decision_costs), **read)
     options = Options(
         removed,
         area,
@@ -360,8 +201,25 @@ def selective(
         ties=ties,
         weights_are=weights_are,
     )
-    curves = draw([rows], keys, metrics, options, decision_costs).with_faults(faults_of({"": rows}))
+    curves = _drawn(y, p, keys, metrics, options, decision_costs, read)
     return curves.simplified() if isinstance(by, (Rule, str)) else curves
+
+
+def _drawn(
+    y: object,
+    p: object,
+    keys: Sequence[Rule | Doubt],
+    metrics: Sequence[Metric],
+    options: Options,
+    decision_costs: CostsLike | None,
+    read: Any,
+) -> RetentionCurves:
+    """The curves of rows in memory, or of a handle."""
+    ordered = needs_order(keys, metrics, decision_costs)
+    if isinstance(y, Handle):
+        return curves_of(y.in_order() if ordered else y, keys, metrics, options, decision_costs)
+    rows = pair(y, p, ordered=ordered, **read)
+    return draw([rows], keys, metrics, options, decision_costs).with_faults(faults_of({"": rows}))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -449,8 +307,13 @@ def draw(
         for j, measure in enumerate(measures):
             drawn = replicates[:, j, i] if options.bootstrap else np.zeros((0, len(options.removed)))
             key = name if len(measures) == 1 else (name, measure.name)
-            curves[key] = _curve(
-                name, measure, observed[j, i], drawn, options, sees_outcome=name in by_outcome
+            curves[key] = curve_of(
+                name,
+                (measure.name, measure.higher_is_better),
+                observed[j, i],
+                drawn,
+                options,
+                sees_outcome=name in by_outcome,
             )
     return RetentionCurves(curves)
 
@@ -474,35 +337,3 @@ def _gather(
     rows = RowTable.joined(read)
     ranked = {name_of(key): rows.losses[key] for key in keys if isinstance(key, Rule)}
     return rows, ranked | {key.name: np.concatenate(found) for key, found in doubts.items()}
-
-
-def _curve(
-    order: str,
-    measure: CurveMetric,
-    values: Floats,
-    replicates: Floats,
-    options: Options,
-    *,
-    sees_outcome: bool,
-) -> RetentionCurve:
-    areas = np.array([options.area_of(replicate) for replicate in replicates])
-    interval, band = None, None
-    if len(areas):
-        low, high = percentile_interval(areas, options.confidence)
-        interval, band = (float(low), float(high)), percentile_interval(replicates, options.confidence)
-    return RetentionCurve(
-        order=order,
-        metric=measure.name,
-        higher_is_better=measure.higher_is_better,
-        sees_outcome=sees_outcome,
-        removed=options.shares,
-        values=values,
-        area=options.area_of(values),
-        area_kind=options.area,
-        ties=options.ties,
-        interval=interval,
-        band=band,
-        areas=areas,
-        confidence=options.confidence,
-        seed=options.seed,
-    )

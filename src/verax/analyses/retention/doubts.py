@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -54,20 +55,25 @@ class Doubt:
 def doubt(by: Rule | str) -> Doubt:
     """Doubt by the largest probability, by entropy, or by the loss that each forecast itself expects."""
     if isinstance(by, str) and by == "max_probability":
-        return Doubt("max_probability", lambda p: 1 - p.max(axis=1), _without_the_top)
+        return Doubt("max_probability", _unlikely_top, _without_the_top)
     entropy = isinstance(by, str) and by == "entropy"
     rule = parse("log" if entropy else by)
     # What a forecast expects of itself takes it for the truth, which sums to one.
     return Doubt(
         "entropy" if entropy else f"expected {name_of(rule)}",
-        lambda p: _expected_of_itself(rule, p / p.sum(axis=1, keepdims=True)),
-        lambda rows: expected_of_lists(padded(rule, 0.0) if entropy else rule, rows),
+        partial(_expected_of_itself, rule),
+        partial(expected_of_lists, padded(rule, 0.0) if entropy else rule),
         rule.ordinal,
     )
 
 
-def _expected_of_itself(rule: Rule, q: Floats) -> Floats:
+def _unlikely_top(p: Floats) -> Floats:
+    return np.asarray(1 - p.max(axis=1))
+
+
+def _expected_of_itself(rule: Rule, p: Floats) -> Floats:
     """The loss that each forecast expects of itself, by a formula where there is one."""
+    q = p / p.sum(axis=1, keepdims=True)
     if isinstance(rule, Brier):
         return np.asarray(rule.bounds(q.shape[1])[1] / 2 * (q * (1 - q)).sum(axis=1))
     if isinstance(rule, Log) and rule.clip is None:

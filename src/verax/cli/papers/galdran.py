@@ -12,7 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verax.analyses.retention.curves import RetentionCurves, retention
+from verax.analyses.retention.curves import retention
+from verax.analyses.retention.result import RetentionCurves
 from verax.cli.papers.number import PublishedNumber
 from verax.scores.registry import brier, log_score, rps, sa_rps
 from verax.scores.rules import SaRPS

@@ -1,0 +1,90 @@
+"""What analyses look at in a part of rows that are not all in memory: outcomes, decisions and losses,
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.engines.scan import scan_rows
+from verax.engines.stats import RowStats
+from verax.inputs.arrays import Floats, Ints, to_host, widen
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Part
+from verax.inputs.rows import RowBatch
+from verax.scores.base import Rule
+
+
+@dataclass
+class Seen:
+    """Valid rows as one pass found them. Threads fill different rows.
+
+    Attributes
+    ----------
+    y, decision : Ints
+        (N,) outcomes and most likely classes.
+    top : Floats
+        (N,) the largest probabilities.
+    losses : dict[Rule, Floats]
+        (N,) losses by each rule.
+    weights : Floats | None
+        (N,) weights.
+    """
+
+    y: Ints
+    decision: Ints
+    top: Floats
+    losses: dict[Rule, Floats]
+    weights: Floats | None
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, rules: Sequence[Rule]) -> Seen:
+        """From one pass over the rows, which checks them."""
+        n = forecasts.n_rows
+        weights = None if forecasts.weights is None else np.empty(n)
+        found = cls(
+            np.empty(n, np.int64),
+            np.empty(n, np.int64),
+            np.empty(n),
+            {r: np.empty(n) for r in rules},
+            weights,
+        )
+        needs = {"top", "decision"} | {name for rule in rules for name in rule.needs}
+        scan_rows(forecasts, needs, lambda: found)
+        return found
+
+    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
+        """Take in a block of rows."""
+        rows = slice(batch.start, batch.start + int(batch.y.shape[0]))
+        self.y[rows], self.decision[rows] = to_host(batch.y), to_host(stats.decision)
+        self.top[rows] = to_host(stats.top)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for rule, losses in self.losses.items():
+                losses[rows] = to_host(stats.loss(rule))
+        if self.weights is not None and batch.weights is not None:
+            self.weights[rows] = to_host(batch.weights)
+
+
+def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
+    """The rows of a part with the forecasts of a model, read once for all that ask for the same rules."""
+    return part.once(("seen", model, frozenset(rules)), lambda: Seen.of(dense(part, model), rules))
+
+
+def dense(part: Part, model: str) -> Forecasts:
+    """The forecasts of a model, which must be dense."""
+    forecasts = part.models[model]
+    assert isinstance(forecasts, Forecasts)
+    return forecasts
+
+
+def probabilities(part: Part, model: str) -> Floats:
+    """(N, K) probabilities of valid rows, in double precision."""
+
+    def read() -> Floats:
+        forecasts = dense(part, model)
+        return np.asarray(to_host(widen(forecasts.batch(0, forecasts.n_rows).p)))
+
+    return part.once(("probabilities", model), read)

@@ -1,0 +1,225 @@
+"""Retained-samples curves as results: what they say, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from verax.analyses.retention.cuts import Area, Options, Ties
+from verax.display.tables import FrameKind, band_columns, data_frame, stacked
+from verax.errors import InputError, passing
+from verax.inference.bootstrap import percentile_interval
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.lists.rows import ListFaults
+from verax.inputs.skipping import MaySkip, Skipped
+
+
+@dataclass(frozen=True, repr=False)
+class RetentionCurve(MaySkip):
+    """A metric over the rows kept, for growing shares of rows removed.
+
+    Attributes
+    ----------
+    order : str
+        What the rows were ranked by.
+    metric : str
+        What was measured.
+    higher_is_better : bool
+        Whether larger values of the metric are better.
+    sees_outcome : bool
+        Whether the order uses the outcomes.
+    removed, values : (C,) arrays
+        The shares removed and the metric of the rows kept.
+    area : float
+        The area under the curve; with `area_kind` "mean" the mean height, in units of the metric.
+    ties : {"share", "order"}
+        How a cut splits rows that tie.
+    interval, band : pair of floats, (2, C) array, or None
+        Intervals of the area and of each value, from the bootstrap.
+    areas : (B,) array
+        The area of each bootstrap replicate.
+    within : (C,) array or None
+        How far each value can be from that of the rows, where it comes from a histogram; None where it is
+        exact.
+    area_within : float or None
+        The same of the area.
+    """
+
+    order: str
+    metric: str
+    higher_is_better: bool
+    sees_outcome: bool
+    removed: Floats
+    values: Floats
+    area: float
+    area_kind: Area
+    ties: Ties
+    interval: tuple[float, float] | None
+    band: Floats | None
+    areas: Floats
+    confidence: float
+    seed: int
+    within: Floats | None = None
+    area_within: float | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join([self._line(), *self._said()])
+
+    def _line(self) -> str:
+        interval = "" if self.interval is None else f" ({self.interval[0]:.4f} to {self.interval[1]:.4f})"
+        unit = "mean height" if self.area_kind == "mean" else "steps"
+        last = f"{100 * self.removed[-1]:g}% removed: {self.values[-1]:.4f}"
+        return (
+            f"RetentionCurve of {self.metric} by {self.order}: area {self.area:.4f}{interval}, {unit}; "
+            f"nothing removed: {self.values[0]:.4f}, {last}{self._precision()}"
+        )
+
+    def _precision(self) -> str:
+        """How far values from a histogram can be off, in words."""
+        return "" if self.within is None else f"; from a histogram: within {np.max(self.within):.1g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain Python values."""
+        return {
+            "order": self.order,
+            "metric": self.metric,
+            "orientation": "higher is better" if self.higher_is_better else "lower is better",
+            "sees_outcome": self.sees_outcome,
+            "removed": self.removed.tolist(),
+            "values": self.values.tolist(),
+            "area": self.area,
+            "area_kind": self.area_kind,
+            "ties": self.ties,
+            "interval": None if self.interval is None else list(self.interval),
+            "band": None if self.band is None else self.band.tolist(),
+            "replicates": len(self.areas),
+            "confidence": self.confidence,
+            "seed": self.seed,
+            "within": None if self.within is None else self.within.tolist(),
+            "area_within": self.area_within,
+            **self._noted(),
+        }
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The curve as columns of a table, with one row per share removed."""
+        n = len(self.removed)
+        names: dict[str, list[Any]] = {"order": [self.order] * n, "metric": [self.metric] * n}
+        points = {"removed": self.removed.tolist(), "value": self.values.tolist()}
+        return {**names, **points, **band_columns(self.band, n)}
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per share of rows removed, with the band."""
+        return data_frame(self.columns(), kind)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the curve with its band; returns the matplotlib axes."""
+        return RetentionCurves({self.order: self}).plot(ax)
+
+
+class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
+    """Several curves over the same rows, by the name of the order, or by (order, metric)."""
+
+    def __init__(self, curves: Mapping[Any, RetentionCurve]) -> None:
+        self._curves: dict[Any, RetentionCurve] = dict(curves)
+
+    def __getitem__(self, key: Any) -> RetentionCurve:
+        return self._curves[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._curves)
+
+    def __len__(self) -> int:
+        return len(self._curves)
+
+    def difference(self, a: Any, b: Any) -> tuple[float, tuple[float, float]]:
+        """Area of curve `a` minus that of `b`, with an interval from the same replicates for both."""
+        for key in (a, b):
+            if key not in self:
+                raise KeyError(f"there is no curve {key!r}; there are {', '.join(map(repr, self))}")
+        first, second = self[a], self[b]
+        if first.within is not None and first.order != second.order:
+            raise InputError(
+                "must have the same order, where they come from histograms",
+                argument="a",
+                found="the replicates of different orders were drawn independently",
+            )
+        if not len(first.areas):
+            raise InputError(
+                "must be at least 2 for a difference with an interval",
+                argument="bootstrap",
+                found="these curves have no replicates",
+                remedies=[passing("when the curves are computed", bootstrap=200)],
+            )
+        low, high = percentile_interval(first.areas - second.areas, first.confidence)
+        return first.area - second.area, (float(low), float(high))
+
+    def __repr__(self) -> str:
+        return "\n".join([*(curve._line() for curve in self._curves.values()), *self._said()])
+
+    def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
+        """The curves, each of which knows what rows were left out."""
+        marked = super().with_skipped(skipped, rows)
+        marked._curves = {key: curve.with_skipped(skipped, rows) for key, curve in self._curves.items()}
+        return marked
+
+    def with_faults(self, faults: Mapping[str, ListFaults]) -> Self:
+        """The curves, each of which knows what there is to say of the lists."""
+        marked = super().with_faults(faults)
+        marked._curves = {key: curve.with_faults(faults) for key, curve in self._curves.items()}
+        return marked
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """All curves as plain Python values."""
+        return [curve.to_dict() for curve in self._curves.values()]
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per order, metric and share of rows removed, with the bands."""
+        return data_frame(stacked(curve.columns() for curve in self.values()), kind)
+
+    def simplified(self) -> RetentionCurve | RetentionCurves:
+        """The curve itself where there is only one."""
+        return next(iter(self.values())) if len(self) == 1 else self
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw all curves with their bands; returns the matplotlib axes."""
+        from verax.display.retention import draw_retention
+
+        return draw_retention(list(self._curves.values()), ax)
+
+
+def curve_of(
+    order: str,
+    metric: tuple[str, bool],
+    values: Floats,
+    replicates: Floats,
+    options: Options,
+    *,
+    sees_outcome: bool,
+) -> RetentionCurve:
+    """The curve with these values, and those of its replicates; `metric` is its name and whether more is
+    better.
+    """
+    areas = np.array([options.area_of(replicate) for replicate in replicates])
+    interval, band = None, None
+    if len(areas):
+        low, high = percentile_interval(areas, options.confidence)
+        interval, band = (float(low), float(high)), percentile_interval(replicates, options.confidence)
+    return RetentionCurve(
+        order=order,
+        metric=metric[0],
+        higher_is_better=metric[1],
+        sees_outcome=sees_outcome,
+        removed=options.shares,
+        values=values,
+        area=options.area_of(values),
+        area_kind=options.area,
+        ties=options.ties,
+        interval=interval,
+        band=band,
+        areas=areas,
+        confidence=options.confidence,
+        seed=options.seed,
+    )

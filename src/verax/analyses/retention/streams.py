@@ -1,0 +1,406 @@
+"""Curves of predictions that are not in memory, from histograms of what ranks the rows.
+
+All rows of a bin count in part where a cut falls into it, as rows that tie do. `bounds` says how far that can
+be from the curve of the rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.parts import Seen, probabilities, seen
+from verax.analyses.replicates import poisson_copies
+from verax.analyses.retention.bounds import RANGES, removed_sums, table_bounds
+from verax.analyses.retention.cuts import Metric, Options
+from verax.analyses.retention.doubts import Doubt
+from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
+from verax.common.packing import dump, load, refusing
+from verax.engines.counts import CONFUSION_UP_TO
+from verax.engines.histograms import Histogram
+from verax.errors import InputError
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import check_one_way
+from verax.inputs.handles import Handle, Part, Recipe
+from verax.scores.base import Rule
+from verax.scores.decisions import cheapest
+from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
+from verax.scores.registry import name_of
+
+_KIND = "loss histograms"
+# How many keys the histograms have from which replicates are drawn: sampling noise is larger than their bins.
+_DRAWN_FROM = 2**15
+# By how much bins are joined in replicates of groups, which every row adds to.
+_JOINED = 4
+
+
+# ---- what is kept ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured along curves: means over rows, and metrics of tables of counts.
+
+    Attributes
+    ----------
+    values : tuple
+        The rules, and the metrics that are means over rows.
+    tables : tuple
+        The other metrics of decisions.
+    """
+
+    values: tuple[Rule | DecisionMetric, ...]
+    tables: tuple[DecisionMetric, ...]
+
+    @classmethod
+    def of(cls, metrics: Sequence[Metric], n_classes: int) -> Measures:
+        """Sort metrics; those that need all rows in memory are refused."""
+        values: list[Rule | DecisionMetric] = []
+        tables: list[DecisionMetric] = []
+        for metric in metrics:
+            if isinstance(metric, Rule):
+                values.append(metric)
+            elif not isinstance(metric, DecisionMetric) or (
+                metric.of_row is None and not _tabled(metric, n_classes)
+            ):
+                name = getattr(metric, "name", getattr(metric, "__name__", repr(metric)))
+                raise InputError(
+                    "must be a rule or a metric by name where predictions are not in memory; beyond "
+                    f"{CONFUSION_UP_TO:,} classes, one that is a mean over rows",
+                    argument="metric",
+                    found=f"{name} needs all rows, or a table that is too large",
+                    values=[name],
+                )
+            else:
+                metric.bounds(n_classes)
+                (values if metric.of_row is not None else tables).append(metric)
+        return cls(tuple(values), tuple(tables))
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules among them."""
+        return [value for value in self.values if isinstance(value, Rule)]
+
+
+def _tabled(metric: DecisionMetric, n_classes: int) -> bool:
+    known = METRICS.get(metric.name)
+    return (
+        metric.name in RANGES and known is not None and metric.of == known.of and n_classes <= CONFUSION_UP_TO
+    )
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Histograms by what ranks the rows, and of bootstrap replicates where rows belong to groups."""
+
+    orders: Mapping[str, Histogram]
+    replicates: Mapping[str, tuple[Histogram, ...]]
+
+    def merge(self, other: Histograms) -> Histograms:
+        """The histograms of the rows of both."""
+        return Histograms(
+            {name: found.merge(other.orders[name]) for name, found in self.orders.items()},
+            {
+                name: tuple(a.merge(b) for a, b in zip(found, other.replicates[name], strict=True))
+                for name, found in self.replicates.items()
+            },
+        )
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads."""
+        orders = {name: found.to_values() for name, found in self.orders.items()}
+        drawn = {name: [each.to_values() for each in found] for name, found in self.replicates.items()}
+        return dump(_KIND, {"orders": orders, "replicates": drawn})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Histograms:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            orders = {name: Histogram.from_values(found) for name, found in values["orders"].items()}
+            drawn = {
+                name: tuple(Histogram.from_values(each) for each in found)
+                for name, found in values["replicates"].items()
+            }
+            return cls(orders, drawn)
+
+
+@dataclass(frozen=True)
+class CurveRecipe(Recipe[Histograms]):
+    """The histograms that curves of one model are read from."""
+
+    model: str
+    keys: tuple[Rule | Doubt, ...]
+    measures: Measures
+    decision_costs: CostsLike | None
+    bootstrap: int
+    seed: int
+    # What a pass over the rows computes at once, for all recipes.
+    rules: tuple[Rule, ...] = ()
+
+    def take(self, part: Part) -> Histograms:
+        """The histograms of some rows."""
+        own = [key for key in self.keys if isinstance(key, Rule)]
+        rows = seen(part, self.model, self.rules or tuple(dict.fromkeys([*own, *self.measures.rules])))
+        groups = part.models[self.model].groups
+        check_one_way(groups, "curves")
+        decided = rows.decision
+        if self.decision_costs is not None:
+            decided = cheapest(probabilities(part, self.model), self.decision_costs)
+        values = [self._values(measure, rows, decided) for measure in self.measures.values]
+        n_classes = part.models[self.model].n_classes
+        n_cells = n_classes**2 if self.measures.tables else 0
+        cells = rows.y * n_classes + decided if n_cells else None
+        copies = [] if groups is None else list(poisson_copies(groups, self.bootstrap, self.seed))
+        orders, replicates = {}, {}
+        for key in self.keys:
+            ranks = self._ranks(key, part, rows)
+            whole = Histogram.of(ranks, values, rows.weights, cells, n_cells)
+            orders[_name(key)] = whole
+            replicates[_name(key)] = tuple(
+                Histogram.of(
+                    ranks, values, n if rows.weights is None else n * rows.weights, cells, n_cells
+                ).coarser(_JOINED)
+                for n in copies
+            )
+        return Histograms(orders, replicates)
+
+    def _ranks(self, key: Rule | Doubt, part: Part, rows: Seen) -> Floats:
+        if isinstance(key, Rule):
+            return rows.losses[key]
+        return 1 - rows.top if key.name == "max_probability" else key.of(probabilities(part, self.model))
+
+    def _values(self, measure: Rule | DecisionMetric, rows: Seen, decided: Ints) -> Floats:
+        if isinstance(measure, Rule):
+            return rows.losses[measure]
+        assert measure.of_row is not None
+        return measure.of_row(rows.y, decided)
+
+    def load(self, stored: bytes) -> Histograms:
+        """Histograms from their bytes."""
+        return Histograms.from_bytes(stored)
+
+
+def _name(key: Any) -> str:
+    """The name of a rule, a doubt or a metric."""
+    return name_of(key) if isinstance(key, Rule) else str(key.name)
+
+
+# ---- what is read from it ----------------------------------------------------------------------
+
+
+class Bins:
+    """The bins of a histogram from the worst to the best, for one vector of weights.
+
+    Attributes
+    ----------
+    weights : (n,) array
+        The weight of each bin.
+    sums, infinite, least, most : (n, V) arrays
+        The sums of each value, the weight of the rows where it is infinite, and its extremes.
+    tied : (n,) bool array
+        Whether the rows of a bin are all equal in what ranks them.
+    rank, cell, counts : (m,) arrays
+        Of each cell of each bin: the number of the bin, the cell and the weight.
+    """
+
+    def __init__(self, found: Histogram) -> None:
+        bins, cells = found.bins.total, found.cells.total
+        columns = bins.sums.high[::-1]
+        self.weights, self.squares = columns[:, 1], columns[:, 2]
+        each = columns[:, 3:].reshape(len(columns), found.n_values, 5)
+        self.sums, self.second, self.crossed, self.crossed_second, self.infinite = np.moveaxis(each, 2, 0)
+        self.least, self.most = bins.least[::-1], bins.most[::-1]
+        # Rows that all tie count in part in the order of the rows, too.
+        self.tied = self.least[:, -1] == self.most[:, -1]
+        number, self.cell = np.divmod(cells.keys, max(found.n_cells, 1))
+        self.rank = len(columns) - 1 - np.searchsorted(bins.keys, number)
+        self.counts, self.cell_squares = cells.sums.high[:, 0], cells.sums.high[:, 1]
+        self.n_cells, self.whole = found.n_cells, found.whole
+
+    def drawn(self, n: int, seed: int, *, copies: bool) -> Iterator[Bins]:
+        """Bootstrap replicates of independent rows.
+
+        Where all rows have the same weight, drawing rows with replacement draws the numbers of rows in the
+        cells of all bins from a multinomial distribution: that is what is done. Where they have not, each
+        cell is a multiple of a Poisson number with the mean and the variance that its weight has in a
+        bootstrap, as for cards. Sums of values in a bin get the mean and the variance that they have given
+        its weight.
+        """
+        rng = np.random.default_rng(seed)
+        weights, squares = (self.counts, self.cell_squares) if self.n_cells else (self.weights, self.squares)
+        unit = np.ones(len(weights)) if copies else squares / weights
+        rows = weights / unit
+        even = bool(unit.max() <= unit.min() * (1 + 1e-9))
+        inner, second = (self.sums, self.second) if copies else (self.crossed, self.crossed_second)
+        square = (self.weights if copies else self.squares)[:, None]
+        mean = self.sums / self.weights[:, None]
+        spread = np.maximum(second - mean * (2 * inner - mean * square), 0.0) / self.weights[:, None]
+        for _ in range(n):
+            times = rng.multinomial(round(rows.sum()), rows / rows.sum()) if even else rng.poisson(rows)
+            own = np.asarray(unit * times)
+            w = np.bincount(self.rank, own, len(self.weights)) if self.n_cells else own
+            drawn = copy.copy(self)
+            drawn.weights, drawn.counts = w.astype(float), own if self.n_cells else self.counts
+            noise = rng.standard_normal(spread.shape) * np.sqrt(spread * w[:, None])
+            here = (w > 0)[:, None]
+            drawn.sums = mean * w[:, None] + noise
+            drawn.infinite = np.where(here, self.infinite, 0.0)
+            drawn.whole = self.whole and (even or copies)
+            yield drawn
+
+
+class BinCuts:
+    """Where cuts fall among bins.
+
+    Attributes
+    ----------
+    at : (C,) int array
+        The bin that each cut falls into; worse ones are removed.
+    share : (C,) array
+        Which share of it is removed.
+    open : (C,) bool array
+        Whether it is unknown which rows of the bin are removed.
+    """
+
+    def __init__(self, bins: Bins, options: Options) -> None:
+        self._bins = bins
+        cumulative = np.cumsum(bins.weights)
+        total = float(cumulative[-1])
+        taken = options.taken(total, bins.whole)
+        self.kept = total - taken
+        self.at = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(cumulative) - 1)
+        before = np.where(self.at > 0, cumulative[self.at - 1], 0.0)
+        weight = bins.weights[self.at]
+        share = np.divide(taken - before, weight, out=np.zeros_like(before), where=weight > 0)
+        self.share = np.clip(share, 0.0, 1.0)
+        # Where it is unknown which rows are removed.
+        self.open = (self.share > 0) & (self.share < 1) & ~bins.tied[self.at]
+
+    def _better(self, column: Floats) -> Floats:
+        """The sums over the bins that are better than that of each cut."""
+        after = np.cumsum(np.concatenate([[0.0], column[::-1]]))[::-1]
+        return np.asarray(after[self.at + 1])
+
+    def mean(self, i: int) -> tuple[Floats, Floats]:
+        """The mean of a value over the rows kept at each cut, and how far it can be from that of the rows."""
+        bins, at = self._bins, self.at
+        total, left = bins.sums[:, i], 1 - self.share
+        values = (self._better(total) + left * total[at]) / self.kept
+        sums = total[at], bins.weights[at], bins.least[at, i], bins.most[at, i]
+        low, high = removed_sums(*sums, self.share)
+        off = np.maximum(high - self.share * total[at], self.share * total[at] - low) / self.kept
+        bounds = np.where(self.open & (bins.least[at, i] < bins.most[at, i]), off, 0.0)
+        beyond, here = self._better(bins.infinite[:, i]) > 0, bins.infinite[at, i] > 0
+        mixed = here & self.open & (bins.least[at, i] < np.inf)
+        bounds = np.where(beyond, 0.0, np.where(mixed, np.inf, bounds))
+        return np.where(beyond | (here & (left > 0)), np.inf, values), bounds
+
+    def tables(self, n_classes: int) -> tuple[Floats, Floats]:
+        """(C, K, K) counts of the rows kept at each cut, and of the bins that the cuts fall into."""
+        bins, n, n_cells = self._bins, len(self.at), self._bins.n_cells
+        # A bin is kept by the cuts that fall into worse ones.
+        last = np.searchsorted(self.at, bins.rank, side="left")
+        found = np.bincount(last * n_cells + bins.cell, bins.counts, (n + 1) * n_cells)
+        kept = np.cumsum(found.reshape(n + 1, n_cells)[::-1], axis=0)[::-1][1:].astype(float)
+        inside = np.zeros((n, n_cells))
+        order = np.argsort(bins.rank, kind="stable")
+        first, end = (np.searchsorted(bins.rank[order], self.at, side=side) for side in ("left", "right"))
+        for c in range(n):
+            own = order[first[c] : end[c]]
+            inside[c, bins.cell[own]] = bins.counts[own]
+        kept += (1 - self.share)[:, None] * inside
+        kept[kept <= 1e-12 * (self.kept + 1e-300)[:, None]] = 0.0
+        shape = (n, n_classes, n_classes)
+        return kept.reshape(shape), inside.reshape(shape)
+
+
+def curves_of(
+    handle: Handle,
+    keys: Sequence[Rule | Doubt],
+    metrics: Sequence[Metric],
+    options: Options,
+    decision_costs: CostsLike | None = None,
+) -> RetentionCurves:
+    """All curves of the rows of a handle, from one pass over them."""
+    if options.ties == "order":
+        raise InputError(
+            "must be 'share' where predictions are not in memory: their rows have no common order",
+            argument="ties",
+        )
+    measures = Measures.of(metrics, handle.n_classes)
+    recipe = CurveRecipe(
+        handle.one_model(), tuple(keys), measures, decision_costs, options.bootstrap, options.seed
+    )
+    found = handle.summarise({"curves": recipe})
+    curves = read_curves(found["curves"], recipe, metrics, options, handle.n_classes)
+    return curves.with_skipped(found.skipped)
+
+
+def read_curves(
+    found: Histograms,
+    recipe: CurveRecipe,
+    metrics: Sequence[Metric],
+    options: Options,
+    n_classes: int,
+) -> RetentionCurves:
+    """The curves of every metric in every order."""
+    names, measures = [_name(metric) for metric in metrics], recipe.measures
+    by_outcome = {_name(key) for key in recipe.keys if isinstance(key, Rule)}
+    curves: dict[Any, RetentionCurve] = {}
+    for order, histogram in found.orders.items():
+        values, bounds = _measured(Bins(histogram), measures, options, n_classes)
+        drawn = _replicates(found, order, measures, options, n_classes) if options.bootstrap else {}
+        for name in names:
+            higher = name in METRICS and METRICS[name].higher_is_better
+            exact = options.fill(values[name])
+            replicates = options.fill(exact + drawn[name]) if drawn else np.zeros((0, len(exact)))
+            curve = curve_of(
+                order, (name, higher), exact, replicates, options, sees_outcome=order in by_outcome
+            )
+            within = np.where(np.isnan(exact), 0.0, bounds[name])
+            curve = replace(curve, within=within, area_within=options.area_of(within))
+            curves[order if len(names) == 1 else (order, name)] = curve
+    return RetentionCurves(curves)
+
+
+def _measured(
+    bins: Bins, measures: Measures, options: Options, n_classes: int, *, bounded: bool = True
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Each metric at each cut, and how far it can be from that of the rows."""
+    cuts = BinCuts(bins, options)
+    values: dict[str, Floats] = {}
+    bounds: dict[str, Floats] = {}
+    for i, measure in enumerate(measures.values):
+        name = _name(measure)
+        values[name], bounds[name] = cuts.mean(i)
+    if measures.tables:
+        kept, inside = cuts.tables(n_classes)
+        for metric in measures.tables:
+            values[metric.name] = metric.of(kept)
+            if bounded:
+                bounds[metric.name] = table_bounds(
+                    metric.name, values[metric.name], kept, inside, np.where(cuts.open, cuts.share, 0.0)
+                )
+    return values, bounds
+
+
+def _replicates(
+    found: Histograms, order: str, measures: Measures, options: Options, n_classes: int
+) -> dict[str, Floats]:
+    """How far the values of each bootstrap replicate are from those of all rows, from the same wider bins."""
+    groups = found.replicates[order]
+    if groups:
+        base = Bins(found.orders[order].coarser(max(0, groups[0].level - found.orders[order].level)))
+        draws: Iterator[Bins] = (Bins(each) for each in groups if len(each.bins.total.keys))
+    else:
+        base = Bins(found.orders[order].at_most(_DRAWN_FROM))
+        draws = base.drawn(options.bootstrap, options.seed, copies=options.copies)
+    observed = _measured(base, measures, options, n_classes, bounded=False)[0]
+    drawn = [_measured(each, measures, options, n_classes, bounded=False)[0] for each in draws]
+    with np.errstate(invalid="ignore"):
+        return {name: np.array([each[name] for each in drawn]) - observed[name] for name in observed}

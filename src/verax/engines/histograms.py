@@ -1,0 +1,305 @@
+"""Sums by key that merge: histograms of losses, whose bins are fixed in advance.
+
+A bin is known by its number, which depends on the value alone. So histograms of parts add up, however the
+rows are divided. What needs an order of the rows is then known but for the order inside the bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.common.caching import cached_property
+from verax.engines.sums import Sum
+from verax.errors import VeraxError
+from verax.inputs.arrays import Floats, Ints
+from verax.kernels.compensation import two_sum
+
+# Bins are as wide as 2**-10 times the value, near zero 2**-20: their numbers are the first bits of the value
+# plus 2**-10.
+_NEAR, _SHIFT = 2.0**-10, 42
+_FIRST = int(np.array(_NEAR).view(np.int64)) >> _SHIFT
+# Finite values from 2**40 on share a bin, and infinite ones have the next but 1,023.
+_TOP = (40 + 10) << 10
+_INFINITE = _TOP + (1 << 10)
+# So many times may neighbouring bins be joined.
+_LEVELS = 10
+# Losses that differ by rounding alone are equal, as for curves of rows in memory.
+DECIMALS = 12
+# How many keys are kept; where there would be more, neighbouring bins are joined.
+_MOST_KEYS = 2**21
+# Up to this range, keys are looked up in a table; how many runs are kept before they are added up.
+_TABLE, _RUNS = 2**24, 16
+
+
+def bin_numbers(key: Floats) -> Ints:
+    """The number of the bin of each value. It grows with the value; zero alone has 0.
+
+    >>> bin_numbers(np.array([-1.0, 0.0, 1e-13, 1e-6, 1.0, 1.0001, 1.001, np.inf])).tolist()
+    [-10242, 0, 1, 2, 10242, 10242, 10243, 52225]
+    """
+    bits = (np.abs(key) + _NEAR).view(np.int64)
+    numbers = np.minimum((bits >> _SHIFT) - _FIRST, _TOP) + 1
+    numbers[np.isinf(key)] = _INFINITE + 1
+    numbers[key == 0] = 0
+    return np.asarray(np.where(key < 0, -numbers, numbers))
+
+
+def joined(numbers: Ints, times: int) -> Ints:
+    """The numbers of wider bins: neighbours are joined in pairs, so many times; zero stays alone."""
+    size = np.abs(numbers)
+    return np.asarray(np.where(numbers == 0, 0, np.sign(numbers) * (((size - 1) >> times) + 1)))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sums of the rows that have each key.
+
+    Attributes
+    ----------
+    keys : Ints
+        (n,) keys, increasing.
+    sums : Sum
+        (n, C) sums of columns.
+    least, most : Floats
+        (n, E) the smallest and the largest of some columns.
+    """
+
+    keys: Ints
+    sums: Sum
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, keys: Ints, columns: Sequence[Floats | None], extremes: Sequence[Floats] = ()) -> Run:
+        """Of rows with these keys; a column of None counts them."""
+        place, different = _places(keys)
+        n = len(different)
+        sums = np.stack([np.bincount(place, column, n).astype(float) for column in columns], axis=1)
+        least, most = np.full((len(extremes), n), np.inf), np.full((len(extremes), n), -np.inf)
+        for i, values in enumerate(extremes):
+            np.minimum.at(least[i], place, values)
+            np.maximum.at(most[i], place, values)
+        return cls(different, Sum.of(sums), least.T, most.T)
+
+    @classmethod
+    def merged(cls, runs: Sequence[Run]) -> Run:
+        """The sums of several runs, whose keys may not increase."""
+        if len(runs) == 1 and bool((np.diff(runs[0].keys) > 0).all()):
+            return runs[0]
+        places, different = _places(np.concatenate([run.keys for run in runs]))
+        n, first = len(different), runs[0]
+        total = Sum.zeros((n, first.sums.high.shape[1]))
+        least, most = (np.full((n, first.least.shape[1]), end) for end in (np.inf, -np.inf))
+        ends = np.cumsum([0, *(len(run.keys) for run in runs)])
+        for run, start in zip(runs, ends, strict=False):
+            own = places[start : start + len(run.keys)]
+            for part in _without_repeats(own):
+                at = own[part]
+                total.high[at], error = two_sum(total.high[at], run.sums.high[part])
+                total.low[at] += error + run.sums.low[part]
+                least[at] = np.minimum(least[at], run.least[part])
+                most[at] = np.maximum(most[at], run.most[part])
+        return cls(different, total.settled(), least, most)
+
+    def to_values(self) -> dict[str, Any]:
+        """Everything, to be stored."""
+        return {"keys": self.keys, "sums": self.sums.to_values(), "least": self.least, "most": self.most}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Run:
+        """What `to_values` gave."""
+        keys, least, most = values["keys"], values["least"], values["most"]
+        n, columns = len(keys), values["sums"].shape[-1]
+        if keys.dtype != np.int64 or (np.diff(keys) <= 0).any() or least.shape != most.shape:
+            raise ValueError("keys that do not increase")
+        if len(least) != n:
+            raise ValueError("extremes of other keys")
+        return cls(keys, Sum.from_values(values["sums"], (n, columns)), least, most)
+
+
+def _places(keys: Ints) -> tuple[Ints, Ints]:
+    """Where each key is among the different ones, and these."""
+    first = int(keys.min(initial=0))
+    span = int(keys.max(initial=0)) - first + 1
+    if span > max(_TABLE, 4 * len(keys)):
+        different, place = np.unique(keys, return_inverse=True)
+        return place, different
+    present = np.zeros(span, np.bool_)
+    present[keys - first] = True
+    different = np.flatnonzero(present)
+    table = np.zeros(span, np.int64)
+    table[different] = np.arange(len(different))
+    return table[keys - first], different + first
+
+
+def _without_repeats(places: Ints) -> list[Any]:
+    """Places split into parts in which each is named once; they are in order."""
+    if not len(places) or bool((np.diff(places) > 0).all()):
+        return [slice(None)]
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    nth = np.arange(len(places)) - np.repeat(begins, np.diff(begins, append=len(places)))
+    return [order[nth == i] for i in range(int(nth.max()) + 1)]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Sums by key, which are added up when they are looked at, or when there are many runs of them."""
+
+    runs: tuple[Run, ...]
+
+    def merge(self, other: Keyed) -> Keyed:
+        """The sums of the rows of both."""
+        runs = Keyed((*self.runs, *other.runs))
+        return Keyed((runs.total,)) if len(runs.runs) > _RUNS else runs
+
+    @cached_property
+    def total(self) -> Run:
+        """The sums of all rows."""
+        return Run.merged(self.runs)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """What is known of rows by the bins of a value: of a loss, or of a doubt.
+
+    Attributes
+    ----------
+    level : int
+        How many times neighbouring bins were joined, so that there are not too many.
+    n_values : int
+        The number of columns of values that are summed.
+    n_cells : int
+        The number of cells of a table of counts that is kept for every bin; 0 for none.
+    whole : bool
+        Whether all weights are whole numbers.
+    bins : Keyed
+        By bin: the number of rows, the sums of w and w*w, and for each value those of w*v, w*v*v, w*w*v,
+        w*w*v*v, and of the w of rows where it is infinite; also the extremes of each value, then of what
+        ranks the rows. All of the rows that have weight; an infinite value counts as zero in the sums.
+    cells : Keyed
+        By bin times the number of cells plus the cell: the sums of w and w*w.
+    """
+
+    level: int
+    n_values: int
+    n_cells: int
+    whole: bool
+    bins: Keyed
+    cells: Keyed
+
+    @classmethod
+    def of(
+        cls,
+        ranks: Floats,
+        values: Sequence[Floats],
+        weights: Floats | None,
+        cells: Ints | None = None,
+        n_cells: int = 0,
+    ) -> Histogram:
+        """Of rows, by the bins of what ranks them."""
+        w, whole = weights, True
+        ranks = np.round(ranks, DECIMALS)
+        if w is not None:
+            whole = bool((w == np.floor(w)).all())
+            if not w.all():
+                kept = w > 0
+                ranks, values, w = ranks[kept], [v[kept] for v in values], w[kept]
+                cells = None if cells is None else cells[kept]
+        square = None if w is None else w * w
+        columns: list[Any] = [None, w, square]
+        for v in values:
+            infinite = np.isinf(v)
+            own = np.where(infinite, 0.0, v) if infinite.any() else v
+            wv, lost = own if w is None else w * own, infinite * (1.0 if w is None else w)
+            columns += [
+                wv,
+                wv * own,
+                wv if w is None else w * wv,
+                wv * own if w is None else w * wv * own,
+                lost,
+            ]
+        numbers = bin_numbers(ranks)
+        bins = Run.of(numbers, columns, [*values, ranks])
+        counted = Run.of(np.zeros(0, np.int64), [None, None])
+        if n_cells and cells is not None:
+            counted = Run.of(numbers * n_cells + cells, [w, square])
+        return cls(0, len(values), n_cells, whole, Keyed((bins,)), Keyed((counted,)))._fitting()
+
+    def merge(self, other: Histogram) -> Histogram:
+        """The histogram of the rows of both."""
+        if (self.n_values, self.n_cells) != (other.n_values, other.n_cells):
+            raise VeraxError("Histograms of different values cannot be merged.")
+        level = max(self.level, other.level)
+        a, b = self.coarser(level - self.level), other.coarser(level - other.level)
+        whole = a.whole and b.whole
+        bins, cells = a.bins.merge(b.bins), a.cells.merge(b.cells)
+        return Histogram(level, a.n_values, a.n_cells, whole, bins, cells)._fitting()
+
+    def coarser(self, times: int) -> Histogram:
+        """With neighbouring bins joined so many times more."""
+        if times == 0:
+            return self
+        bins, cells = self.bins.total, self.cells.total
+        fewer = Run(joined(bins.keys, times), bins.sums, bins.least, bins.most)
+        number, cell = np.divmod(cells.keys, max(self.n_cells, 1))
+        fewer_cells = Run(joined(number, times) * self.n_cells + cell, cells.sums, cells.least, cells.most)
+        return Histogram(
+            self.level + times,
+            self.n_values,
+            self.n_cells,
+            self.whole,
+            Keyed((Run.merged([fewer]),)),
+            Keyed((Run.merged([fewer_cells]),)),
+        )
+
+    def _fitting(self) -> Histogram:
+        """With as few bins joined as fit into memory: that depends on all rows, not on how they are
+        divided.
+        """
+        found = self
+        while found.level < _LEVELS and sum(len(run.keys) for run in found.cells.runs) > _MOST_KEYS:
+            if len(found.cells.total.keys) <= _MOST_KEYS:
+                return Histogram(
+                    found.level,
+                    found.n_values,
+                    found.n_cells,
+                    found.whole,
+                    found.bins,
+                    Keyed((found.cells.total,)),
+                )
+            found = found.coarser(1)
+        return found
+
+    def at_most(self, keys: int) -> Histogram:
+        """With neighbouring bins joined until there are no more keys than that, if possible."""
+        found = self
+        while found.level < _LEVELS and max(len(found.bins.total.keys), len(found.cells.total.keys)) > keys:
+            found = found.coarser(1)
+        return found
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that have weight."""
+        return int(self.bins.total.sums.high[:, 0].sum())
+
+    def to_values(self) -> dict[str, Any]:
+        """Everything, to be stored."""
+        facts = {name: getattr(self, name) for name in ("level", "n_values", "n_cells", "whole")}
+        return {**facts, "bins": self.bins.total.to_values(), "cells": self.cells.total.to_values()}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Histogram:
+        """What `to_values` gave."""
+        level, n_values, n_cells = (int(values[name]) for name in ("level", "n_values", "n_cells"))
+        bins, cells = Run.from_values(values["bins"]), Run.from_values(values["cells"])
+        if bins.sums.high.shape[1] != 3 + 5 * n_values or bins.least.shape[1] != n_values + 1:
+            raise ValueError("sums of other values")
+        if cells.sums.high.shape[1] != 2:
+            raise ValueError("counts of other cells")
+        return cls(level, n_values, n_cells, bool(values["whole"]), Keyed((bins,)), Keyed((cells,)))

@@ -1,0 +1,119 @@
+"""Curves of predictions that are not in memory: within their bounds of the curves of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+from scattered import Scattered
+from verax.analyses.replicates import poisson_copies
+from verax.engines import histograms
+from verax.errors import InputError
+from verax.inputs.groups import Groups
+
+METRICS = ["qwk", "kappa", "accuracy", "macro_f1", "balanced_accuracy", "macro_mae", "ec", vx.log_score]
+
+
+def problem(n, k, seed, *, decimals=None):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, 0.7), n)
+    if decimals is not None:
+        p = np.round(p, decimals)
+        p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), decimals)
+        p = p[(p >= 0).all(axis=1)]
+    y = (rng.random(len(p))[:, None] > np.cumsum(0.7 * p + 0.3 / k, axis=1)).sum(axis=1).clip(0, k - 1)
+    return rng, y, np.abs(p)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["plain", "few values", "weights", "whole weights", "costs"])
+def test_curves_lie_within_their_bounds_of_those_of_the_rows(kind, seed):
+    rng, y, p = problem(int(100 * 3**seed), 2 + seed, seed, decimals=1 if kind == "few values" else None)
+    p[:2] = np.eye(p.shape[1])[:2]
+    weights = {"weights": rng.exponential(size=len(y)), "whole weights": rng.integers(0, 3, len(y))}.get(kind)
+    shared = {"metric": METRICS, "removed": [0, 0.03, 0.1, 0.5, 0.9]}
+    shared |= {"decision_costs": "linear"} if kind == "costs" else {}
+    handle = Scattered(y, p, weights=weights, seed=seed)
+    rules, doubts = ["brier", "log", "rps"], ["max_probability", "entropy"]
+    for curves, order in ((vx.retention, {"rule": rules}), (vx.selective, {"by": doubts})):
+        exact, found = curves(y, p, weights=weights, **order, **shared), curves(handle, **order, **shared)
+        assert list(exact) == list(found)
+        for key, curve in found.items():
+            ours, true, within = curve.values, exact[key].values, curve.within
+            with np.errstate(invalid="ignore"):
+                same = (ours == true) | (np.isnan(ours) & np.isnan(true)) | (within == np.inf)
+                assert (same | (np.abs(ours - true) <= within + 1e-12)).all(), (key, ours, true, within)
+            if kind == "few values":
+                assert (within[np.isfinite(ours)] == 0).all()
+            areas = curve.area, exact[key].area
+            assert not np.isfinite(areas).all() or abs(areas[0] - areas[1]) <= curve.area_within + 1e-12
+            assert curve.to_dict()["within"] == within.tolist()
+            assert "from a histogram: within" in repr(curve)
+
+
+def test_bounds_of_many_rows_are_small_and_intervals_those_of_the_rows():
+    _, y, p = problem(100_000, 4, 0)
+    shared = {"metric": ["qwk", "accuracy", vx.brier], "bootstrap": 100}
+    exact, found = (
+        vx.retention(y, p, rule="brier", **shared),
+        vx.retention(Scattered(y, p), rule="brier", **shared),
+    )
+    for key, curve in found.items():
+        assert curve.within.max() < 1e-3
+        ours, true = np.ptp(curve.band, axis=0), np.ptp(exact[key].band, axis=0)
+        assert np.abs(ours / true - 1).max() < 0.5
+        assert abs(np.mean(curve.interval) - np.mean(exact[key].interval)) < 0.2 * np.ptp(curve.interval)
+    both = vx.retention(Scattered(y[:500], p[:500]), rule=["brier", "log"], bootstrap=10)
+    with pytest.raises(InputError, match="same order"):
+        both.difference("brier", "log_score")
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_replicates_do_not_depend_on_how_rows_are_divided(grouped):
+    rng, y, p = problem(600, 3, 1)
+    groups = np.array(["a", "b", "c", "d", "e", "f"])[rng.integers(0, 6, 600)] if grouped else None
+    found = [
+        vx.retention(
+            Scattered(y, p, groups=groups, n_parts=n, seed=n), rule="rps", metric="qwk", bootstrap=40
+        )
+        for n in (2, 9)
+    ]
+    np.testing.assert_allclose(found[0].areas, found[1].areas, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[0].values, found[1].values, rtol=0, atol=1e-12)
+    assert np.ptp(found[0].interval) > 0.01
+
+
+def test_groups_are_drawn_by_name():
+    groups = Groups.of(np.array([f"g{i}" for i in range(20_000)]), 20_000)
+    one, two = poisson_copies(groups, 2, seed=3)
+    assert abs(one.mean() - 1) < 0.03
+    assert abs(one.var() - 1) < 0.05
+    assert abs(np.corrcoef(one, two)[0, 1]) < 0.03
+    few = Groups.of(np.array(["g7", "g3", "g7"]), 3)
+    np.testing.assert_array_equal(next(poisson_copies(few, 1, seed=3)), one[[7, 3, 7]])
+
+
+def test_histograms_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
+    monkeypatch.setattr(histograms, "_MOST_KEYS", 300)
+    _, y, p = problem(4000, 4, 2)
+    shared = {"rule": "rps", "metric": ["qwk", "accuracy"]}
+    exact = vx.retention(y, p, **shared)
+    found = [vx.retention(Scattered(y, p, n_parts=n, seed=n), **shared) for n in (2, 17)]
+    for key, curve in found[0].items():
+        np.testing.assert_allclose(curve.values, found[1][key].values, rtol=0, atol=1e-12)
+        assert (np.abs(curve.values - exact[key].values) <= curve.within + 1e-12).all()
+    assert found[0]["rps", "qwk"].within.max() > 1e-4
+
+
+def test_what_needs_all_rows_is_refused():
+    _, y, p = problem(50, 3, 0)
+    handle = Scattered(y, p)
+    for options in (
+        {"metric": lambda y, p: 0.0},
+        {"ties": "order"},
+        {"metric": "ec", "cost_scale": "naive"},
+        {"weights": np.ones(50)},
+    ):
+        with pytest.raises(InputError):
+            vx.retention(handle, rule="brier", **options)

@@ -1,0 +1,71 @@
+"""Predictions in memory that are read as those elsewhere are: in parts, merged through bytes in any order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
+
+
+class Scattered(Handle):
+    """Rows cut at random into parts, whose summaries are stored, read and merged in random order."""
+
+    def __init__(self, y: Any, models: Any, *, n_parts: int = 5, seed: int = 0, **options: Any) -> None:
+        self.given = {
+            "y": np.asarray(y),
+            **{name: np.asarray(v) for name, v in options.items() if v is not None},
+        }
+        self.forecasts = models if isinstance(models, Mapping) else {"model": models}
+        self.n_parts, self.rng = n_parts, np.random.default_rng(seed)
+        self.name, self.models, self.taken = "scattered", tuple(self.forecasts), ()
+        self.classes, self.n_rows = None, len(self.given["y"])
+        self.n_classes = next(iter(self.forecasts.values())).shape[1]
+        self.passes = 0
+
+    def in_order(self) -> Handle:
+        return self
+
+    def part(self, rows: slice) -> Part:
+        y, weights, groups = (self.given.get(name) for name in ("y", "weights", "groups"))
+        read = {
+            name: Forecasts(
+                y[rows],
+                p[rows],
+                weights=None if weights is None else weights[rows],
+                groups=None if groups is None else groups[rows],
+            )
+            for name, p in self.forecasts.items()
+        }
+        ids, by = self.given.get("ids"), self.given.get("by")
+        labels = {} if by is None else {"by": by[rows]}
+        return Part(read, rows.start, None if ids is None else ids[rows], labels)
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        self.passes += 1
+        cuts = np.sort(self.rng.choice(np.arange(1, self.n_rows), self.n_parts - 1, replace=False))
+        edges = [0, *cuts.tolist(), self.n_rows]
+        found = [
+            Summaries.of(self.part(slice(a, b)), recipes) for a, b in itertools.pairwise(edges)
+        ]
+        while len(found) > 1:
+            i, j = self.rng.choice(len(found), 2, replace=False)
+            merged = stored(found[i], recipes).merge(stored(found[j], recipes))
+            found = [each for k, each in enumerate(found) if k not in (i, j)] + [merged]
+        return found[0]
+
+
+def stored(found: Summaries, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+    """The same after a journey as bytes, where the summaries have a byte form."""
+    return replace(
+        found,
+        found={
+            name: recipes[name].load(each.to_bytes()) if hasattr(each, "to_bytes") else each
+            for name, each in found.found.items()
+        },
+    )
