@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test quick lint browser bench fuzz clean
+.PHONY: help demo test quick lint browser java bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -11,7 +11,7 @@ help: ## show this list
 demo: .venv/installed ## train four models, judge their probabilities, write the reports
 	@$(BIN)/verax demo
 
-test: .venv/tools lint browser ## lint, types and tests, on the built wheel
+test: .venv/tools lint browser java ## lint, types and tests, on the built wheel
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 quick: .venv/tools ## the tests without frameworks, browsers and simulations
@@ -29,6 +29,14 @@ browser:
 	  { $$as_root apt-get update -qq && $$as_root apt-get install -qq --no-install-recommends \
 	    chromium chromium-driver fonts-dejavu-core; } >/dev/null 2>&1 \
 	  || echo "No chromium here: the tests of the report in a browser will be skipped."; }
+
+# Spark needs a Java runtime. Where there is none and none can be had, the tests of Spark are skipped.
+java:
+	@command -v java >/dev/null || { \
+	  as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; export DEBIAN_FRONTEND=noninteractive; \
+	  { $$as_root apt-get update -qq && $$as_root apt-get install -qq --no-install-recommends \
+	    default-jre-headless; } >/dev/null 2>&1 \
+	  || echo "No Java here: the tests of Spark will be skipped."; }
 
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/startup.py

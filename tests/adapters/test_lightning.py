@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import verax as vx
-from distributed import uneven_parts
+from torch_processes import uneven_parts
 from verax.adapters.torch import Card, Loss, Score
 
 lightning = pytest.importorskip("lightning")
@@ -134,7 +134,7 @@ def test_early_stopping_watches_a_score(tmp_path):
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """What two processes report together, in plain torch and in Lightning."""
-    script = Path(__file__).parents[1] / "distributed.py"
+    script = Path(__file__).parents[1] / "torch_processes.py"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK"):
         environment.pop(name, None)

@@ -52,7 +52,7 @@ class Asked:
 def unknown_source(source: object) -> InputError:
     """The error about a source that no engine reads."""
     return InputError(
-        "must be a path, a list of paths, or a frame, table, data set or query that Arrow reads",
+        "must be a path, a list of paths, or a frame, table, data set or query",
         argument="source",
         kind="type",
         found=f"it is a {type(source).__name__}",

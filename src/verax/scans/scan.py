@@ -10,7 +10,7 @@ from verax.inputs.handles import Handle
 from verax.scans.asking import Asked, unknown_source
 
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
-ENGINES = ("batches", "frames")
+ENGINES = ("batches", "frames", "dask", "spark")
 
 
 def scan(
@@ -39,7 +39,9 @@ def scan(
         Files (CSV, Parquet, Arrow, JSON Lines, NPZ): one, those in a folder, those that fit a pattern such as
         "preds/*.parquet", or a list. Folders called `site=a` give a column `site`. Or a table, data set or
         record batch reader of pyarrow, a frame of pandas or polars, a lazy frame of polars, a relation of
-        DuckDB: these are read in batches, and queries are run when the result is asked for.
+        DuckDB: these are read in batches, and queries are run when the result is asked for. Or a frame of
+        Dask or Spark, whose partitions are scored where they are; their rows are numbered
+        partition * 2**33 + place in it.
     target : str, optional
         The column of outcomes. By default found by name, as all others are that may be left out.
     probs : str, sequence or dict, optional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -210,17 +210,7 @@ class Table:
 
     def runs(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, list[Any]]]:
         """All rows in runs of about `rows`, as batches of one schema with the number of the first row."""
-        waiting: list[Any] = []
-        start = n = 0
-        for batch in self.batches(columns, rows):
-            # Parts of a folder and blocks of a JSON file may have types of their own.
-            if waiting and (n >= rows or batch.schema != waiting[0].schema):
-                yield start, waiting
-                start, n, waiting = start + n, 0, []
-            waiting.append(batch)
-            n += batch.num_rows
-        if n:
-            yield start, waiting
+        return runs_of(self.batches(columns, rows), rows)
 
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
         """The first rows of a column, chunked."""
@@ -260,6 +250,21 @@ class Table:
             found=reason or first[:160].rstrip(". "),
             remedies=[Remedy("It may be truncated, or another kind of file.")],
         )
+
+
+def runs_of(batches: Iterable[Any], rows: int) -> Iterator[tuple[int, list[Any]]]:
+    """Record batches in runs of about `rows` rows and of one schema, with the number of the first row."""
+    waiting: list[Any] = []
+    start = n = 0
+    for batch in batches:
+        # Parts of a folder and blocks of a JSON file may have types of their own.
+        if waiting and (n >= rows or batch.schema != waiting[0].schema):
+            yield start, waiting
+            start, n, waiting = start + n, 0, []
+        waiting.append(batch)
+        n += batch.num_rows
+    if n:
+        yield start, waiting
 
 
 def common_format(paths: Sequence[Path]) -> str:

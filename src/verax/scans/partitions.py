@@ -1,0 +1,122 @@
+"""Frames whose partitions are on several machines: what is done where the rows are, and what comes of it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Self
+
+from verax.common.packing import dump, load
+from verax.engines.plans import expecting
+from verax.errors import InputError, Remedy, show
+from verax.files.formats.tables import Table, runs_of
+from verax.inputs.handles import Handle, Recipe, Summaries, first_row
+from verax.kernels import limits
+from verax.scans.asking import Asked
+from verax.scans.frames import ArrowTable
+from verax.scans.parts import PartReader
+
+# How an error travels in the text of another one.
+_MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")
+_KIND = "refusal"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is sent to where the rows are. It holds no rows; what comes back are bytes."""
+
+    reader: PartReader
+    recipes: Mapping[str, Recipe[Any]]
+    name: str
+
+    def score(self, batches: Iterable[Any], partition: int) -> bytes:
+        """The summaries of the record batches of a partition."""
+        found = Summaries({}, 0, None)
+        # Frames on several machines are large, so kernels pay from the first rows on.
+        with expecting(limits.COMPILED_AT_ONCE):
+            for start, run in runs_of(batches, self.reader.rows_at_a_time):
+                found = found.merge(self._run(run, start, partition))
+        return found.to_bytes()
+
+    def _run(self, batches: list[Any], start: int, partition: int) -> Summaries:
+        try:
+            return self.reader.summaries(batches, first_row(partition) + start, self.recipes)
+        except InputError as error:
+            refused = error
+        try:
+            # Once more, for an error that gives the numbers of rows in the partition.
+            self.reader.summaries(batches, start, self.recipes)
+        except InputError as error:
+            refused = error
+        raise refused.replace(source=f"{self.name}, partition {partition}") from None
+
+    def merge(self, stored: Iterable[bytes]) -> Summaries:
+        """Summaries put together, one after the other, so that two are in memory at a time."""
+        each = (Summaries.from_bytes(part, self.recipes) for part in stored)
+        return reduce(Summaries.merge, each, Summaries({}, 0, None))
+
+
+class PartitionedHandle(Handle):
+    """A frame in partitions, of which the first rows were looked at."""
+
+    def __init__(self, name: str, frame: Any, asked: Asked, head: Any) -> None:
+        self.name, self.n_rows = name, None
+        self._frame, self._asked, self._head = frame, asked, head
+        table = Table(name, name, asked.request, lambda: ArrowTable(head))
+        self._reader = PartReader.of(table, asked)
+        self.models, self.taken = tuple(self._reader.readers), self._reader.taken
+        self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
+
+    def in_order(self) -> Self:
+        return type(self)(self.name, self._frame, self._asked.in_order(), self._head)
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        work = Work(self._reader, recipes, self.name)
+        found = work.merge(self._run(work))
+        if self._asked.progress is not None:
+            self._asked.progress(found.n_rows)
+        return found
+
+    @abstractmethod
+    def _run(self, work: Work) -> Iterable[bytes]:
+        """Do the work on all partitions; the summaries of all rows, in a few pieces."""
+
+
+class RefusedError(Exception):
+    """An error about input, in a text from which `refusal_in` reads it after other programs passed it on."""
+
+    def __init__(self, error: InputError) -> None:
+        facts = {
+            name: getattr(error, name) for name in ("requirement", "argument", "kind", "found", "source")
+        }
+        values = [value if isinstance(value, (str, int, float)) else show(value) for value in error.values]
+        advice = [
+            [
+                remedy.text,
+                {name: value for name, value in remedy.options.items() if value is not ...},
+                [name for name, value in remedy.options.items() if value is ...],
+                remedy.python_only,
+            ]
+            for remedy in error.remedies
+        ]
+        numbers = {"rows": list(error.rows), "count": error.count}
+        stored = dump(_KIND, {**facts, **numbers, "values": values, "remedies": advice})
+        super().__init__(f"{error} [verax:{base64.b64encode(stored).decode()}]")
+
+
+def refusal_in(text: str) -> InputError | None:
+    """The error that `RefusedError` put into a text."""
+    found = _MARKED.search(text)
+    if found is None:
+        return None
+    facts = load(base64.b64decode(found.group(1)), _KIND)
+    advice = facts.pop("remedies")
+    remedies = [
+        Remedy(words, {**options, **dict.fromkeys(asked, ...)}, python_only)
+        for words, options, asked, python_only in advice
+    ]
+    return InputError(**facts, remedies=remedies)

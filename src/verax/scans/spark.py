@@ -1,0 +1,118 @@
+"""Frames of Spark: partitions are scored by `mapInArrow`, and their summaries merge after a shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from verax.errors import InputError
+from verax.files.formats.tables import LOOK
+from verax.inputs.handles import Handle
+from verax.scans.asking import Asked
+from verax.scans.frames import classes_of
+from verax.scans.partitions import PartitionedHandle, RefusedError, Work, refusal_in
+
+Batches = Iterator[Any]
+
+
+class SparkHandle(PartitionedHandle):
+    """A Spark frame, by its DataFrame interface alone. Summaries travel as binary columns.
+
+    Every partition gives one row, its summaries. These are spread over a few tasks, which merge theirs; the
+    driver merges what is left. A task that fails is run again by Spark, and only what a finished task gave
+    is counted.
+    """
+
+    def _run(self, work: Work) -> Iterable[bytes]:
+        chosen = self._frame.select(*(_column(name) for name in work.reader.columns))
+        scored = chosen.mapInArrow(_scoring(work), "partition int, summary binary")
+        # How many tasks merge is for Spark to decide: it joins small partitions of a shuffle.
+        merged = scored.repartition("partition").mapInArrow(_merging(work), "summary binary")
+        try:
+            found = merged.toArrow()
+        except Exception as error:
+            refused = refusal_in(str(error))
+            if refused is None:
+                raise
+            raise refused from None
+        return found["summary"].to_pylist()  # type: ignore[no-any-return]
+
+
+def _scoring(work: Work) -> Callable[[Batches], Batches]:
+    def score(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        first = next(batches, None)
+        if first is None:
+            return
+        context = TaskContext.get()
+        partition = 0 if context is None else int(context.partitionId())
+        try:
+            summary = work.score(_chain(first, batches), partition)
+        except InputError as error:
+            raise RefusedError(error) from None
+        yield pa.record_batch(
+            [pa.array([partition], pa.int32()), pa.array([summary], pa.binary())], ["partition", "summary"]
+        )
+
+    return score
+
+
+def _merging(work: Work) -> Callable[[Batches], Batches]:
+    def merge(batches: Batches) -> Batches:
+        stored = (value.as_py() for batch in batches for value in batch.column("summary"))
+        summary = work.merge(stored).to_bytes()
+        yield pa.record_batch([pa.array([summary], pa.binary())], ["summary"])
+
+    return merge
+
+
+def _chain(first: Any, others: Batches) -> Batches:
+    yield first
+    yield from others
+
+
+def opened(source: object, asked: Asked) -> Handle | None:
+    """The handle on a Spark frame, classic or of Spark Connect; None for anything else."""
+    if ("pyspark", "DataFrame") not in classes_of(source) or not hasattr(source, "mapInArrow"):
+        return None
+    frame = _without_vectors(source)
+    return SparkHandle("the Spark frame", frame, asked, _first_rows(frame))
+
+
+def _first_rows(frame: Any) -> Any:
+    """The first rows; Spark reads as few partitions as have them."""
+    schema = frame.limit(0).toArrow().schema
+    rows = frame.take(LOOK)
+    return pa.table([_array([row[i] for row in rows], kind) for i, kind in enumerate(schema.types)], schema)
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError):
+        # Objects of other kinds are no predictions.
+        return pa.nulls(len(values), kind)
+
+
+def _without_vectors(frame: Any) -> Any:
+    """The frame with the vectors of Spark ML as lists, which Arrow knows."""
+    vectors = {field.name for field in frame.schema.fields if type(field.dataType).__name__ == "VectorUDT"}
+    if not vectors:
+        return frame
+    from pyspark.ml.functions import vector_to_array
+
+    return frame.select(
+        *(
+            vector_to_array(_column(name)).alias(name) if name in vectors else _column(name)
+            for name in frame.columns
+        )
+    )
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql import functions
+
+    return functions.col("`" + name.replace("`", "``") + "`")

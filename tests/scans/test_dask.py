@@ -1,0 +1,106 @@
+"""Frames of Dask: the card of the rows in memory, whatever the partitions, the scheduler and the failures."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import verax as vx
+from scanned import CLASSES, COLUMNS, N, broken, same, table
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+pytestmark = pytest.mark.frameworks
+
+
+def partitioned(frame, seed=0, n=9):
+    """A frame cut at random places; some partitions are empty, the first one is."""
+    rng = np.random.default_rng(seed)
+    edges = [0, 0, *np.sort(rng.integers(0, len(frame), n - 2)).tolist(), len(frame)]
+    parts = [frame.iloc[a:b] for a, b in pairwise(edges)]
+    return dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])
+
+
+@pytest.fixture(autouse=True)
+def small_runs(monkeypatch):
+    """Partitions come in several parts."""
+    monkeypatch.setattr("verax.scans.parts.rows_at_a_time", lambda width: 400)
+
+
+@pytest.mark.parametrize(("probs", "scheduler"), [("p_*", "threads"), ("all_p", "sync")])
+def test_a_frame_gives_the_card_of_its_rows(probs, scheduler):
+    # Dask would make texts of lists that are Python objects.
+    frame = partitioned(table().to_pandas(types_mapper=pd.ArrowDtype), seed=len(probs))
+    with dask.config.set(scheduler=scheduler):
+        handle = vx.scan(frame, probs=probs, **COLUMNS)
+        assert handle.n_rows is None
+        same(vx.evaluate(handle, ordered=True))
+
+
+def test_many_partitions_merge_as_a_tree():
+    frame = partitioned(table().to_pandas(), n=40)
+    with dask.config.set(scheduler="sync"):
+        same(vx.evaluate(vx.scan(frame, probs="p_*", **COLUMNS), ordered=True))
+
+
+def test_errors_name_the_partition_the_place_and_the_id():
+    frame = dd.from_pandas(broken(1300).to_pandas(), npartitions=5, sort=False)
+    with pytest.raises(
+        vx.InputError, match=r"Dask frame, partition 2: .*row 300 .*\(number 1300\)"
+    ) as caught:
+        vx.evaluate(vx.scan(frame, probs="p_*", id="number", **COLUMNS))
+    assert caught.value.rows == (300,)
+
+
+def test_rows_are_numbered_by_partition():
+    frame = dd.from_pandas(broken(1300).to_pandas(), npartitions=5, sort=False)
+    handle = vx.scan(frame, probs="p_*", invalid="skip", **COLUMNS)
+    card = vx.evaluate(handle)
+    assert (card.n_rows, card.skipped.rows) == (N - 1, (2 * 2**33 + 300,))
+
+
+def test_texts_categories_and_missing_values():
+    rows = table().to_pandas().convert_dtypes(dtype_backend="numpy_nullable")
+    rows["label"] = rows["label"].astype(pd.CategoricalDtype(CLASSES))
+    frame = partitioned(rows, seed=3).categorize(columns=["label"])
+    same(vx.evaluate(vx.scan(frame, probs="p_*", **COLUMNS), ordered=True))
+    rows.loc[rows.index[:7], "p_low"] = pd.NA
+    card = vx.evaluate(vx.scan(partitioned(rows), probs="p_*", invalid="skip", **COLUMNS))
+    assert (card.n_rows, card.skipped.count) == (N - 7, 7)
+
+
+def test_a_frame_without_rows_is_refused():
+    empty = dd.from_pandas(table().to_pandas().iloc[:0], npartitions=1)
+    with pytest.raises(vx.InputError, match="no rows"):
+        vx.evaluate(vx.scan(empty, probs="p_*", **COLUMNS))
+
+
+def dies_once(frame, flag):
+    """Kills the worker that gets a certain partition first."""
+    if len(frame) and frame["number"].iloc[0] == 1000 and not os.path.exists(flag):
+        with open(flag, "w") as file:
+            file.write(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame
+
+
+@pytest.mark.slow
+# Workers that die leave sockets and processes behind, about which Python warns.
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_dies_is_replaced_and_nothing_counts_twice(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    frame = dd.from_pandas(table().to_pandas(), npartitions=10, sort=False)
+    frame = frame.map_partitions(dies_once, str(tmp_path / "flag"), meta=frame._meta)
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
+        handle = vx.scan(frame, probs="p_*", **COLUMNS)
+        same(vx.evaluate(handle, ordered=True))
+        assert (tmp_path / "flag").exists()
+        bad = dd.from_pandas(broken(1300).to_pandas(), npartitions=5, sort=False)
+        with pytest.raises(vx.InputError, match="partition 2"):
+            vx.evaluate(vx.scan(bad, probs="p_*", **COLUMNS))
