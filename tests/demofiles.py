@@ -66,6 +66,34 @@ def completions(path):
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
 
+def batch(path):
+    """Lines of a batch of chat completions: three of four were answered."""
+    lines = []
+    for i in range(40):
+        top = [{"token": " Yes", "logprob": -0.2}, {"token": " No", "logprob": -1.9}]
+        body = {"choices": [{"logprobs": {"content": [{**top[0], "top_logprobs": top}]}}]}
+        failed = {"response": None, "error": {"code": "batch_expired", "message": "not in time"}}
+        answered = {"response": {"status_code": 200, "body": body}, "error": None}
+        lines.append({"custom_id": f"q{i}", **(failed if i % 4 == 3 else answered)})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def gold(path):
+    path.write_text(
+        "custom_id,answer\n" + "".join(f"q{i}, {'No' if i % 5 == 0 else 'Yes'}\n" for i in range(40))
+    )
+
+
+def samples(path):
+    """Sample logs of lm-evaluation-harness for questions with four choices."""
+    rng, lines = np.random.default_rng(6), []
+    for i in range(60):
+        values = [[str(value), "False"] for value in rng.normal(-3, 1, 4)]
+        arguments = {f"gen_args_{j}": {"arg_0": "Question", "arg_1": f" {c}"} for j, c in enumerate("ABCD")}
+        lines.append({"doc_id": i, "target": str(i % 4), "arguments": arguments, "filtered_resps": values})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 HISTORY = {
     "epoch": [0, 1, 2, 3],
     "val_log": [1.0, 0.7, 0.8, 0.9],
@@ -112,6 +140,9 @@ FILES = {
     "predictions.npz": archive,
     "logits.npz": logits,
     "completions.jsonl": completions,
+    "batch.jsonl": batch,
+    "gold.csv": gold,
+    "samples.jsonl": samples,
     "metrics.csv": log_as_csv,
     "log.jsonl": log_as_json_lines,
     "trainer_state.json": trainer_state,

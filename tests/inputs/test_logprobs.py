@@ -151,7 +151,7 @@ def test_toplist_prints_a_card(responses):
     ("line", "options", "message"),
     [
         ("{", (), "line 1 is not"),
-        ('{"top_logprobs": {"a": -0.1}}', (), "line 1 has no 'outcome'"),
+        ('{"top_logprobs": {"a": -0.1}}', (), "it has the fields 'top_logprobs'"),
         ('{"outcome": ["a"], "top_logprobs": {"a": -0.1}}', (), "line 1 holds ['a']"),
         ('{"outcome": "a", "top_logprobs": ' + "[" * 3000, (), "line 1 is not"),
         ('{"outcome": "a", "top_logprobs": {"a": -0.1, "b": -1.2}}', (), "line 1 sums to 1.20603"),

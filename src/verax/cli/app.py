@@ -41,7 +41,8 @@ COMMANDS = {
     "recalibrate": "Make probabilities better: which method, what it gains on rows it has not seen, and new "
     "files.",
     "select": "Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy.",
-    "toplist": "Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`).",
+    "toplist": "Score top lists: responses of language models, outputs of classifiers, ranked runs, "
+    "long tables.",
     "certify": "Search for counterexamples to what a rule promises: that it is proper, local, superior "
     "and so on.",
     "reproduce": "Recompute a paper's published numbers and show them beside what was printed.",

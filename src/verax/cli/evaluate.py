@@ -13,24 +13,29 @@ from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.errors import InputError
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
 
 if TYPE_CHECKING:
-    from verax.files import KeptRows
+    from pathlib import Path
+
+    from verax.files import KeptRows, Source
+    from verax.files.lists import ListFile
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
 `verax evaluate preds.parquet --by site --id id --html report.html`,
 `verax evaluate logits.npz --logits --rule brier --rule 'penalized(log)'`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`,
+`verax evaluate samples.jsonl`,
 `verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`
 """
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files()
+@reads_files(lists=True)
 def evaluate(
     file: options.File,
     reading: Reading,
@@ -47,14 +52,34 @@ def evaluate(
     """Score a file of predictions by every rule that fits, with intervals, and their calibration.
 
     Rows are read in batches and only those of small files are kept, so the file may be larger than memory;
-    --by, --html and bounds on calibration keep all rows.
+    --by, --html and bounds on calibration keep all rows. A file with a list per row is recognised by its
+    content: lists that name all classes are scored as distributions, others as `verax toplist` scores them.
     """
     from verax import files
 
     reading.check_groups(html)
+    lists = _lists(file, reading)
+    if lists is not None and not lists.are_distributions:
+        _refuse_for_lists(reading, html)
+        from verax.analyses.cards.listcard import padded_rules
+        from verax.cli.listcards import show_card
+
+        show_card(
+            lists,
+            rules=as_rules(rule) if rule else padded_rules(),
+            require=require,
+            strictly=require_interval,
+            ordered=reading.ordered,
+            confidence=confidence,
+            seed=seed,
+            weights_are=reading.weights_are,
+            as_json=as_json,
+            nested=True,
+        )
+        return
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
     rules = _rules(rule, bounds, reading.ordered)
-    source = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered))
+    source = _open(file, reading, lists, ordered=needs_order(rules, ordered=reading.ordered))
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
@@ -72,6 +97,7 @@ def evaluate(
         said = f"{file.name}: {'; '.join(source.taken)}"
         save_report(html, rows, {file.stem: rows.p}, source=said, rules=rule, **settings)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
+    notes += [] if lists is None else lists.notes
     if calibration is None:
         notes.append(
             "Skill and calibration were not computed: they need all rows in memory, and "
@@ -105,6 +131,24 @@ def evaluate(
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)
+
+
+def _lists(file: Path, reading: Reading) -> ListFile | None:
+    """The lists of a file that holds some; None for a file of columns."""
+    return reading.open_lists(file) if reading.holds_lists(file) else None
+
+
+def _refuse_for_lists(reading: Reading, html: Path | None) -> None:
+    for name, given in (("by", reading.by), ("html", html), ("logits", reading.logits)):
+        if given:
+            raise InputError("does not apply to a file of lists that do not name all classes", argument=name)
+
+
+def _open(file: Path, reading: Reading, lists: ListFile | None, *, ordered: bool) -> Source:
+    """The file as a source of rows; lists of all classes are full distributions."""
+    from verax.files.lists import DistributionFile
+
+    return reading.open(file, ordered=ordered) if lists is None else DistributionFile(lists)
 
 
 def _calibration(

@@ -15,6 +15,7 @@ from verax.errors import InputError, show
 
 if TYPE_CHECKING:
     from verax.files import Joined, Source
+    from verax.files.lists import ListFile
 
 File = Annotated[
     Path,
@@ -72,6 +73,32 @@ Draws = Annotated[
 Html = Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")]
 Delimiter = Annotated[str | None, typer.Option(help="The character between the columns of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="The decimal mark of a CSV file.")]
+Outcomes = Annotated[
+    Path | None,
+    typer.Option(help="Of files of lists: another file, with the outcomes, matched by --id or by order."),
+]
+MergeVariants = Annotated[
+    str | None,
+    typer.Option(
+        help="Of files of lists: add the probabilities of variants of a class. same: the same text; "
+        "space: texts that differ in white space around them; case: in case, too; punctuation: in that, too."
+    ),
+]
+OmitMissing = Annotated[
+    bool, typer.Option("--omit-missing", help="Of files of lists: leave out entries without a number.")
+]
+OmitOthers = Annotated[
+    bool,
+    typer.Option("--omit-others", help="Of files of lists: leave out entries that are none of --classes."),
+]
+Position = Annotated[int, typer.Option(help="Of files of lists: which generated token, counted from 0.")]
+PerLength = Annotated[
+    bool,
+    typer.Option("--per-length", help="Of lm-eval logs: divide log-likelihoods by the lengths of choices."),
+]
+ShapeName = Annotated[
+    str | None, typer.Option("--shape", help="Of files of lists: their shape, instead of recognising it.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Confidence = Annotated[
     float, typer.Option(callback=lambda value: _level(value), help="Confidence level of the intervals.")
@@ -106,6 +133,46 @@ class Reading:
     skip_invalid: SkipInvalid = False
     delimiter: Delimiter = None
     decimal: Decimal = "."
+    outcomes: Outcomes = None
+    merge_variants: MergeVariants = None
+    omit_missing: OmitMissing = False
+    omit_others: OmitOthers = False
+    position: Position = 0
+    per_length: PerLength = False
+    shape: ShapeName = None
+
+    def holds_lists(self, path: Path) -> bool:
+        """Whether a file holds a list per row, by its content, and no columns were named."""
+        from verax.files.lists import holds_lists
+
+        return not self.probs and holds_lists(path, logits=self.logits, **self._of_lists())
+
+    def open_lists(self, path: Path) -> ListFile:
+        """The lists of a file with what happened."""
+        from verax.files.lists import open_lists
+
+        return open_lists(path, **self._of_lists())
+
+    def _of_lists(self) -> dict[str, Any]:
+        names = split(self.classes)
+        number = len(names) == 1 and names[0].isdecimal()
+        return {
+            "outcome": self.target,
+            "outcomes": self.outcomes,
+            "id": self.row_id,
+            "classes": int(names[0]) if number else names or None,
+            "weights": self.weights,
+            "groups": self.groups,
+            "shape": self.shape,
+            "position": self.position,
+            "per_length": self.per_length,
+            "normalize": self.normalize,
+            "invalid": "skip" if self.skip_invalid else "raise",
+            "missing": "omit" if self.omit_missing else "raise",
+            "others": "omit" if self.omit_others else "raise",
+            "merge_variants": self.merge_variants,
+            "delimiter": self.of_texts["delimiter"],
+        }
 
     def open(self, path: Path, *, ordered: bool) -> Source:
         """The file as a source of rows; `ordered` says whether the order of the classes matters."""
@@ -173,14 +240,25 @@ class Reading:
         }
 
 
-def reads_files(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+# Fields of `Reading` that are about files of lists only.
+_OF_LISTS = (
+    *("outcomes", "merge_variants", "omit_missing", "omit_others", "position", "per_length", "shape"),
+)
+
+
+def reads_files(
+    *, without: Collection[str] = (), lists: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of `Reading`, which it receives as its parameter `reading`.
 
     Parameters
     ----------
     without : Collection[str]
         Fields of `Reading` that the command has no use for.
+    lists : bool
+        The command reads files of lists, too, and has their options.
     """
+    without = {*without, *(() if lists else _OF_LISTS)}
     shared = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Reading, name), annotation=hint

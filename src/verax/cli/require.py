@@ -14,11 +14,14 @@ import typer
 
 from verax.analyses.calibration.summary import MEASURES, WITH_INTERVAL, CalibrationSummary, Measure
 from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule
-from verax.scores.metrics import LOWER, METRICS
+from verax.scores.combinators import Padded, padded
+from verax.scores.coverage import LIST_METRICS
+from verax.scores.metrics import HIGHER, LOWER, METRICS
 from verax.scores.registry import name_of, parse
 
 Require = Annotated[
@@ -35,6 +38,7 @@ Strictly = Annotated[
     typer.Option("--require-interval", help="Compare every bound with the worse end of the interval."),
 ]
 
+_OF_LISTS = {measure.name: measure for measure in LIST_METRICS}
 _TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FORM = re.compile(r"\s*(?P<name>.+?)(?:\.(?P<end>low|high))?\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^<>=]+?)\s*")
 
@@ -77,11 +81,21 @@ class Bound:
             assert calibration is not None
             score = calibration.measures[self.name]
         else:
-            score = card.metric(self.name) if self.rule is None else card.scores[self.name]
+            score = self._line(card)
         value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
         return Verdict(
             self, score, value, not math.isnan(value) and bool(_TESTS[self.sign](value, self.bound))
         )
+
+    def _line(self, card: Scorecard) -> CardLine:
+        """The line of the card that it is about."""
+        if self.rule is not None:
+            return card.scores[self.name]
+        if isinstance(card, ListCard):
+            if self.name not in card.metrics:
+                raise _refusal(self.text, f"no list has as many classes as {self.name} is about")
+            return card.metrics[self.name]
+        return card.metric(self.name)
 
 
 @dataclass(frozen=True)
@@ -116,7 +130,31 @@ def read_bounds(texts: Sequence[str] | None, *, strictly: bool, ordered: bool) -
     return [_read(text, strictly, ordered) for text in texts or ()]
 
 
-def _read(text: str, strictly: bool, ordered: bool) -> Bound:
+def read_list_bounds(texts: Sequence[str] | None, *, strictly: bool) -> list[Bound]:
+    """The bounds that texts state on scores of top lists and on what the lists cover."""
+    return [_read_of_lists(text, strictly) for text in texts or ()]
+
+
+def _read_of_lists(text: str, strictly: bool) -> Bound:
+    found, bound = _parts(text)
+    name, rule = found["name"], None
+    if name in MEASURES or (name in METRICS and name not in _OF_LISTS):
+        raise _refusal(text, f"{name} needs full distributions, and the file holds lists")
+    if name not in _OF_LISTS:
+        name, rule = _named(name, text)
+        rule = rule if isinstance(rule, Padded) or rule is None else padded(rule)
+        name = name if rule is None else name_of(rule)
+    orientation = LOWER if rule is not None else _OF_LISTS[name].orientation
+    if orientation in (LOWER, HIGHER):
+        _check_direction(text, name, orientation == LOWER, found)
+    elif found["end"] or strictly:
+        raise _refusal(text, f"neither end of the interval of {name} is the better one")
+    end = ("high" if orientation == LOWER else "low") if strictly or found["end"] else "mean"
+    return Bound(text, name, end, found["sign"], bound, rule)
+
+
+def _parts(text: str) -> tuple[re.Match[str], float]:
+    """The parts of a bound, and its number."""
     found = _FORM.fullmatch(text)
     if found is None:
         raise _refusal(text, "it is no bound, such as 'rps<0.06' or 'accuracy>=0.8'")
@@ -126,6 +164,22 @@ def _read(text: str, strictly: bool, ordered: bool) -> Bound:
         bound = math.nan
     if math.isnan(bound):
         raise _refusal(text, f"{quote(found['bound'])} is not a number")
+    return found, bound
+
+
+def _check_direction(text: str, name: str, lower: bool, found: re.Match[str]) -> None:
+    """Refuse a bound from the wrong side, or on the better end of an interval."""
+    if lower != found["sign"].startswith("<"):
+        better = "lower" if lower else "higher"
+        right = f"{found['name']}{'<' if lower else '>'}{found['bound']}"
+        raise _refusal(text, f"{better} is better for {name}, so a bound reads {quote(right)}")
+    worse = "high" if lower else "low"
+    if found["end"] not in (None, worse):
+        raise _refusal(text, f"the {worse} end of the interval is the one to bound, {name}.{worse}")
+
+
+def _read(text: str, strictly: bool, ordered: bool) -> Bound:
+    found, bound = _parts(text)
     name, rule = _named(found["name"], text)
     measure = MEASURES.get(name) if rule is None else None
     if measure is None and not ordered and (METRICS[name] if rule is None else rule).ordinal:
@@ -136,16 +190,9 @@ def _read(text: str, strictly: bool, ordered: bool) -> Bound:
         lower = rule is not None or not METRICS[name].higher_is_better
     if measure is not None and name not in WITH_INTERVAL and (strictly or found["end"]):
         raise _refusal(text, f"no interval is known for {name}")
-    sign = found["sign"]
-    if lower != sign.startswith("<"):
-        better = "lower" if lower else "higher"
-        right = f"{found['name']}{'<' if lower else '>'}{found['bound']}"
-        raise _refusal(text, f"{better} is better for {name}, so a bound reads {quote(right)}")
-    worse = "high" if lower else "low"
-    if found["end"] not in (None, worse):
-        raise _refusal(text, f"the {worse} end of the interval is the one to bound, {name}.{worse}")
-    end = worse if strictly or found["end"] else "mean"
-    return Bound(text, name, end, sign, bound, rule)
+    _check_direction(text, name, lower, found)
+    end = ("high" if lower else "low") if strictly or found["end"] else "mean"
+    return Bound(text, name, end, found["sign"], bound, rule)
 
 
 def _named(text: str, whole: str) -> tuple[str, Rule | None]:

@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from verax.cli import options
 from verax.cli.app import app
-from verax.cli.output import Json, show
+from verax.cli.options import Reading, reads_files
+from verax.cli.output import Json
+from verax.cli.require import Require, Strictly
+
+_EXAMPLES = """Examples: `verax toplist completions.jsonl --classes 50000 --json`,
+`verax toplist batch.jsonl --classes 50000 --outcomes gold.csv --id custom_id --skip-invalid`,
+`verax toplist completions.jsonl --classes 50000 --merge-variants case --require 'coverage>0.9'`"""
+_WITHOUT = ("target", "probs", "ordered", "positive", "by", "logits", "decimal")
 
 
-@app.command(epilog="Examples: `verax toplist completions.jsonl --classes 50000 --json`")
+@app.command(epilog=_EXAMPLES)
+@reads_files(lists=True, without=_WITHOUT)
 def toplist(
     file: Annotated[
-        Path, typer.Argument(help="JSON Lines, one record per line, with log-probabilities of tokens.")
+        Path, typer.Argument(help="A record with a list per line, or another file of lists; - for stdin.")
     ],
-    classes: Annotated[int, typer.Option(help="The number of classes: the size of the vocabulary.")],
+    reading: Reading,
     outcome: Annotated[
-        str, typer.Option(help="The field that holds the outcome; dots lead into nested fields.")
-    ] = "outcome",
-    position: Annotated[int, typer.Option(help="Which generated token to score, counted from 0.")] = 0,
+        str | None,
+        typer.Option(
+            help="The field that holds the outcome; dots lead into nested fields. By default the one called "
+            "outcome, target, label, answer, ..."
+        ),
+    ] = None,
     length: Annotated[
         int | None, typer.Option("-k", "--length", help="Score only the first entries of each list.")
     ] = None,
     invalid_penalty: Annotated[float, typer.Option(help="The loss of an invalid list.")] = 1.0,
+    require: Require = None,
+    require_interval: Strictly = False,
+    confidence: options.Confidence = 0.95,
+    seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Score top lists of tokens, as chat-completion interfaces return them (`top_logprobs`)."""
-    from verax.analyses.cards.evaluation import evaluate
-    from verax.analyses.cards.listcard import padded_rules
-    from verax.files.lists import open_lists
+    """Score top lists: responses of language models, outputs of classifiers, ranked runs, long tables.
 
-    read = open_lists(file, outcome=outcome, classes=classes, position=position)
-    lists = read.lists if length is None else read.lists.truncate(length)
-    card = evaluate(read.y, lists, rules=padded_rules(invalid_penalty))
-    show(card.to_dict(), [str(card)], as_json=as_json)
+    The shape of the records is recognised by their content; docs/listfiles.md has all of them. --classes is
+    the number of classes, such as the size of a vocabulary, or their names.
+    """
+    from verax.analyses.cards.listcard import padded_rules
+    from verax.cli.listcards import show_card
+
+    show_card(
+        replace(reading, target=outcome).open_lists(file),
+        rules=padded_rules(invalid_penalty),
+        require=require,
+        strictly=require_interval,
+        length=length,
+        confidence=confidence,
+        seed=seed,
+        weights_are=reading.weights_are,
+        as_json=as_json,
+        nested=False,
+    )

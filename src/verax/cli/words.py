@@ -19,6 +19,7 @@ _SUBJECTS = {
     "groups": "the groups",
     "ids": "the ids",
     "rows": "the records",
+    "confidences": "the probabilities",
     "history": "the history",
     "path": "the file",
 }
@@ -30,11 +31,14 @@ _CALLED = {
     "n_classes": ("n-classes", "classes"),
     "k": ("length",),
     "invalid": ("skip-invalid",),
+    "missing": ("omit-missing",),
+    "others": ("omit-others",),
+    "outcome": ("outcome", "target"),
 }
 # Options without a value.
-_FLAGS = frozenset({"skip-invalid"})
+_FLAGS = frozenset({"skip-invalid", "omit-missing", "omit-others"})
 # What stands for a value that only the user knows.
-_METAVARS = {"classes": "a,b,c", "probs": "'p_*'", "positive": "CLASS", "rule": "RULE"}
+_METAVARS = {"classes": "a,b,c", "probs": "'p_*'", "positive": "CLASS", "rule": "RULE", "outcomes": "FILE"}
 
 
 class CommandWords:

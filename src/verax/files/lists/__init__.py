@@ -1,6 +1,7 @@
 """Files with a list per row: responses of language models, outputs of classifiers, ranked runs."""
 
+from verax.files.lists.distributions import DistributionFile
 from verax.files.lists.listfile import ListFile
-from verax.files.lists.opening import open_lists
+from verax.files.lists.opening import holds_lists, open_lists
 
-__all__ = ["ListFile", "open_lists"]
+__all__ = ["DistributionFile", "ListFile", "holds_lists", "open_lists"]

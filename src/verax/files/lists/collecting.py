@@ -23,7 +23,7 @@ from verax.inputs.validity import Unity
 RESCALE = passing("to rescale lists of all classes", normalize=True)
 
 
-@dataclass
+@dataclass(slots=True)
 class Row:
     """What stands beside a list in its record."""
 
@@ -47,7 +47,7 @@ class Collector:
     def __init__(self, shape: Shape, settings: Settings, source: str, word: str) -> None:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
         self.counts: Counter[str] = Counter()
-        self.merged_mass = 0.0
+        self.merged_mass = self.omitted_mass = 0.0
         self.rows: list[Row] = []
         self.numbers, self._places = array("q"), array("q")
         self._given = 0
@@ -78,7 +78,7 @@ class Collector:
         try:
             listed, row = read(record, place)
             labels, values = self._prepared(listed)
-            codes = self._coded(labels)
+            codes, values = self._coded(labels, values)
         except RecordError as problem:
             if self.settings.invalid != "skip":
                 raise problem.at(f"{self.word} {number}", place, self.source) from None
@@ -130,23 +130,29 @@ class Collector:
             self.merged_mass += sum(whole.values()) - sum(largest.values())
         return list(whole), list(whole.values())
 
-    def _coded(self, labels: list[Any]) -> list[int]:
+    def _coded(self, labels: list[Any], values: list[float]) -> tuple[list[int], list[float]]:
+        """The codes of classes, and their probabilities."""
         known = self._code
         if self.shape.positions:
-            return labels
+            return labels, values
         if not self._fixed:
-            return [known.setdefault(label, len(known)) for label in labels]
-        try:
-            return [known[label] for label in labels]
-        except KeyError as error:
+            return [known.setdefault(label, len(known)) for label in labels], values
+        codes = [known.get(label, -1) for label in labels]
+        if -1 not in codes:
+            return codes, values
+        if self.settings.others != "omit":
             raise RecordError(
                 "must list classes that are among the names",
-                f"lists {show(error.args[0])}",
+                f"lists {show(labels[codes.index(-1)])}",
                 reason="lists with a class that is not among the names",
                 kind="label",
-                values=[error.args[0]],
-                remedies=[SKIP],
-            ) from None
+                values=[labels[codes.index(-1)]],
+                remedies=[passing("to leave out such entries", others="omit"), SKIP],
+            )
+        own = [place for place, code in enumerate(codes) if code >= 0]
+        self.counts["entries_omitted"] += len(codes) - len(own)
+        self.omitted_mass += sum(values) - sum(values[place] for place in own)
+        return [codes[place] for place in own], [values[place] for place in own]
 
     def _skip(self, places: Sequence[int], reason: str) -> None:
         self._skipped.extend(places)
@@ -281,8 +287,9 @@ class Collector:
     def tallies(self) -> dict[str, float]:
         """How often what was done."""
         counts: dict[str, float] = {name: n for name, n in self.counts.items() if n}
-        merged = {"probability_merged": self.merged_mass} if "entries_merged" in counts else {}
-        return {**counts, **merged}
+        for what, mass in (("merged", self.merged_mass), ("omitted", self.omitted_mass)):
+            counts |= {f"probability_{what}": mass} if f"entries_{what}" in counts else {}
+        return counts
 
     def leave_out(self, rows: Sequence[int], reason: str) -> None:
         """Count records as left out, by their places in `rows`."""

@@ -53,19 +53,24 @@ class Gold:
                     remedies=[SKIP],
                 )
             return self.outcomes[row_id]
-        return self.outcomes[place] if place < len(self.outcomes) else None
+        if place >= len(self.outcomes):
+            raise self._length("more")
+        return self.outcomes[place]
 
     def check_length(self, n: int) -> None:
-        """Refuse outcomes in order that are not as many as the records."""
+        """Refuse outcomes in order that are more than the records."""
         if not self.by_id and len(self.outcomes) != n:
-            raise InputError(
-                "must have one outcome per record",
-                argument="outcomes",
-                kind="length",
-                found=f"there are {len(self.outcomes):,} outcomes and {n:,} records",
-                source=self.path,
-                remedies=[passing("to match them by a column that both files have", id=...)],
-            )
+            raise self._length(f"{n:,}")
+
+    def _length(self, records: str) -> InputError:
+        return InputError(
+            "must have one outcome per record",
+            argument="outcomes",
+            kind="length",
+            found=f"there are {len(self.outcomes):,} outcomes and {records} records",
+            source=self.path,
+            remedies=[passing("to match them by a column that both files have", id=...)],
+        )
 
 
 def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str | None) -> Gold:
@@ -75,7 +80,7 @@ def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str
     if FORMATS.get(ending(where)) in (None, "NPZ", "NPY") or (
         ending(where) == ".txt" and outcome is None and row_id is None
     ):
-        return Gold([line.strip() for _, line in text_lines(where)], path)
+        return Gold([line.strip() or None for _, line in text_lines(where, empty=True)], path)
     try:
         table = Table.of_file(where, Request(delimiter=delimiter))
     except InputError as error:

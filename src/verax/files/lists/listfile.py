@@ -11,6 +11,10 @@ import numpy as np
 from verax.errors import InputError
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.skipping import Skipped
+from verax.inputs.validity import Unity
+
+# With more classes lists are scored as lists, even if they name all.
+MOST_CLASSES = 1024
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class ListFile:
         What a reader of results should know: a sentence each.
     skipped : Skipped or None
         The records left out; None unless that was asked for.
+    outcome, id_field : str
+        What holds the outcomes, and what the ids if there are any.
     complete : bool
         Every list names all classes, so that the rows are full distributions.
     """
@@ -57,6 +63,8 @@ class ListFile:
     taken: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: Skipped | None = None
+    outcome: str = "outcome"
+    id_field: str | None = None
 
     def __len__(self) -> int:
         return self.lists.n_rows
@@ -66,6 +74,14 @@ class ListFile:
         vocabulary = self.lists.vocabulary
         named = vocabulary is None or vocabulary.complete
         return bool(len(self)) and named and bool((self.lists.lengths == float(self.lists.n_classes)).all())
+
+    @property
+    def are_distributions(self) -> bool:
+        """Whether every list names all classes and sums to 1 as exactly as dense rows must."""
+        if not self.complete or self.lists.n_classes > MOST_CLASSES:
+            return False
+        sums = np.add.reduceat(self.lists.confidences, self.lists.offsets[:-1])
+        return bool((np.abs(sums - 1) <= Unity.at(64).limit).all())
 
     @property
     def classes(self) -> tuple[Hashable, ...] | None:

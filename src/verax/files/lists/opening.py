@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from verax.common.paths import check_exists
 from verax.errors import InputError, show
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.reading import Reader
+from verax.files.lists.recognising import ALL_SHAPES, has_lists, open_shaped
 from verax.files.lists.settings import Settings
-from verax.files.lists.streams import STDIN, Stream, open_stream
-from verax.files.predictions import Request
-from verax.inputs.records.record import Shape, failure_of
-from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
+from verax.files.lists.streams import STDIN
 
 
 def open_lists(
@@ -32,6 +30,7 @@ def open_lists(
     normalize: bool = False,
     invalid: Literal["raise", "skip"] = "raise",
     missing: Literal["raise", "omit"] = "raise",
+    others: Literal["raise", "omit"] = "raise",
     merge_variants: str | None = None,
     delimiter: str | None = None,
 ) -> ListFile:
@@ -40,8 +39,9 @@ def open_lists(
     Parameters
     ----------
     path : str or Path
-        JSON Lines (also .gz, .bz2, .zst), a JSON document, Parquet or Arrow with columns of lists, or "-" for
-        JSON Lines on standard input.
+        JSON Lines (also .gz, .bz2, .zst), a JSON document, Parquet or Arrow with columns of lists, CSV with a
+        line per row and class, a run in TREC's format, predictions of fastText; or "-" for JSON Lines on
+        standard input.
     outcome : str, optional
         The field that holds what happened, in the records or in the file `outcomes`; dots lead into nested
         fields. By default the only one with a usual name (outcome, target, label, answer, ...).
@@ -66,6 +66,9 @@ def open_lists(
         Refuse records that are invalid, failed or incomplete, or leave them out; they are counted.
     missing : {"raise", "omit"}
         Refuse entries without a number, or leave them out of their lists; they are counted.
+    others : {"raise", "omit"}
+        Refuse entries that are none of the named `classes`, or leave them out of their lists; they are
+        counted, with their probability.
     merge_variants : {"same", "space", "case", "punctuation"}, optional
         Add the probabilities of entries with the same text; of texts that differ in white space around them;
         in case, too; in punctuation around them, too. Outcomes are changed in the same way.
@@ -97,27 +100,21 @@ def open_lists(
         normalize=normalize,
         invalid=invalid,
         missing=missing,
+        others=others,
         merge_variants=merge_variants,
         delimiter=delimiter,
-        shapes=SHAPES,
+        shapes=ALL_SHAPES,
     )
     if not isinstance(path, (str, Path)):
         raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
     if str(path) != STDIN:
         check_exists(Path(path))
-    stream = open_stream(path, Request(delimiter=delimiter))
-    return Reader(stream, _shape(stream, settings), settings).read()
+    return Reader(*open_shaped(path, settings)).read()
 
 
-def _shape(stream: Stream, settings: Settings) -> Shape:
-    """The shape asked for, or the one that the first records have."""
-    head = stream.head()
-    if not head:
-        raise InputError(f"{stream.source} has no records", argument="path", kind="file")
-    if settings.shape is not None:
-        return SHAPES[settings.shape]
-    found = recognise([record for _, record in head])
-    if found is None:
-        number, record = next(((n, r) for n, r in head if not failure_of(r)), head[0])
-        raise unrecognised(record, f"{stream.word} {number}", stream.source)
-    return found
+def holds_lists(path: str | Path, *, logits: bool = False, **options: Any) -> bool:
+    """Whether a file holds a list per record, by a look at its content.
+
+    The options are those of `open_lists`. Flat log-probabilities may be `logits`, if these are asked for.
+    """
+    return has_lists(path, Settings.of(shapes=ALL_SHAPES, **options), logits=logits)

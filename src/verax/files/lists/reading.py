@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from verax.errors import InputError, Remedy, passing, show
 from verax.files.lists.collecting import Collector, Row
 from verax.files.lists.gold import Gold, outcome_field, read_gold
 from verax.files.lists.listfile import ListFile
+from verax.files.lists.ranked import FASTTEXT, TREC, label_of, read_judgements
 from verax.files.lists.settings import Settings
 from verax.files.lists.spelling import alike, none_named, other_spelling, some
 from verax.files.lists.streams import Stream
@@ -46,19 +47,29 @@ class Reader:
             )
         self.gold: Gold | None = None
         if settings.outcomes is not None:
-            self.gold = read_gold(settings.outcomes, settings.outcome, settings.id, settings.delimiter)
+            self.gold = self._gold(settings.outcomes)
         self.outcome = None if self.gold is not None else self._outcome_field()
         named = (self.outcome, settings.id, settings.weights, settings.groups)
         fields = frozenset(name for name in named if name is not None)
-        self.choices = Choices(settings.position, settings.per_length, fields)
+        self.choices = Choices(settings.position, settings.per_length, fields, settings.names, beside=True)
         self.collector = Collector(shape, settings, stream.source, stream.word)
+
+    def _gold(self, path: str) -> Gold:
+        settings = self.settings
+        if self.shape is TREC:
+            return read_judgements(path)
+        gold = read_gold(path, settings.outcome, settings.id, settings.delimiter)
+        if self.shape is FASTTEXT and not isinstance(gold.outcomes, Mapping):
+            gold.outcomes = [label_of(text) for text in gold.outcomes]
+        return gold
 
     def _outcome_field(self) -> str | None:
         """The field of outcomes; None where the shape has outcomes of its own."""
         if self.settings.outcome is not None or self.shape.outcome_of is not None:
             return self.settings.outcome
         record = next(record for _, record in self.stream.head() if not failure_of(record))
-        found = outcome_field([name for name, v in mapping(record).items() if isinstance(v, (str, int))])
+        fields = [n for n, v in mapping(record).items() if n == "outcome" or isinstance(v, (str, int))]
+        found = outcome_field(fields)
         if found is None:
             raise InputError(
                 "must name the field that holds what happened",
@@ -101,6 +112,8 @@ class Reader:
             taken(self.shape, settings, self.outcome, self.gold),
             notes(self.collector.tallies, lists, y, settings.merge_variants),
             self.collector.skipped,
+            outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
+            id_field=settings.id,
         )
 
     # ---- a record ---------------------------------------------------------------------------

@@ -36,13 +36,16 @@ class Settings:
     normalize: bool = False
     invalid: str = "raise"
     missing: str = "raise"
+    others: str = "raise"
     merge_variants: str | None = None
     shape: str | None = None
     delimiter: str | None = None
 
     @classmethod
-    def of(cls, *, classes: Any, shapes: Iterable[str], **given: Any) -> Settings:
+    def of(cls, *, shapes: Iterable[str], classes: Any = None, **options: Any) -> Settings:
         """Settings from what a caller passes, with the types checked."""
+        given = {**vars(cls()), **options}
+        del given["names"], given["n_classes"]
         for name in ("outcome", "id", "weights", "groups", "delimiter"):
             if given[name] is not None and not isinstance(given[name], str):
                 raise InputError(
@@ -62,6 +65,7 @@ class Settings:
             given[name] = check_flag(name, given[name])
         check_choice("invalid", given["invalid"], ("raise", "skip"))
         check_choice("missing", given["missing"], ("raise", "omit"))
+        check_choice("others", given["others"], ("raise", "omit"))
         if given["merge_variants"] is not None:
             check_choice("merge_variants", given["merge_variants"], tuple(RULES))
         if given["shape"] is not None:

@@ -74,14 +74,14 @@ def open_stream(path: Path | str, request: Request | None = None) -> Stream:
     return Stream(str(path), "line", _lines_of(path))
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text with their numbers, without empty ones."""
+def text_lines(path: Path, *, empty: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers from 1; `empty` ones, too, where asked for."""
     number = 0
     try:
         with refusing_wrong_names(path), decompressed(path) as stream:
             for line in io.TextIOWrapper(stream, encoding="utf-8"):
                 number += 1
-                if line.strip():
+                if empty or line.strip():
                     yield number, line
     except UnicodeDecodeError:
         raise InputError(

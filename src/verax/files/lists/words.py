@@ -32,23 +32,27 @@ def notes(
     counts: Mapping[str, float], lists: TopLists, y: list[Any], merge_variants: str | None
 ) -> tuple[str, ...]:
     """A sentence for everything that a reader of results should know."""
-    n = f"{lists.n_rows:,} lists"
+    n = f"of {lists.n_rows:,} lists"
     texts = {
-        "alone": f"of {n} have no alternatives: only the token that was chosen.",
-        "unlikely": "entries are not listed: the interface calls them too unlikely.",
-        "from_text": "numbers were read from texts.",
-        "missing": "entries without a number were left out of their lists.",
-        "divided": f"of {n} were divided by their sums.",
+        "alone": f"Lists without alternatives, only with the chosen token: {{}} {n}.",
+        "unlikely": "Entries not listed, because the interface calls them too unlikely: {}.",
+        "from_text": "Numbers read from texts: {}.",
+        "missing": "Entries left out, because they have no number: {}.",
+        "divided": f"Lists divided by their sums: {{}} {n}.",
     }
-    found = [f"{counts[name]:,} {text}" for name, text in texts.items() if counts.get(name)]
-    if counts.get("entries_merged"):
-        share = counts["probability_merged"] / lists.n_rows
+    found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
+    if counts.get("entries_omitted"):
         found.append(
-            f"{counts['entries_merged']:,} entries in {counts['lists_merged']:,} of {n} were merged with "
-            f"others ({RULES[merge_variants or 'same']}); on average they hold {share:.3g} of the mass."
+            f"Entries left out, because they are none of the classes: {counts['entries_omitted']:,}, with "
+            f"{counts['probability_omitted'] / lists.n_rows:.3g} of the probability on average."
         )
-    elif merge_variants is not None:
-        found.append(f"No entries were merged ({RULES[merge_variants]}).")
+    if merge_variants is not None:
+        merged, where = counts.get("entries_merged", 0), counts.get("lists_merged", 0)
+        share = counts.get("probability_merged", 0.0) / lists.n_rows
+        found.append(
+            f"Entries merged with others ({RULES[merge_variants]}): {merged:,} in {where:,} {n}, with "
+            f"{share:.3g} of the probability on average."
+        )
     vocabulary = lists.vocabulary
     if vocabulary is not None and not vocabulary.complete and none_named(y, vocabulary):
         found.append(

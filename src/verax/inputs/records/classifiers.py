@@ -17,7 +17,7 @@ from verax.inputs.records.record import (
     mapping,
     not_understood,
 )
-from verax.inputs.records.stated import number_of
+from verax.inputs.records.stated import is_plain, number_of
 from verax.inputs.records.tokens import of_pairs
 
 # Fields that hold the names of classes, their probabilities, or their log-probabilities.
@@ -42,7 +42,7 @@ def of_numbers(pairs: Iterable[tuple[Any, Any]]) -> Listed:
         if number is None:
             missing += 1
             continue
-        from_text += isinstance(value, str)
+        from_text += isinstance(value, str) and not is_plain(value)
         labels.append(label)
         values.append(number)
     return Listed(labels, values, missing=missing, from_text=from_text)
@@ -116,35 +116,33 @@ def _read_mapped(record: Any, choices: Choices) -> Listed:
     return of_numbers(found.items())
 
 
-CLASSIFIERS = (
-    Shape(
-        "pipeline",
-        "{label, score} objects (pipelines of Hugging Face)",
-        "a list of objects with label and score, as the record or in a field of it",
-        lambda record: _find_scored(record) is not None,
-        _read_pipeline,
-        tokens=False,
-        tolerance=MANY_DIGITS,
-        unwrapped=False,
-    ),
-    Shape(
-        "arrays",
-        "arrays of classes and of probabilities (predict_proba with classes_, zero-shot pipelines)",
-        "classes or labels or tokens, and probabilities or scores or logprobs",
-        _is_arrays,
-        _read_arrays,
-        tokens=False,
-        tolerance=MANY_DIGITS,
-        unwrapped=False,
-    ),
-    Shape(
-        "probabilities",
-        "{class: probability}, also stated in words",
-        "probabilities: a number or a text such as '70%' per class",
-        _is_mapped,
-        _read_mapped,
-        tokens=False,
-        tolerance=MANY_DIGITS,
-        unwrapped=False,
-    ),
+PIPELINE = Shape(
+    "pipeline",
+    "{label, score} objects (pipelines of Hugging Face)",
+    "a list of objects with label and score, as the record or in a field of it",
+    lambda record: _find_scored(record) is not None,
+    _read_pipeline,
+    tokens=False,
+    tolerance=MANY_DIGITS,
+    unwrapped=False,
+)
+ARRAYS = Shape(
+    "arrays",
+    "arrays of classes and of probabilities (predict_proba with classes_, zero-shot pipelines)",
+    "classes or labels or tokens, and probabilities or scores or logprobs",
+    _is_arrays,
+    _read_arrays,
+    tokens=False,
+    tolerance=MANY_DIGITS,
+    unwrapped=False,
+)
+MAPPED = Shape(
+    "probabilities",
+    "{class: probability}, also stated in words",
+    "probabilities: a number or a text such as '70%' per class",
+    _is_mapped,
+    _read_mapped,
+    tokens=False,
+    tolerance=MANY_DIGITS,
+    unwrapped=False,
 )

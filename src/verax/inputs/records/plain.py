@@ -29,7 +29,9 @@ def _read_tokens(record: Any, choices: Choices) -> Listed:
 
 
 def flat_items(record: Any, choices: Choices) -> dict[Any, Any]:
-    """The fields of a flat record that are classes."""
+    """The fields of a flat record that are classes: those with their names, or all that are nothing else."""
+    if choices.names is not None and set(choices.names) <= mapping(record).keys():
+        return {name: record[name] for name in choices.names}
     return {name: value for name, value in mapping(record).items() if name not in choices.fields}
 
 
@@ -43,7 +45,9 @@ def _is_flat(record: Any) -> bool:
 def _read_flat(record: Any, choices: Choices) -> Listed:
     if not isinstance(record, Mapping):
         raise not_understood(record, WANTED)
-    return of_mapping(flat_items(record, choices))
+    items = flat_items(record, choices)
+    numbers = {name: value for name, value in items.items() if not isinstance(value, str)}
+    return of_mapping(numbers if choices.beside and numbers else items)
 
 
 TOKENS = Shape(

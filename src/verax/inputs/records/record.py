@@ -61,11 +61,17 @@ class Choices:
         Divide log-likelihoods of answers by their numbers of characters.
     fields : frozenset of str
         Fields of the record that are no classes: its outcome, id, weight, group.
+    names : tuple of hashable or None
+        The names of all classes, where they are known.
+    beside : bool
+        Flat records may have other fields, which are texts, beside their classes.
     """
 
     position: int = 0
     per_length: bool = False
     fields: frozenset[str] = field(default_factory=frozenset)
+    names: tuple[Hashable, ...] | None = None
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,8 @@ class Shape:
         The classes are the numbers of the choices of a question.
     outcome_of : callable or None
         Which class an outcome in another field or file means, where that depends on the record.
+    id_field : str or None
+        The field that identifies records of this shape, unless the caller names one.
     """
 
     name: str
@@ -106,6 +114,7 @@ class Shape:
     unwrapped: bool = True
     positions: bool = False
     outcome_of: Callable[[Any, Any], Hashable | None] | None = None
+    id_field: str | None = None
 
 
 class RecordError(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verax.errors import InputError, Remedy, show
-from verax.inputs.records.classifiers import CLASSIFIERS
+from verax.inputs.records.classifiers import ARRAYS, MAPPED, PIPELINE
 from verax.inputs.records.harness import HARNESS
 from verax.inputs.records.plain import FLAT, TOKENS
 from verax.inputs.records.record import (
@@ -22,7 +22,7 @@ from verax.inputs.records.responses import RESPONSES
 from verax.inputs.records.tokens import WANTED
 
 # In the order in which they are tried: the ones with the most telling fields first.
-SHAPES = {shape.name: shape for shape in (HARNESS, *RESPONSES, *CLASSIFIERS, TOKENS, FLAT)}
+SHAPES = {shape.name: shape for shape in (HARNESS, *RESPONSES, PIPELINE, ARRAYS, MAPPED, TOKENS, FLAT)}
 # Those that hold log-probabilities of tokens.
 TOKEN_SHAPES = tuple(shape for shape in SHAPES.values() if shape.tokens)
 # How many fields of a record that nobody knows are named.

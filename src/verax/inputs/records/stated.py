@@ -29,3 +29,12 @@ def number_of(value: Any) -> float | None:
     if found[0]["percent"] is not None:
         number /= 100
     return number if number == number else None
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is a number and nothing else."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

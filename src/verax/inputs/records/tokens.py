@@ -71,19 +71,20 @@ def of_objects(
 ) -> Listed:
     """The list of objects with these fields, as most interfaces write `top_logprobs`."""
     labels, values, unlikely = [], [], 0
+    exp = math.exp
     for each in objects:
         try:
             name, number = each.get(token, each.get("id")), each[value]
         except (AttributeError, KeyError, TypeError):
             raise not_understood(each, WANTED) from None
-        if name is None:
-            raise not_understood(each, WANTED)
-        p = probability_of(number)
+        # Nearly all are like this, and need no further look.
+        p = exp(number) if type(number) is float and TOO_UNLIKELY < number <= 0 else probability_of(number)
         if p is None:
             unlikely += 1
-        else:
-            labels.append(name_of(name, each.get(coded)))
-            values.append(p)
+            continue
+        plain = type(name) is str and REPLACEMENT not in name
+        labels.append(name if plain else name_of(name, each.get(coded)))
+        values.append(p)
     return Listed(labels, values, unlikely=unlikely)
 
 

@@ -1,0 +1,64 @@
+"""The card of a file of lists, as `evaluate` and `toplist` show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from verax.cli.app import FAILED
+from verax.cli.output import show
+from verax.cli.require import read_list_bounds
+from verax.scores.base import Rule
+from verax.scores.combinators import Padded, padded
+
+if TYPE_CHECKING:
+    from verax.files.lists import ListFile
+
+
+def show_card(
+    read: ListFile,
+    *,
+    rules: Sequence[Rule],
+    require: list[str] | None,
+    strictly: bool,
+    as_json: bool,
+    nested: bool,
+    length: int | None = None,
+    **settings: Any,
+) -> None:
+    """Score the lists of a file, print the card and what was done to them, and hold it to bounds.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        What to score by; rules of bounds are added.
+    nested : bool
+        In JSON the card is a field of the result; otherwise its fields are those of the result.
+    length : int or None
+        Score only the first entries of each list.
+    """
+    from verax.analyses.cards.evaluation import evaluate
+
+    bounds = read_list_bounds(require, strictly=strictly)
+    asked = [bound.rule for bound in bounds if bound.rule is not None]
+    fined = [rule if isinstance(rule, Padded) else padded(rule) for rule in (*rules, *asked)]
+    lists = read.lists if length is None else read.lists.truncate(length)
+    options = {"weights": read.weights, "groups": read.groups, **settings}
+    card = evaluate(read.y, lists, rules=list(dict.fromkeys(fined)), **options)
+    card = card.with_skipped(read.skipped)
+    verdicts = [bound.hold(card) for bound in bounds]
+    result: dict[str, Any] = {
+        "command": "evaluate" if nested else "toplist",
+        "file": read.path,
+        **({"card": card.to_dict()} if nested else card.to_dict()),
+        "lists": read.to_dict(),
+        "require": [verdict.to_dict() for verdict in verdicts],
+        "met": all(verdict.met for verdict in verdicts),
+        "notes": list(read.notes),
+    }
+    texts = [f"{read.path}: {'; '.join(read.taken)}", str(card), *(f"Note: {note}" for note in read.notes)]
+    show(result, [*texts, *map(str, verdicts)], as_json=as_json)
+    if not result["met"]:
+        raise typer.Exit(FAILED)

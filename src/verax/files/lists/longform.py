@@ -1,0 +1,153 @@
+"""Long tables: a line per row and class, with the id of the row, the class and its probability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from verax.errors import InputError, show
+from verax.files.formats.tables import Table
+from verax.files.lists.settings import Settings
+from verax.files.lists.streams import Stream
+from verax.files.naming import MAYBE_TARGETS, PROBS, TARGETS, spoken
+from verax.files.predictions import Request
+from verax.inputs.records.classifiers import ARRAYS
+from verax.inputs.records.record import FEW_DIGITS
+from verax.inputs.records.stated import number_of
+
+LONG = replace(
+    ARRAYS,
+    name="long",
+    what="a line per row and class",
+    needs="columns of ids, classes and probabilities",
+    fits=lambda _: False,
+)
+_PROBABILITIES = (*PROBS, "score", "confidence", "conf", "prediction_probability")
+_CLASSES = (
+    *("class", "class_name", "class_id", "predicted_class", "predicted_label", "prediction", "predicted"),
+    *("candidate", "choice", "option", "token", "label", "category", "species"),
+)
+_HEAD, _ROWS = 1000, 2**16
+
+
+@dataclass(frozen=True)
+class LongColumns:
+    """Which column is what."""
+
+    id: str
+    classes: str
+    probabilities: str
+    outcome: str | None
+
+
+def find_columns(names: Sequence[str], settings: Settings) -> LongColumns | None:
+    """The columns of a long table by their names; None where there is no such table, or doubt."""
+    rest = [name for name in names if name not in (settings.weights, settings.groups)]
+    ids = [settings.id] if settings.id in rest else [n for n in rest if _is_id(spoken(n))]
+    probabilities = [name for name in rest if spoken(name) in _PROBABILITIES]
+    if len(ids) != 1 or ids[0] is None or len(probabilities) != 1:
+        return None
+    rest = [name for name in rest if name not in (ids[0], probabilities[0])]
+    outcome = settings.outcome if settings.outcomes is None else None
+    ranked = sorted((n for n in rest if spoken(n) in _CLASSES and n != outcome), key=_rank)
+    if not ranked:
+        return None
+    if outcome is None and settings.outcomes is None:
+        others = [n for n in rest if n != ranked[0] and spoken(n) in (*TARGETS, *MAYBE_TARGETS)]
+        outcome = others[0] if len(others) == 1 else None
+    return LongColumns(ids[0], ranked[0], probabilities[0], outcome)
+
+
+def _is_id(name: str) -> bool:
+    return name in ("id", "row", "row_number", "index", "imageid") or name.endswith("_id")
+
+
+def _rank(name: str) -> int:
+    return _CLASSES.index(spoken(name))
+
+
+def is_long(path: Path, settings: Settings) -> bool:
+    """Whether a file is a long table: ids come again, each with other classes, and sum to at most 1."""
+    try:
+        table = Table.of_file(path, Request(delimiter=settings.delimiter))
+        columns = find_columns(table.schema.names, settings)
+        if columns is None:
+            return False
+        batch = next(iter(table.batches([columns.id, columns.classes, columns.probabilities], _HEAD)))
+    except (InputError, StopIteration):
+        return False
+    ids, classes, values = (batch.column(i).to_pylist() for i in range(3))
+    sums: dict[Any, float] = {}
+    for key, value in zip(ids, values, strict=True):
+        sums[key] = sums.get(key, 0.0) + (number_of(value) or 0.0)
+    different = len(set(zip(ids, classes, strict=True))) == len(ids)
+    return len(sums) < len(ids) and different and max(sums.values()) <= 1 + FEW_DIGITS
+
+
+def long_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
+    """A record per id, in the order in which the ids first occur, and the settings that read them."""
+    table = Table.of_file(path, Request(delimiter=settings.delimiter))
+    columns = find_columns(table.schema.names, settings)
+    if columns is None:
+        raise InputError(
+            "must have one column of ids, one of classes and one of probabilities",
+            argument="path",
+            kind="missing",
+            found=f"the columns are {', '.join(map(show, table.schema.names))}",
+            source=str(path),
+        )
+    changed = replace(
+        settings, id=columns.id, outcome=settings.outcome if settings.outcomes else columns.outcome
+    )
+    return Stream(str(path), "row", _records(table, columns, changed)), changed
+
+
+def _records(table: Table, columns: LongColumns, settings: Settings) -> Iterator[tuple[int, Any]]:
+    wanted = [columns.id, columns.classes, columns.probabilities, columns.outcome]
+    wanted += [settings.weights, settings.groups]
+    names = list(dict.fromkeys(name for name in wanted if name is not None))
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for batch in table.batches(names, _ROWS):
+        for name in names:
+            found[name].append(batch.column(name))
+    arrays = {name: pa.chunked_array(parts) for name, parts in found.items()}
+    ids = arrays[columns.id].cast(pa.string()).combine_chunks().dictionary_encode()
+    if ids.null_count:
+        row = int(np.argmax(np.asarray(ids.indices.is_null())))
+        raise InputError(
+            "must be there in every line",
+            argument="id",
+            kind="missing",
+            found=f"row {row} has none",
+            rows=[row],
+            source=table.name,
+        )
+    codes = np.asarray(ids.indices)
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    classes, values = arrays[columns.classes], _numbers(arrays[columns.probabilities])
+    keys = ids.dictionary.to_pylist()
+    beside = [name for name in names if name not in (columns.id, columns.classes, columns.probabilities)]
+    for key, rows in zip(keys, np.split(order, starts[1:]), strict=True):
+        taken = pa.array(rows)
+        record = {
+            columns.id: key,
+            "classes": classes.take(taken).to_pylist(),
+            "probabilities": values[rows].tolist(),
+        }
+        for name in beside:
+            given = set(arrays[name].take(taken).to_pylist())
+            record[name] = given.pop() if len(given) == 1 else sorted(map(str, given))
+        yield int(rows[0]), record
+
+
+def _numbers(column: Any) -> Any:
+    try:
+        return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return np.array(column.to_pylist(), object)

@@ -1,0 +1,92 @@
+"""Which shape a file of lists has, by its content."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from verax.errors import InputError
+from verax.files.formats.tables import FORMATS
+from verax.files.lists.longform import LONG, is_long, long_table
+from verax.files.lists.ranked import FASTTEXT, TREC, head_of, is_fasttext, is_run, predictions, runs
+from verax.files.lists.settings import Settings
+from verax.files.lists.streams import STDIN, Stream, ending, open_stream
+from verax.files.predictions import Request
+from verax.inputs.records.classifiers import MAPPED
+from verax.inputs.records.plain import FLAT
+from verax.inputs.records.record import Shape, failure_of, mapping
+from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
+
+# Every shape by its name: of records, and of texts and tables.
+ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, TREC, FASTTEXT)}}
+_JSON = (".jsonl", ".ndjson", ".json")
+
+
+def open_shaped(path: Path | str, settings: Settings) -> tuple[Stream, Shape, Settings]:
+    """The records of a file, their shape, and the settings with what the file itself says."""
+    shape = ALL_SHAPES.get(settings.shape or "") or _by_text(path, settings)
+    if shape is LONG:
+        stream, settings = long_table(Path(path), settings)
+        return stream, LONG, settings
+    if shape is TREC:
+        return runs(Path(path)), TREC, replace(settings, id=settings.id or TREC.id_field)
+    if shape is FASTTEXT:
+        return predictions(Path(path)), FASTTEXT, settings
+    stream = open_stream(path, Request(delimiter=settings.delimiter))
+    return stream, shape or _by_records(stream, settings), settings
+
+
+def _is_text(path: Path | str) -> bool:
+    """Whether a file is neither JSON nor columnar, by its name."""
+    return str(path) != STDIN and not Path(path).is_dir() and ending(Path(path)) not in (*_JSON, *_COLUMNAR)
+
+
+_COLUMNAR = tuple(suffix for suffix, kind in FORMATS.items() if kind in ("Parquet", "Arrow", "NPZ", "NPY"))
+
+
+def _by_text(path: Path | str, settings: Settings) -> Shape | None:
+    """A shape that is not one of records; None for all others."""
+    if _is_text(path):
+        lines = head_of(Path(path))
+        if is_run(lines):
+            return TREC
+        if is_fasttext(lines):
+            return FASTTEXT
+    tabular = str(path) != STDIN and (Path(path).is_dir() or ending(Path(path)) in FORMATS)
+    return LONG if tabular and ending(Path(path)) not in _JSON and is_long(Path(path), settings) else None
+
+
+def _by_records(stream: Stream, settings: Settings) -> Shape:
+    head = stream.head()
+    if not head:
+        raise InputError(f"{stream.source} has no records", argument="path", kind="file")
+    found = recognise([record for _, record in head])
+    if found is None and settings.names is not None:
+        # A field per class: what is in it may be a number or a text.
+        named = all(set(settings.names) <= mapping(record).keys() for _, record in head)
+        found = MAPPED if named else None
+    if found is None:
+        number, record = next(((n, r) for n, r in head if not failure_of(r)), head[0])
+        raise unrecognised(record, f"{stream.word} {number}", stream.source)
+    return found
+
+
+def has_lists(path: Path | str, settings: Settings, *, logits: bool = False) -> bool:
+    """Whether a file holds lists, by a look at its first records; a file of columns for each class does not.
+
+    Flat log-probabilities look like `logits`, if these are asked for.
+    """
+    if str(path) == STDIN:
+        return True
+    if not Path(path).exists() or ending(Path(path)) in (".npz", ".npy"):
+        return False
+    if settings.shape is not None or _by_text(path, settings) is not None:
+        return True
+    if _is_text(path):
+        return False
+    try:
+        head = open_stream(path, Request(delimiter=settings.delimiter)).head(20)
+    except InputError:
+        return False
+    found = recognise([record for _, record in head])
+    return found is not None and not (found is FLAT and logits)

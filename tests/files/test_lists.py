@@ -1,0 +1,518 @@
+"""Files of lists as they come: every shape is read to the same lists, counted, and refused by line."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as papq
+import pytest
+
+import verax as vx
+from cases import facts, facts_of
+from verax.files.lists import holds_lists, open_lists
+
+# Two questions, the log-probabilities of three tokens each, and what was right.
+TOP = [{" A": -0.2, " B": -2.0, " C": -3.5}, {" B": -0.7, " A": -1.2, " D": -2.5}]
+TRUTH = [" A", " D"]
+EXPECTED = [{token: math.exp(value) for token, value in row.items()} for row in TOP]
+
+
+def objects(row, value="logprob", **more):
+    return [{"token": token, value: v, "bytes": list(token.encode()), **more} for token, v in row.items()]
+
+
+def chat(row, top=True):
+    first, *_ = listed = objects(row)
+    content = [{**first, "top_logprobs": listed if top else []}]
+    message = {"role": "assistant", "content": first["token"], "refusal": None}
+    choice = {"index": 0, "message": message, "logprobs": {"content": content, "refusal": None}}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "choices": [choice],
+        "usage": {"total_tokens": 9},
+    }
+
+
+def completion(row, top=True):
+    first = next(iter(row))
+    logprobs = {"tokens": [first], "token_logprobs": [row[first]], "text_offset": [16]}
+    logprobs["top_logprobs"] = [row] if top else None
+    return {"object": "text_completion", "choices": [{"text": first, "index": 0, "logprobs": logprobs}]}
+
+
+def responses(row, top=True):
+    first, *_ = listed = objects(row)
+    logprobs = [{**first, "top_logprobs": listed if top else []}]
+    text = {"type": "output_text", "text": first["token"], "annotations": [], "logprobs": logprobs}
+    reasoning = {"type": "reasoning", "summary": []}
+    message = {"type": "message", "role": "assistant", "content": [text]}
+    return {"id": "resp_1", "object": "response", "error": None, "output": [reasoning, message]}
+
+
+def vllm(row):
+    tokens = {
+        str(100 + i): {"logprob": value, "rank": i + 1, "decoded_token": token}
+        for i, (token, value) in enumerate(row.items())
+    }
+    # A token that the sampler had ruled out.
+    tokens["7"] = {"logprob": -math.inf, "rank": 9, "decoded_token": "#"}
+    output = {"index": 0, "text": next(iter(row)), "token_ids": [100], "logprobs": [tokens]}
+    return {"request_id": "0", "prompt": "?", "outputs": [output], "finished": True}
+
+
+def llama(row, top=True):
+    first, *_ = listed = [{"id": i, **each} for i, each in enumerate(objects(row))]
+    token = {**first, "top_logprobs": listed if top else []}
+    return {"content": first["token"], "tokens": [], "completion_probabilities": [token], "stop": True}
+
+
+def llama_sampled(row):
+    listed = [{"id": 1, "token": t, "bytes": [], "prob": math.exp(v)} for t, v in row.items()]
+    return {"completion_probabilities": [{**listed[0], "top_probs": listed}]}
+
+
+def llama_old(row):
+    listed = [{"tok_str": token, "prob": math.exp(value)} for token, value in row.items()]
+    return {"completion_probabilities": [{"content": next(iter(row)), "probs": listed}]}
+
+
+def gemini(row, top=True, snake=False):
+    field, result = ("log_probability", "logprobs_result") if snake else ("logProbability", "logprobsResult")
+    listed = [{"token": token, "tokenId": 5, field: value} for token, value in row.items()]
+    names = ("top_candidates", "chosen_candidates") if snake else ("topCandidates", "chosenCandidates")
+    found = {names[1]: listed[:1], **({names[0]: [{"candidates": listed}]} if top else {})}
+    candidate = {
+        "content": {"parts": [{"text": "A"}], "role": "model"},
+        "finishReason": "STOP",
+        result: found,
+    }
+    return {"candidates": [candidate], "modelVersion": "gemini"}
+
+
+SHAPES = {
+    "chat": chat,
+    "batch": lambda row: {"response": {"status_code": 200, "body": chat(row)}, "error": None},
+    "in a field": lambda row: {"response": chat(row)},
+    "completion": completion,
+    "responses": responses,
+    "vllm": vllm,
+    "llama.cpp": llama,
+    "llama.cpp, sampled": llama_sampled,
+    "llama.cpp, old": llama_old,
+    "gemini": gemini,
+    "gemini, Python": lambda row: gemini(row, snake=True),
+    "tokens": lambda row: {"logprobs": [{**objects(row)[0], "top_logprobs": objects(row)}]},
+    "mapping": lambda row: {"logprobs": row},
+    "flat": lambda row: dict(row),
+    "arrays": lambda row: {"tokens": list(row), "logprobs": list(row.values())},
+    "pipeline": lambda row: {"out": [{"label": t, "score": math.exp(v)} for t, v in row.items()]},
+    "zero-shot": lambda row: {
+        "sequence": "?",
+        "labels": list(row),
+        "scores": [math.exp(v) for v in row.values()],
+    },
+    "stated": lambda row: {"probabilities": {t: f"about {100 * math.exp(v)!r} %" for t, v in row.items()}},
+}
+ALONE = {"chat": chat, "completion": completion, "responses": responses, "llama.cpp": llama, "gemini": gemini}
+
+
+def write(path, records):
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return path
+
+
+def records_of(shape):
+    return [{"id": f"q{i}", "answer": TRUTH[i], **SHAPES[shape](row)} for i, row in enumerate(TOP)]
+
+
+def close(found, expected=EXPECTED):
+    assert [set(row) for row in found] == [set(row) for row in expected]
+    assert [row[t] for row in found for t in sorted(row)] == pytest.approx(
+        [row[t] for row in expected for t in sorted(row)], rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_is_the_same_lists(shape, tmp_path):
+    path = write(tmp_path / "records.jsonl", records_of(shape))
+    assert holds_lists(path)
+    read = open_lists(path, classes=1000)
+    close(read.lists)
+    assert read.y == TRUTH
+    assert read.lists.n_classes == 1000
+    expected = vx.TopLists.from_dicts(EXPECTED, n_classes=1000)
+    assert vx.log_score(read.y, read.lists) == pytest.approx(vx.log_score(TRUTH, expected), rel=1e-12)
+    # The same records as a document, compressed, in Parquet where it has such types, and with gold elsewhere.
+    whole = tmp_path / "records.json"
+    whole.write_text(json.dumps(records_of(shape)))
+    close(open_lists(whole, classes=1000).lists)
+    (tmp_path / "gold.csv").write_text('id,n,truth\nq1,2," D"\nq0,1," A"\n')
+    bare = write(tmp_path / "bare.jsonl", [SHAPES[shape](row) | {"id": f"q{i}"} for i, row in enumerate(TOP)])
+    found = open_lists(bare, classes=1000, outcomes=tmp_path / "gold.csv", id="id")
+    close(found.lists)
+    assert (found.y, found.ids) == (TRUTH, ["q0", "q1"])
+    assert found.taken[1].endswith("gold.csv, matched by id")
+
+
+@pytest.mark.parametrize("shape", ALONE)
+def test_without_alternatives_the_chosen_token_counts(shape, tmp_path):
+    records = [{"outcome": TRUTH[i], **ALONE[shape](row, top=i > 0)} for i, row in enumerate(TOP)]
+    read = open_lists(write(tmp_path / "a.jsonl", records), classes=50)
+    close(read.lists, [{" A": EXPECTED[0][" A"]}, EXPECTED[1]])
+    assert read.counts["alone"] == 1
+    assert read.notes == ("Lists without alternatives, only with the chosen token: 1 of 2 lists.",)
+    # In memory, too.
+    rows = vx.TopLists.from_logprobs(records, n_classes=50)
+    assert rows.to_dicts() == read.lists.to_dicts()
+
+
+def test_parts_of_characters_are_told_apart_by_their_bytes(tmp_path):
+    top = [{"token": "\ufffd", "logprob": -1.0, "bytes": [240, 159]}]
+    top += [{"token": "\ufffd", "logprob": -2.0, "bytes": [226, 128]}, {"token": "\ufffd", "logprob": -3.0}]
+    read = open_lists(write(tmp_path / "a.jsonl", [{"outcome": "x", "top_logprobs": top}]), classes=9)
+    assert list(read.lists.to_dicts()[0]) == ["bytes:\\xf0\\x9f", "bytes:\\xe2\\x80", "\ufffd"]
+    same = [{"outcome": "x", "top_logprobs": [top[2], top[2]]}]
+    with pytest.raises(vx.InputError) as caught:
+        open_lists(write(tmp_path / "b.jsonl", same), classes=9)
+    expected = facts("rows", "list", rows=[0], values=["\ufffd"])
+    assert facts_of(caught.value, expected) == expected
+    merged = open_lists(tmp_path / "b.jsonl", classes=9, merge_variants="same")
+    assert merged.lists.to_dicts() == [{"\ufffd": pytest.approx(2 * math.exp(-3))}]
+
+
+VARIANTS = {" Paris": 0.4, "Paris": 0.2, "paris": 0.1, "Paris.": 0.05, "\u2581Paris": 0.02, " Lyon": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected", "merged"),
+    [
+        ("space", {"Paris": 0.62, "paris": 0.1, "Paris.": 0.05, "Lyon": 0.1}, 0.22),
+        ("case", {"paris": 0.72, "paris.": 0.05, "lyon": 0.1}, 0.32),
+        ("punctuation", {"paris": 0.77, "lyon": 0.1}, 0.37),
+    ],
+)
+def test_variants_are_merged_by_a_stated_rule(rule, expected, merged, tmp_path):
+    records = [{"outcome": "paris.", "top_logprobs": {t: math.log(p) for t, p in VARIANTS.items()}}]
+    path = write(tmp_path / "a.jsonl", [*records, {"outcome": " Lyon", "top_logprobs": {" Rome": -0.1}}])
+    read = open_lists(path, classes=1000, merge_variants=rule)
+    assert read.lists.to_dicts()[0] == pytest.approx(expected)
+    n = len(VARIANTS) - len(expected)
+    assert (read.counts["entries_merged"], read.counts["lists_merged"]) == (n, 1)
+    assert read.counts["probability_merged"] == pytest.approx(merged)
+    assert f"{n} in 1 of 2 lists, with {merged / 2:.3g} of the probability" in read.notes[0]
+    # Outcomes are called by the same rule.
+    assert read.y[1] == next(iter(set(expected) & {"Lyon", "lyon"}))
+
+
+def test_outcomes_in_another_spelling_are_not_coverage_zero(tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"outcome": "a.", "top_logprobs": {"A": -0.1, "B": -3}}] * 3)
+    with pytest.raises(vx.InputError, match=r"any of the 3 outcomes, such as 'a\.'") as caught:
+        open_lists(path, classes=9)
+    assert caught.value.remedies[0].options == {"merge_variants": "punctuation"}
+    assert open_lists(path, classes=9, merge_variants="punctuation").y == ["a"] * 3
+    # With no such rule it is a note, not an error: all may have been missed.
+    path = write(tmp_path / "a.jsonl", [{"outcome": "Z", "top_logprobs": {"A": -0.1, "B": -3}}] * 3)
+    assert open_lists(path, classes=9).notes[0].startswith("No list names any of the outcomes, such as 'Z'")
+
+
+# ---- what is wrong --------------------------------------------------------------------------------
+
+GOOD = {"outcome": "a", "top_logprobs": {"a": -0.1}}
+FAILED = {"custom_id": "q", "response": None, "error": {"code": "rate_limit", "message": "slow down"}}
+WRONG = {
+    "failed": (FAILED, "line 3 is a failed request ('rate_limit: slow down')", "requests that failed"),
+    "status": (
+        {"response": {"status_code": 500, "body": {}}, "error": None},
+        "line 3 is a failed request (status 500)",
+        "requests that failed",
+    ),
+    "no outcome": ({"top_logprobs": {"a": -0.1}}, "line 3 has no 'outcome': it has the fields", "outcomes"),
+    "no logprobs": ({"outcome": "a", "choices": [{}]}, "line 3 holds", "cannot be read"),
+    "a number": ({"outcome": "a", "top_logprobs": {"a": "b"}}, "line 3 holds 'b'", "cannot be read"),
+    "above zero": ({"outcome": "a", "top_logprobs": {"a": 0.5}}, "line 3 holds 1.64872", "above 1"),
+    "the sum": ({"outcome": "a", "top_logprobs": {"a": -0.1, "b": -0.2}}, "line 3 sums to 1.723", "sum to 1"),
+    "an outcome": ({"outcome": ["a"], "top_logprobs": {"a": -0.1}}, "line 3 holds ['a']", "no class"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_named_by_line_or_left_out(name, tmp_path):
+    record, message, reason = WRONG[name]
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{json.dumps(GOOD)}\n\n{json.dumps(record)}\n{json.dumps(GOOD)}\n")
+    with pytest.raises(vx.InputError) as caught:
+        open_lists(path, classes=10, outcome="outcome")
+    assert message in str(caught.value)
+    assert caught.value.rows == (1,)
+    assert caught.value.source == str(path)
+    read = open_lists(path, classes=10, outcome="outcome", invalid="skip")
+    assert read.y == ["a", "a"]
+    assert read.numbers.tolist() == [1, 4]
+    assert (read.skipped.n_given, read.skipped.count, read.skipped.rows) == (3, 1, (1,))
+    assert reason in next(iter(read.skipped.reasons))
+
+
+def test_fields_of_an_unrecognised_record_are_listed(tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"question": "?", "reply": "A"}])
+    assert not holds_lists(path)
+    with pytest.raises(
+        vx.InputError, match=r"line 1 has none of them: it has the fields 'question', 'reply'"
+    ):
+        open_lists(path, classes=4)
+    with pytest.raises(vx.InputError, match="no file names all tokens") as caught:
+        open_lists(write(path, [GOOD]))
+    assert caught.value.argument == "classes"
+    with pytest.raises(vx.InputError, match="must name the field that holds what happened") as caught:
+        open_lists(write(path, [{"custom_id": 1, "response": {"body": chat(TOP[0])}}]), classes=4)
+    assert "'custom_id', 'response'" in str(caught.value)
+
+
+def test_outcomes_elsewhere_must_fit(tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"key": i, **chat(TOP[i])} for i in range(2)])
+    gold = tmp_path / "gold.csv"
+    gold.write_text("key,truth\n0, A\n")
+    options = {"classes": 99, "outcomes": gold}
+    with pytest.raises(vx.InputError, match="line 2 has the id '1', which is not there"):
+        open_lists(path, id="key", **options)
+    assert open_lists(path, id="key", invalid="skip", **options).y == [" A"]
+    with pytest.raises(vx.InputError, match="there are 1 outcomes and more records"):
+        open_lists(path, outcome="truth", **options)
+    with pytest.raises(vx.InputError, match="There is no column 'custom_id'; the columns are 'key', 'truth'"):
+        open_lists(path, id="custom_id", **options)
+    gold.write_text("key,truth\n0, A\n0, B\n1, A\n")
+    with pytest.raises(vx.InputError, match="'0' has ' A' and ' B'"):
+        open_lists(path, id="key", **options)
+    gold.write_text("truth\n A\n D\n")
+    assert open_lists(path, **options).y == TRUTH
+
+
+# ---- classifiers ----------------------------------------------------------------------------------
+
+
+def test_lists_of_all_classes_are_distributions(tmp_path):
+    """Hugging Face, scikit-learn, a long table, fastText and Parquet: the same dense rows, exactly."""
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(3), 50)
+    names, y = np.array(["cat", "dog", "fox"]), rng.integers(0, 3, 50)
+    order = [rng.permutation(3) for _ in p]
+    scored = [[{"label": str(names[j]), "score": p[i, j]} for j in order[i]] for i in range(50)]
+    truth = [str(name) for name in names[y]]
+    pipeline = write(
+        tmp_path / "p.jsonl", [{"text": "", "label": t, "out": s} for t, s in zip(truth, scored, strict=True)]
+    )
+    bare = write(tmp_path / "bare.jsonl", scored)
+    (tmp_path / "gold.txt").write_text("\n".join(truth))
+    document = tmp_path / "sk.json"
+    document.write_text(json.dumps({"classes_": names.tolist(), "predict_proba": p.tolist(), "y": truth}))
+    long = tmp_path / "long.csv"
+    rows = [f"{i},{names[j]},{float(p[i, j])!r},{truth[i]}" for i in range(50) for j in order[i]]
+    long.write_text("row_id,class,probability,truth\n" + "\n".join(rows))
+    by_class = tmp_path / "by_class.csv"
+    rows = [f"{i},{names[j]},{float(p[i, j])!r},{truth[i]}" for j in range(3) for i in range(50)]
+    by_class.write_text("row_id,class,probability,truth\n" + "\n".join(rows))
+    columns = {"labels": [names[o].tolist() for o in order], "probs": [p[i, o] for i, o in enumerate(order)]}
+    papq.write_table(pa.table({"target": truth, **columns}), tmp_path / "lists.parquet")
+    structs = pa.array(scored)
+    papq.write_table(pa.table({"target": truth, "out": structs}), tmp_path / "structs.parquet")
+    fasttext = tmp_path / "ft.out"
+    lines = [" ".join(f"__label__{names[j]} {float(p[i, j])!r}" for j in order[i]) for i in range(50)]
+    fasttext.write_text("\n".join(lines))
+    test = tmp_path / "test.ft"
+    test.write_text("\n".join(f"__label__{t} some words" for t in truth))
+    expected = vx.evaluate(y, p)
+    for path, options in (
+        (pipeline, {}),
+        (bare, {"outcomes": tmp_path / "gold.txt"}),
+        (document, {}),
+        (long, {}),
+        (by_class, {"shape": "long"}),
+        (tmp_path / "lists.parquet", {}),
+        (tmp_path / "structs.parquet", {}),
+        (fasttext, {"outcomes": test}),
+    ):
+        assert holds_lists(path, **options), path
+        read = open_lists(path, **options)
+        assert read.complete
+        assert read.are_distributions
+        assert set(read.classes) == set(names)
+        card = vx.evaluate(read.y, read.probabilities(), classes=read.classes)
+        assert card["brier"] == pytest.approx(expected["brier"], rel=1e-12), path
+        assert card["log_score"] == pytest.approx(expected["log_score"], rel=1e-12)
+    # Shorter lists do not say how many classes there are.
+    write(pipeline, [{"label": t, "out": s[:2]} for t, s in zip(truth, scored, strict=True)])
+    with pytest.raises(vx.InputError, match="line 1 names 2 of the 3 that occur"):
+        open_lists(pipeline)
+    assert not open_lists(pipeline, classes=names.tolist()).complete
+    write(pipeline, [{"label": "emu", "out": s} for s in scored])
+    with pytest.raises(vx.InputError, match="line 1 has 'emu', and the classes are"):
+        open_lists(pipeline)
+
+
+def test_labels_that_are_only_numbered_stand_for_their_numbers(tmp_path):
+    out = [{"label": "LABEL_1", "score": 0.9}, {"label": "LABEL_0", "score": 0.1}]
+    assert open_lists(write(tmp_path / "a.jsonl", [{"label": 1, "out": out}] * 2)).y == ["LABEL_1"] * 2
+
+
+def test_a_file_of_columns_holds_no_lists(tmp_path):
+    """Dense files stay what they are, also those that look like long tables or flat log-probabilities."""
+    texts = {
+        "binary.csv": "id,label,probability\n1,0,0.2\n2,1,0.7\n3,1,0.6\n",
+        "grouped.csv": "patient_id,label,probability\n1,0,0.7\n1,1,0.7\n2,1,0.6\n",
+        "dense.csv": "label,p_a,p_b\na,0.2,0.8\nb,0.5,0.5\n",
+        "dense.jsonl": '{"label": "a", "p_a": 0.2, "p_b": 0.8}\n{"label": "b", "p_a": 0.5, "p_b": 0.5}\n',
+        "column.jsonl": '{"label": 0, "probs": [0.2, 0.8]}\n{"label": 1, "probs": [0.5, 0.5]}\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        assert not holds_lists(tmp_path / name), name
+    flat = tmp_path / "logits.jsonl"
+    flat.write_text('{"label": 0, "logit_0": -0.2, "logit_1": -2}\n')
+    assert holds_lists(flat)
+    assert not holds_lists(flat, logits=True)
+
+
+# ---- sample logs of lm-evaluation-harness ----------------------------------------------------------
+
+
+def sample(values, target, texts, **more):
+    arguments = {f"gen_args_{i}": {"arg_0": "Q", "arg_1": text} for i, text in enumerate(texts)}
+    pairs = [[str(value), "False"] for value in values]
+    fields = {"doc_id": 0, "doc": {"answer": 1}, "target": target, "arguments": arguments}
+    return {**fields, "resps": [[pair] for pair in pairs], "filtered_resps": pairs, "acc": 1.0, **more}
+
+
+def test_sample_logs_of_multiple_choice(tmp_path):
+    rng = np.random.default_rng(0)
+    values, y = rng.normal(-8, 2, (30, 4)), rng.integers(0, 4, 30)
+    letters = [" A", " B", " C", " D"]
+    path = write(
+        tmp_path / "samples.jsonl", [sample(v, str(t), letters) for v, t in zip(values, y, strict=True)]
+    )
+    read = open_lists(path)
+    assert read.are_distributions
+    assert read.classes == ("A", "B", "C", "D")
+    card = vx.evaluate(read.y, read.probabilities(), classes=read.classes)
+    assert card["log_score"] == pytest.approx(vx.log_score(y, values, logits=True), rel=1e-12)
+    # The older form has numbers and pairs of arguments; the target may be the text of a choice.
+    old = [
+        {
+            "target": letters[t].strip(),
+            "arguments": [["Q", c] for c in letters],
+            "resps": [[[x, False]] for x in v],
+        }
+        for v, t in zip(values.tolist(), y, strict=True)
+    ]
+    assert open_lists(write(path, old)).y == read.y
+    # Choices that differ from question to question are numbered, and may be more or fewer.
+    other = [sample([-1.0, -2.0], "1", [" yes", " no"]), sample([-1.0, -2.0, -3.0], "0", [" x", " yy", " z"])]
+    mixed = open_lists(write(path, other))
+    assert (mixed.y, mixed.lists.n_classes, mixed.complete) == ([1, 0], 3, False)
+    assert mixed.lists.unaccounted == pytest.approx([0, 0], abs=1e-12)
+    by_length = open_lists(path, per_length=True).lists.to_dicts()[0]
+    assert by_length[1] / by_length[0] == pytest.approx(math.exp(-2 / 2 + 1 / 3))
+
+
+def test_targets_of_sample_logs_that_are_no_choice(tmp_path):
+    path = tmp_path / "a.jsonl"
+    for target, texts in (("7", [" a", " b"]), ("[0, 1]", [" a", " b"]), ("0", [" 1", " 0"])):
+        write(path, [sample([-1.0, -2.0], target, texts)])
+        with pytest.raises(vx.InputError, match="line 1 has"):
+            open_lists(path)
+    assert open_lists(path, outcome="doc.answer").y == ["0"]
+    generated = {"target": "18", "resps": [["It is 18"]], "filtered_resps": ["18"]}
+    with pytest.raises(vx.InputError, match="none of them"):
+        open_lists(write(path, [generated]))
+
+
+# ---- ranked runs ----------------------------------------------------------------------------------
+
+
+def test_ranked_runs_with_judgements(tmp_path):
+    run, judged = tmp_path / "bm25.run", tmp_path / "qrels.txt"
+    run.write_text("q1 Q0 d1 1 0.7 x\nq1 Q0 d2 2 0.2 x\nq2 Q0 d9 1 0.5 x\nq3 Q0 d1 1 0.4 x\n")
+    judged.write_text("q1 0 d2 1\nq1 0 d3 0\nq2 0 d9 2\nq3 0 d1 1\nq3 0 d2 1\n")
+    assert holds_lists(run)
+    with pytest.raises(vx.InputError, match=r"line 4 holds \['d1', 'd2'\]"):
+        open_lists(run, outcomes=judged, classes=1000)
+    read = open_lists(run, outcomes=judged, classes=1000, invalid="skip")
+    assert (read.ids, read.y) == (["q1", "q2"], ["d2", "d9"])
+    assert read.lists.to_dicts() == [{"d1": 0.7, "d2": 0.2}, {"d9": 0.5}]
+    run.write_text("q1 Q0 d1 1 12.5 x\n")
+    with pytest.raises(vx.InputError, match=r"must lie between 0 and 1; line 1 holds 12\.5"):
+        open_lists(run, outcomes=judged, classes=1000)
+    run.write_text("q1 Q0 d1 1 0.5 x\nq2 Q0 d1 1 0.5 x\nq1 Q0 d2 2 0.1 x\n")
+    with pytest.raises(vx.InputError, match="line 3 has 'q1' again"):
+        open_lists(run, outcomes=judged, classes=1000)
+
+
+# ---- stated probabilities --------------------------------------------------------------------------
+
+STATED = [
+    ({"A": "70%", "B": "about 20%", "C": 0.1}, [0.7, 0.2, 0.1]),
+    ({"A": 1.0, "B": 1.0, "C": 1}, None),
+    ({"A": "60", "B": "30", "C": "10"}, None),
+    ({"A": 0, "B": 0, "C": 0}, None),
+    ({"A": 0.5, "B": None, "C": "unsure"}, None),
+    ({"A": 0.3, "B": 0.3, "C": 0.3}, None),
+]
+
+
+def test_stated_probabilities(tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"answer": "A", "probabilities": row} for row, _ in STATED])
+    with pytest.raises(vx.InputError, match="line 5 has 2 without one") as caught:
+        open_lists(path)
+    assert {"missing", "invalid"} == {name for r in caught.value.remedies for name in r.options}
+    # Left out.
+    read = open_lists(path, classes=["A", "B", "C"], invalid="skip")
+    assert read.lists.to_dicts() == [pytest.approx({"A": 0.7, "B": 0.2, "C": 0.1})]
+    assert read.skipped.rows == (1, 2, 3, 4, 5)
+    assert sum(read.skipped.reasons.values()) == 5
+    # Divided by their sums; the one that sums to zero cannot be.
+    options = {"classes": ["A", "B", "C"], "normalize": True, "missing": "omit"}
+    with pytest.raises(vx.InputError, match="line 4 sums to 0"):
+        open_lists(path, **options)
+    read = open_lists(path, invalid="skip", **options)
+    third = {"A": pytest.approx(1 / 3), "B": pytest.approx(1 / 3), "C": pytest.approx(1 / 3)}
+    assert read.lists.to_dicts()[1] == third
+    assert read.lists.to_dicts()[2] == pytest.approx({"A": 0.6, "B": 0.3, "C": 0.1})
+    assert read.lists.to_dicts()[3] == {"A": 0.5}
+    assert {k: read.counts[k] for k in ("divided", "missing", "from_text")} == {
+        "divided": 3,
+        "missing": 2,
+        "from_text": 2,
+    }
+    # As lists with their missing mass: there is a fourth class, "none of these".
+    read = open_lists(path, classes=["A", "B", "C", "other"], missing="omit", invalid="skip")
+    assert read.lists.unaccounted == pytest.approx([0, 1, 0.5, 0.1], abs=1e-9)
+
+
+def test_other_tokens_than_the_answers_can_be_left_out(tmp_path):
+    records = [{"outcome": "A", "top_logprobs": {"A": -0.5, "B": -1.5, "The": -2.0}}]
+    path = write(tmp_path / "a.jsonl", records)
+    with pytest.raises(vx.InputError, match="line 1 lists 'The'"):
+        open_lists(path, classes=["A", "B"])
+    read = open_lists(path, classes=["A", "B"], others="omit", normalize=True)
+    total = math.exp(-0.5) + math.exp(-1.5)
+    assert read.lists.to_dicts() == [
+        pytest.approx({"A": math.exp(-0.5) / total, "B": math.exp(-1.5) / total})
+    ]
+    assert read.counts["probability_omitted"] == pytest.approx(math.exp(-2))
+
+
+def test_standard_input_weights_and_groups(tmp_path):
+    lines = [{**GOOD, "w": 2.5, "site": "n"}, {**GOOD, "w": 1, "site": "s"}]
+    stdin = SimpleNamespace(buffer=io.BytesIO("".join(f"{json.dumps(r)}\n" for r in lines).encode()))
+    with mock.patch("sys.stdin", stdin):
+        read = open_lists("-", classes=10, weights="w", groups="site")
+    assert read.path == "standard input"
+    assert (read.weights.tolist(), read.groups.tolist()) == ([2.5, 1.0], ["n", "s"])
+    path = write(tmp_path / "a.jsonl", [{**GOOD, "w": "x"}])
+    with pytest.raises(vx.InputError, match="line 1 holds 'x'"):
+        open_lists(path, classes=10, weights="w")
