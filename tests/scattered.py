@@ -50,9 +50,7 @@ class Scattered(Handle):
         self.passes += 1
         cuts = np.sort(self.rng.choice(np.arange(1, self.n_rows), self.n_parts - 1, replace=False))
         edges = [0, *cuts.tolist(), self.n_rows]
-        found = [
-            Summaries.of(self.part(slice(a, b)), recipes) for a, b in itertools.pairwise(edges)
-        ]
+        found = [Summaries.of(self.part(slice(a, b)), recipes) for a, b in itertools.pairwise(edges)]
         while len(found) > 1:
             i, j = self.rng.choice(len(found), 2, replace=False)
             merged = stored(found[i], recipes).merge(stored(found[j], recipes))
