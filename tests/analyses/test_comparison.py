@@ -558,8 +558,8 @@ def test_top_lists_beside_full_distributions():
     found = comparison.difference("full", "top 2", rule)
     assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-6)
     assert set(comparison.traits) == {"full", "m1"}
-    with pytest.raises(vx.InputError, match="must be one of the models"):
-        vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="brier", reference="uniform")
+    with pytest.raises(vx.InputError, match="must be uniform or one of the models"):
+        vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="brier", reference="frequencies")
     with pytest.raises(vx.VeraxError):
         vx.compare(y, {"full": p["m0"], "top 2": lists}, rule="rps")
 

@@ -188,3 +188,73 @@ def test_cases_have_names_and_tables():
     assert case.outcome == ("b",)
     assert list(case.forecast) == [("a", "c"), ("a",)]
     assert "No outcome" not in repr(vx.worst([{"b"}], sets, rule="brier"))
+
+
+def test_lists_of_any_length_are_compared_with_full_distributions():
+    y, p, rng = random_lists()
+    names, shuffled = [f"c{i}" for i in range(12)], rng.permutation(12)
+    by_name = [{names[c]: row[c] for c in np.argsort(-row)[: 2 + i % 3]} for i, row in enumerate(p)]
+    models = {
+        "dense": 3 * p,
+        "top 3": vx.TopLists.from_probabilities(p, 3, classes=names),
+        "ragged": vx.TopLists.from_dicts(by_name, n_classes=12),
+        "hard": vx.TopLists.from_decisions(p.argmax(axis=1), n_classes=12),
+        "wrong": vx.TopLists.from_arrays(p.argmin(axis=1)[:, None], np.full((300, 1), 0.01), n_classes=12),
+    }
+    full = {name: each.largest_valid() for name, each in models.items() if name != "dense"}
+    padded = {"dense": p}
+    for name, lists in full.items():
+        padded[name] = np.repeat(lists.proxy[:, None], 12, axis=1)
+        for i, row in enumerate(lists.to_dicts()):
+            for c, t in row.items():
+                padded[name][i, names.index(c) if isinstance(c, str) else c] = t
+    rules, options = ["brier", "pbs"], {"weights": rng.integers(1, 4, 300), "groups": np.arange(300) // 3}
+    labels = np.array(names)[y]
+    form = {"classes": names, "normalize": True}
+    found = vx.compare(labels, models, rule=rules, reference="uniform", **form, **options)
+    wanted = vx.compare(y, padded, rule=rules, reference="uniform", **options)
+    for rule in rules:
+        means = {m.name: m for m in found.models[rule]}
+        for m in wanted.models[rule]:
+            fine = m.name == "wrong"
+            assert means[m.name].mean == pytest.approx(m.mean + fine, rel=1e-12)
+            low, high = m.interval
+            assert tuple(means[m.name].interval) == pytest.approx((low + fine, high + fine), rel=1e-9)
+        a, b = (c.difference("top 3", "ragged", rule) for c in (found, wanted))
+        assert (a.difference, a.p_value) == pytest.approx((b.difference, b.p_value), rel=1e-9)
+    assert found.to_dict()["lists"]["wrong"]["n_invalid"] == 300
+    assert "wrong: 300 lists are invalid" in repr(found)
+    with pytest.raises(vx.InputError, match="must be uniform or one of the models where there are top lists"):
+        vx.compare(labels, models, rule="brier", classes=names, normalize=True, reference="frequencies")
+    with pytest.raises(vx.InputError, match="`normalize` does not apply to top lists"):
+        vx.compare(y, {"a": models["hard"], "b": models["wrong"]}, rule="brier", normalize=True)
+    with pytest.raises(vx.InputError, match="`classes` must be the classes of the lists"):
+        vx.compare(labels, models, rule="brier", classes=[names[i] for i in shuffled], normalize=True)
+    own = vx.compare({"a": y, "b": y[:50]}, {"a": models["hard"], "b": p[:50]}, rule="brier")
+    assert own.faults["a"].n_lists == 300
+
+
+def test_subgroups_of_lists_are_cards_of_their_rows():
+    y, p, rng = random_lists()
+    by, weights = np.arange(300) % 3, rng.random(300) + 0.5
+    lists = vx.TopLists.from_dicts([{c: row[c] for c in (0, 1, 5)} for row in p], n_classes=12)
+    assert lists.n_invalid
+    found = vx.subgroups(y, {"lists": lists, "rows": p}, by=by, bootstrap=0, weights=weights)
+    losses = dense_losses(vx.brier, y, lists)
+    for label in range(3):
+        part = by == label
+        line = found[label, "lists"]
+        assert line.card["brier"] == pytest.approx(np.average(losses[part], weights=weights[part]), rel=1e-12)
+        card = vx.evaluate(y[part], lists[part], weights=weights[part])
+        assert line.card.to_dict() == card.to_dict()
+        assert found[label, "rows"].card["brier"] == pytest.approx(
+            vx.brier(y[part], p[part], weights=weights[part]), rel=1e-12
+        )
+        better = found.comparisons[label].difference("rows", "lists").difference
+        assert better == pytest.approx(found[label, "rows"].card["brier"] - line.card["brier"], rel=1e-9)
+    assert found.faults["lists"].n_invalid == lists.n_invalid
+    assert "lists are invalid" in repr(found)
+    frame = found.to_frame()
+    assert frame["mean"].tolist()[0] == found[0, "lists"].card["brier"]
+    tested = vx.subgroups(y, lists, by=by, bootstrap=20).lines
+    assert all(line.p_value is not None for line in tested)

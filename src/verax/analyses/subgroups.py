@@ -12,6 +12,7 @@ import numpy as np
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.cards.evaluation import evaluate
+from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.chance import Chance, Work, settle
 from verax.analyses.comparison.compare import compare
@@ -24,9 +25,12 @@ from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
-from verax.inputs.skipping import MaySkip
+from verax.inputs.rows import Rows, faults_of, pair_each
+from verax.inputs.skipping import MaySkip, take_rows
 from verax.scores.base import Rule
+from verax.scores.combinators import Padded, padded
 from verax.scores.metrics import CostsLike, needs_order
 from verax.scores.registry import as_rules, each_of, name_of, parse
 
@@ -164,7 +168,7 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         """One row per subgroup and model: rows, score, accuracy, components and the test of calibration."""
         rows = []
         for line in self.lines:
-            score, whole = line.card.scores[self.rule], line.decomposition.whole
+            score, whole = _score(line.card, self.rule), line.decomposition.whole
             rows.append(
                 {
                     "by": self.by,
@@ -193,7 +197,7 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         header += ["miscalibration", "expected by chance", "p (Holm)", ""]
         rows = []
         for line in self.lines:
-            score = line.card.scores[self.rule]
+            score = _score(line.card, self.rule)
             whole = line.decomposition.whole
             chance = whole.expected_miscalibration
             rows.append(
@@ -253,7 +257,7 @@ def subgroups(
     ----------
     y, ordered, costs
         As for `evaluate`.
-    p : array or dict
+    p : array, TopLists or dict
         The forecasts of one model, or of several by name, which are then compared in every subgroup.
     by : array
         (N,) labels of the subgroups. If they are the `groups` themselves, rows are taken to be independent
@@ -300,18 +304,18 @@ def subgroups(
     if not models:
         raise InputError("must hold at least one model", argument="p", kind="missing")
     order_matters = needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered)
-    forecasts_of = {
-        name: Forecasts(y, value, ordered=order_matters, **read) for name, value in models.items()
-    }
+    forecasts_of = dict(pair_each(y, models, ordered=order_matters, **read))
     for forecasts in forecasts_of.values():
         forecasts.check()
     # As given: in another precision, rows that may sum to 1.00001 would be refused.
-    rows = {name: to_host(forecasts.given) for name, forecasts in forecasts_of.items()}
+    rows: dict[str, Any] = {
+        name: to_host(rows.given) if isinstance(rows, Forecasts) else models[name]
+        for name, rows in forecasts_of.items()
+    }
     first = next(iter(forecasts_of.values()))
     check_one_way(first.groups, "subgroups, which are decomposed")
     batch = first.batch(0, first.n_rows)
-    names, outcomes = first.classes, to_host(batch.y)
-    outcomes = outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
+    names, outcomes = _outcomes(y, forecasts_of, read.get("classes"))
     weight = None if batch.weights is None else to_host(batch.weights)
     parts = _parts(by, first.n_rows, least)
     cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
@@ -321,24 +325,24 @@ def subgroups(
     time_ordered = check_flag("time_ordered", time_ordered)
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
     weighing: dict[str, Any] = {"weights_are": weights_are}
+    written: dict[str, Any] = {name: read[name] for name in ("normalize", "logits") if name in read}
+    in_parts = chosen.rule if isinstance(chosen, Padded) else chosen
     lines, comparisons = [], {}
     draw: dict[tuple[Any, str], Callable[[int, int], Floats]] = {}
     for label, part in parts.items():
-        own: dict[str, Any] = {
+        shared: dict[str, Any] = {
             "classes": names,
             "weights": None if weight is None else weight[part],
             "groups": None if cluster is None or within else cluster[part],
-            "normalize": read.get("normalize", False),
-            "logits": read.get("logits", False),
+            **weighing,
         }
-        y_of, p_of = outcomes[part], {name: p[part] for name, p in rows.items()}
+        y_of, p_of = take_rows(outcomes, part), {name: p[part] for name, p in rows.items()}
         for name, forecast in p_of.items():
-            card = evaluate(
-                y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **weighing, **plan, **own
-            )
-            parted = decompose(y_of, forecast, rule=chosen, bootstrap=bootstrap, **weighing, **plan, **own)
+            own = shared if isinstance(forecast, TopLists) else shared | written
+            card = evaluate(y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **plan, **own)
+            parted = decompose(y_of, forecast, rule=in_parts, bootstrap=bootstrap, **plan, **own)
             lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
-            draw[label, name] = partial(_drawn, y_of, forecast, chosen, seed, {**weighing, **own})
+            draw[label, name] = partial(_drawn, y_of, forecast, in_parts, seed, own)
         if len(p_of) > 1:
             comparisons[label] = compare(
                 y_of,
@@ -347,10 +351,10 @@ def subgroups(
                 ordered=ordered,
                 time_ordered=time_ordered,
                 confidence=confidence,
-                **weighing,
-                **own,
+                **shared,
+                **written,
             )
-    return Subgroups(
+    found = Subgroups(
         _corrected(lines, 1 - confidence, draw, among or len(parts)),
         comparisons,
         name_of(chosen),
@@ -358,6 +362,22 @@ def subgroups(
         within_groups=within,
         time_ordered=time_ordered,
     )
+    return found.with_faults(faults_of(forecasts_of if isinstance(p, Mapping) else {"": first}))
+
+
+def _outcomes(y: object, models: Mapping[str, Rows], classes: Any) -> tuple[Any, Any]:
+    """The names of the classes, and outcomes that can be taken apart; as given where there are top lists."""
+    first = next(iter(models.values()))
+    if not all(isinstance(rows, Forecasts) for rows in models.values()):
+        return classes, y
+    assert isinstance(first, Forecasts)
+    names, outcomes = first.classes, to_host(first.batch(0, first.n_rows).y)
+    return names, outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
+
+
+def _score(card: Scorecard, rule: str) -> CardLine:
+    """The line of a rule on a card; on that of top lists the rule is padded."""
+    return card.scores[rule] if rule in card.scores else card.scores[name_of(padded(parse(rule)))]
 
 
 def _within_groups(parts: dict[Any, Any], cluster: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
+from verax.errors import InputError
 from verax.inputs.arrays import Array, Ints, Namespace
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
@@ -55,6 +56,29 @@ def pair(y: object, p: object, **options: Any) -> Rows:
     """Outcomes and forecasts as rows. A `p` that knows how to meet its outcomes does it itself."""
     meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
     return Forecasts(y, p, **options) if meet is None else meet(y, **options)
+
+
+def pair_each(y: object, models: Mapping[str, object], **options: Any) -> Iterator[tuple[str, Rows]]:
+    """Outcomes with the forecasts of each model, by its name; an error about forecasts says whose they are.
+
+    Where every model has rows of its own, `y` is a mapping from its name to its outcomes. How probabilities
+    are written (`normalize`, `logits`) is no matter of top lists beside them.
+    """
+    written: dict[str, Any] = {name: options.pop(name) for name in ("normalize", "logits") if name in options}
+    if all(hasattr(p, "with_outcomes") for p in models.values()):
+        options |= written
+    for name, p in models.items():
+        own = options if hasattr(p, "with_outcomes") else options | written
+        try:
+            yield str(name), pair(y[name] if isinstance(y, Mapping) else y, p, **own)
+        except InputError as error:
+            raise at_fault(str(name), error) from None
+
+
+def at_fault(name: str, error: InputError) -> InputError:
+    """The error with the name of the model, where its forecasts are what is wrong."""
+    source = f"{name!r}: {error.source}" if error.source else repr(name)
+    return error.replace(source=source) if error.argument == "p" else error
 
 
 def faults_of(models: Mapping[str, Rows]) -> dict[str, ListFaults]:

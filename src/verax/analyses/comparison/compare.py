@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Unpack, get_args
 
 import numpy as np
@@ -32,8 +32,10 @@ from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle
+from verax.inputs.lists.rows import ListFaults
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import Rows, pair
+from verax.inputs.rows import Rows, at_fault, faults_of, pair_each
 from verax.scores.base import Rule, losses_of
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, name_of
@@ -70,8 +72,7 @@ def compare(
         independent samples.
     forecasts : mapping
         The forecasts of each model, by name, row for row the same cases: full distributions or
-        `TopLists`, also side by side (use `padded` rules to penalize invalid lists). A single model is
-        enough with a `reference`.
+        `TopLists` of any length, also side by side. A single model is enough with a `reference`.
     rule : Rule, str or list
         One rule or several.
     ordered : bool
@@ -213,6 +214,7 @@ class _Paired:
     trait_rows: dict[str, Floats]
     weights: Floats | None
     groups: Groups | None
+    faults: Mapping[str, ListFaults] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -229,9 +231,9 @@ class _Paired:
         names = [str(name) for name in forecasts]
         columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
         traits, by_row = {}, {}
+        faults: dict[str, ListFaults] = {}
         first: Rows | None = None
-        for name, p in forecasts.items():
-            read = _named(str(name), y, p, {**options, "weights": weights, "groups": groups})
+        for name, read in pair_each(y, forecasts, **options, weights=weights, groups=groups):
             if first is not None and read.n_classes != first.n_classes:
                 raise InputError(
                     "must have the same classes for all models",
@@ -243,53 +245,54 @@ class _Paired:
             first = first or read
             if read.groups is not None:
                 check_groups(read.groups.count)
-            for rule, loss in zip(rules, _losses(str(name), rules, read), strict=True):
+            for rule, loss in zip(rules, _losses(name, rules, read), strict=True):
                 columns[rule].append(loss)
+            faults |= faults_of({name: read})
             if isinstance(read, Forecasts):
-                traits[str(name)] = Traits.of(read, options["ordered"])
+                traits[name] = Traits.of(read, options["ordered"])
                 if len(rules) > 1 and len(names) > 1:
-                    by_row[str(name)] = trait_rows(read)
+                    by_row[name] = trait_rows(read)
         assert first is not None
         batch = first.batch(0, first.n_rows)
         w = None if batch.weights is None else to_host(batch.weights)
         if reference is not None and reference not in names:
-            if len(traits) < len(names):
-                raise InputError(
-                    "must be one of the models where there are top lists, not " + show(reference),
-                    argument="reference",
-                    values=[reference],
-                )
-            p = _reference(reference, to_host(batch.y), first.n_classes, w, first.groups, names, seed)
-            for rule, loss in zip(rules, losses_of(rules, Forecasts(to_host(batch.y), p)), strict=True):
+            if faults:
+                simple = _uniform_lists(reference, first.n_rows, first.n_classes, names)
+            else:
+                codes = to_host(batch.y)
+                p = _reference(reference, codes, first.n_classes, w, first.groups, names, seed)
+                simple = Forecasts(codes, p)
+                del p
+            for rule, loss in zip(rules, losses_of(rules, simple), strict=True):
                 columns[rule].append(to_host(loss))
-            del p
+            del simple
         # Each column goes as its copy comes: both together would set the peak of memory.
         losses = {rule: np.column_stack(columns.pop(rule)) for rule in rules}
-        return cls(names, losses, traits, by_row, w, first.groups)
+        return cls(names, losses, traits, by_row, w, first.groups, faults)
 
     @property
     def n_rows(self) -> int:
         return len(next(iter(self.losses.values())))
 
 
-def _named(name: str, y: object, p: object, options: dict[str, Any]) -> Rows:
-    try:
-        return pair(y, p, **options)
-    except InputError as error:
-        raise _at_fault(name, error) from None
-
-
-def _at_fault(name: str, error: InputError) -> InputError:
-    """The error with the name of the model, where its forecasts are what is wrong."""
-    source = f"{name!r}: {error.source}" if error.source else repr(name)
-    return error.replace(source=source) if error.argument == "p" else error
-
-
 def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
     try:
         return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
     except InputError as error:
-        raise _at_fault(name, error) from None
+        raise at_fault(name, error) from None
+
+
+def _uniform_lists(reference: str, n_rows: int, n_classes: int, names: list[str]) -> Rows:
+    """Lists of nothing, which leave every class the same probability, however many classes there are."""
+    if reference != UNIFORM:
+        raise InputError(
+            f"must be {UNIFORM} or one of the models where there are top lists, not {show(reference)}",
+            argument="reference",
+            found=f"the models are {', '.join(names)}",
+            values=[reference],
+        )
+    nothing = TopLists(np.zeros(0, np.int64), np.zeros(0), np.zeros(n_rows + 1, np.int64), n_classes)
+    return nothing.with_outcomes(np.zeros(n_rows, np.int64))
 
 
 def _reference(
@@ -355,7 +358,7 @@ def _compare_paired(
         reference,
         tuple(notes),
         _claims(rows, units, labels, plan),
-    )
+    ).with_faults(rows.faults)
 
 
 def _claims(rows: _Paired, units: Units, labels: Any, plan: Resampling) -> Claims | None:
@@ -388,7 +391,7 @@ def _compare_unpaired(
     if set(y) != set(forecasts):
         raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
     names = [str(name) for name in forecasts]
-    read = {str(name): _named(str(name), y[name], p, options) for name, p in forecasts.items()}
+    read = dict(pair_each(y, forecasts, **options))
     losses = {name: _losses(name, rules, f) for name, f in read.items()}
     traits = {n: Traits.of(f, options["ordered"]) for n, f in read.items() if isinstance(f, Forecasts)}
     models, differences = {}, {}
@@ -415,7 +418,8 @@ def _compare_unpaired(
         )
     total = sum(f.n_rows for f in read.values())
     note = ("Every model has rows of its own: differences are between independent samples.",)
-    return Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)
+    found = Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)
+    return found.with_faults(faults_of(read))
 
 
 def _satterthwaite(errors: Floats, freedom: Floats) -> float:
