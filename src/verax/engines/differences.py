@@ -88,7 +88,7 @@ class PairedTally:
             w = w / unit
             columns = [np.where(np.isfinite(column), column, np.inf) for column in _columns(losses)]
             columns.insert(0, np.zeros(len(w)))
-            part.moments = part.squares = Moments.of(columns, w, np)
+            part.moments = part.squares = Moments.of(columns, None if weights is None else w, np)
             if weights is not None:
                 part.squares = Moments.of(columns, w * w, np)
             if groups is not None:

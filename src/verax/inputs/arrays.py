@@ -6,8 +6,9 @@ and columns (pandas, polars, pyarrow) become NumPy arrays, and their column name
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -38,9 +39,14 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     return array, columns
 
 
+def is_masked(x: object) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
+    """Whether it is an array with masked values. Where nobody imported `numpy.ma`, there is none."""
+    return "numpy.ma" in sys.modules and isinstance(x, np.ma.MaskedArray) and bool(np.ma.is_masked(x))
+
+
 def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     package = type(x).__module__.partition(".")[0]
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+    if is_masked(x):
         rows = np.unique(np.argwhere(np.ma.getmaskarray(x))[:, :1]).tolist()
         more = f" ({len(rows):,} rows in all)" if len(rows) > 1 else ""
         raise InputError(

@@ -21,6 +21,7 @@ from verax.inputs.arrays import (
     Array,
     Bools,
     Ints,
+    is_masked,
     kind_of,
     move_like,
     namespace_of,
@@ -306,7 +307,7 @@ def _spread(x: Array, kept: Ints, n: int) -> Array:
 
 def _unmasked(x: Any) -> Any:
     """A masked array as floats with NaN where it is masked."""
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+    if is_masked(x):
         x = np.ma.asarray(x)
         return x.astype(float).filled(np.nan) if x.dtype.kind in "fiub" else x.astype(object).filled(None)
     return x

@@ -14,7 +14,6 @@ from verax.errors import InputError, Remedy, RuleError, show
 from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.labelsets import LabelSets, most_likely_sets
-from verax.inputs.lists.logprobs import confidences_of, read_rows
 from verax.inputs.lists.ragged import Ragged, offsets_of
 from verax.inputs.lists.reading import (
     TOLERANCE,
@@ -335,6 +334,9 @@ class TopLists:
         >>> vx.TopLists.from_logprobs([row], n_classes=128256).confidences.round(3).tolist()
         [0.9, 0.08]
         """
+        # Shapes of responses and logs are many, and few programs need them.
+        from verax.inputs.lists.logprobs import confidences_of, read_rows
+
         lists = (confidences_of(row, number) for number, row in enumerate(read_rows(rows)))
         return cls.from_dicts(lists, n_classes=n_classes, names=names, tolerance=tolerance)
 
