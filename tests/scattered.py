@@ -67,3 +67,15 @@ def stored(found: Summaries, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
             for name, each in found.found.items()
         },
     )
+
+
+def problem(n: int, k: int, seed: int, *, decimals: int | None = None) -> tuple[Any, Any, Any]:
+    """A random generator, outcomes and forecasts that are somewhat overconfident."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, 0.7), n)
+    if decimals is not None:
+        p = np.round(p, decimals)
+        p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), decimals)
+        p = p[(p >= 0).all(axis=1)]
+    y = (rng.random(len(p))[:, None] > np.cumsum(0.7 * p + 0.3 / k, axis=1)).sum(axis=1).clip(0, k - 1)
+    return rng, y, np.abs(p)

@@ -6,24 +6,13 @@ import numpy as np
 import pytest
 
 import verax as vx
-from scattered import Scattered
+from scattered import Scattered, problem
 from verax.analyses.replicates import poisson_copies
 from verax.engines import histograms
 from verax.errors import InputError
 from verax.inputs.groups import Groups
 
 METRICS = ["qwk", "kappa", "accuracy", "macro_f1", "balanced_accuracy", "macro_mae", "ec", vx.log_score]
-
-
-def problem(n, k, seed, *, decimals=None):
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.full(k, 0.7), n)
-    if decimals is not None:
-        p = np.round(p, decimals)
-        p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), decimals)
-        p = p[(p >= 0).all(axis=1)]
-    y = (rng.random(len(p))[:, None] > np.cumsum(0.7 * p + 0.3 / k, axis=1)).sum(axis=1).clip(0, k - 1)
-    return rng, y, np.abs(p)
 
 
 @pytest.mark.parametrize("seed", range(4))

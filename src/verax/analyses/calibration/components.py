@@ -44,6 +44,9 @@ class Components:
         rows of a group with one sign. Empty without a bootstrap, and for log scores of groups.
     confidence : float
         The confidence of the intervals.
+    within : float or None
+        From a histogram: by how much miscalibration and discrimination may be larger; None where they are
+        exact.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Components:
     accuracy: Uncertainty | None
     calibrated: Floats
     confidence: float
+    within: float | None = None
 
     @property
     def score(self) -> float:
@@ -125,6 +129,7 @@ class Components:
             "corrected": self.corrected,
             "expected_miscalibration": self.expected_miscalibration,
             "p_value": self.p_value,
+            **({} if self.within is None else {"within": self.within}),
         }
 
     def record(self) -> dict[str, Any]:
@@ -287,6 +292,11 @@ class Decomposition(MaySkip):
             notes.append(
                 "A calibrated forecast would show a miscalibration of "
                 f"{self.whole.expected_miscalibration:.4f}; p = {self.p_value:.2g}."
+            )
+        if self.whole.within is not None:
+            notes.append(
+                "From a histogram of forecasts: miscalibration and discrimination are those of the rows, or "
+                f"less by at most {self.whole.within:.1g}."
             )
         if self.score == float("inf"):
             notes.append(

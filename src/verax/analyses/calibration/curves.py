@@ -45,16 +45,20 @@ def curve_of(
     if resamples:
         drawn = _Draws.of(event, forecast, weight, with_event, fit.kept, rows, resamples, rng, drawing)
         band, calibrated = percentile_interval(drawn.curves, confidence)[:, drawn.cell], drawn.miscalibrations
-    # A forecast may exceed one by the tolerance for sums.
-    histogram, _ = np.histogram(np.clip(forecast, 0, 1), _HISTOGRAM_BINS, (0, 1), weights=weight)
+    histogram = shares_of(forecast, weight)
     observed = event.components_of(fit, rows.weights)
     # Values that are drawn together have a little less miscalibration than they have one by one.
     if len(calibrated):
         calibrated = calibrated + (observed[1] - drawn.observed)
     components = Components(event.name, observed, None, calibrated, confidence)
-    return ReliabilityCurve(
-        event.name, forecast, fit.values, weight, band, histogram / weight.sum(), components
-    )
+    return ReliabilityCurve(event.name, forecast, fit.values, weight, band, histogram, components)
+
+
+def shares_of(forecast: Floats, weight: Floats) -> Floats:
+    """Shares of the weight in bins of the forecast from 0 to 1."""
+    # A forecast may exceed one by the tolerance for sums.
+    found, _ = np.histogram(np.clip(forecast, 0, 1), _HISTOGRAM_BINS, (0, 1), weights=weight)
+    return np.asarray(found / weight.sum())
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class _Draws:
         drawing: Callable[[np.random.Generator], Ints] | None,
     ) -> _Draws:
         """Draw outcomes from the forecasts and fit them, again and again."""
-        cell = _cell_of(weight)
+        cell = cell_of(weight)
         size: Floats = np.bincount(cell, weight).astype(np.float64, copy=False)
         chance = np.clip(np.bincount(cell, weight * forecast) / size, 0, 1)
         curves, found = np.empty((resamples, len(size))), np.empty(resamples)
@@ -107,7 +111,7 @@ class _Draws:
         return cls(curves, cell, found, _fitted(size, np.bincount(cell, with_event), chance)[1])
 
 
-def _cell_of(weight: Floats) -> Ints:
+def cell_of(weight: Floats) -> Ints:
     """The cell of each value; neighbours share one where there are very many values."""
     if len(weight) <= _BAND_CELLS:
         return np.arange(len(weight))

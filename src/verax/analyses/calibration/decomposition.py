@@ -16,11 +16,13 @@ from verax.analyses.calibration.components import Components, Decomposition, com
 from verax.analyses.calibration.events import Event, Recalibration, n_events, split, unsorted_events
 from verax.analyses.calibration.mass import decomposition_of_lists
 from verax.analyses.calibration.overfitting import Measured, Sampling
+from verax.analyses.calibration.streams import decomposition_of_handle
 from verax.analyses.table import RowTable
 from verax.common.memory import give_back
 from verax.errors import InputError
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import pair
 from verax.kernels.threads import in_order, n_cores
@@ -35,7 +37,7 @@ _MANY = 2**16
 @reads
 def decompose(
     y: object,
-    p: object,
+    p: object = None,
     *,
     rule: Rule | str,
     bootstrap: int = 0,
@@ -66,7 +68,9 @@ def decompose(
     Parameters
     ----------
     y, p
-        Outcomes and forecasts as for `evaluate`.
+        Outcomes and forecasts as for `evaluate`. Of predictions that `scan` has opened, the fit is made to
+        a histogram: `within` says how much that takes off miscalibration and discrimination. There are no
+        intervals, and no p-value where there are groups.
     rule : rule or str
         `brier`, `rps` (any scale), `log` (any base) or `ranked_log`.
     bootstrap : int
@@ -98,6 +102,8 @@ def decompose(
     """
     rule = parse(rule)
     plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
+    if isinstance(y, Handle):
+        return decomposition_of_handle(y.in_order() if needs_order([rule]) else y, rule, plan)
     rows = pair(y, p, ordered=needs_order([rule]), **read)
     if isinstance(rows, Forecasts):
         return decomposition_of(rows, rule, plan)

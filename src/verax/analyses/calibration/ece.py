@@ -7,12 +7,14 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
+from verax.analyses.calibration.binsums import BinRecipe, bin_sums, by_width
 from verax.analyses.calibration.places import ListEvents
 from verax.analyses.table import RowTable
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing, show
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Weighted, reads
 from verax.inputs.rows import Rows, pair
@@ -30,7 +32,7 @@ _ALONE = 1e-12
 @reads
 def ece(
     y: object,
-    p: object,
+    p: object = None,
     *,
     bins: int = 15,
     kind: Kind = "confidence",
@@ -49,7 +51,7 @@ def ece(
     Parameters
     ----------
     y, p
-        As for `evaluate`.
+        As for `evaluate`. Of predictions that `scan` has opened, bins of equal width only.
     bins : int
         The number of bins.
     kind : {"confidence", "classwise", "listed", "mass"}
@@ -99,6 +101,9 @@ def ece(
             argument="debias",
             remedies=[passing("for the root of the mean squared gap", norm="l2")],
         )
+    if isinstance(y, Handle):
+        sums = _sums_of(y, bins, kind, binning)
+        return _over_events([_of_bins(each, norm, debias) for each in sums], norm)
     given_rows = pair(y, p, **read)
     if not isinstance(given_rows, Forecasts):
         events = [_of_lists(given_rows, kind)]
@@ -111,10 +116,36 @@ def ece(
         else:
             events = [(rows.p[:, k], rows.y == k, w) for k in range(rows.n_classes)]
     values = [_error(given, happened, w, bins, binning, norm, debias) for given, happened, w in events]
+    return _over_events(values, norm)
+
+
+def _over_events(values: list[float], norm: Norm) -> float:
+    """One number from those of the events."""
     if norm == "max":
         return max(values)
     mean = float(np.mean(values))
     return math.sqrt(max(mean, 0.0)) if norm == "l2" else mean
+
+
+def _sums_of(handle: Handle, bins: int, kind: Kind, binning: str) -> Floats:
+    """Sums of the rows of a handle by bin, for each event."""
+    if binning != "width":
+        raise InputError(
+            "must be 'width' where predictions are not in memory: bins of equal weight need an order of the "
+            "rows",
+            argument="binning",
+            values=[binning],
+        )
+    n_events = 1 if kind == "confidence" else handle.n_classes
+    if n_events * bins > MOST_BINS:
+        raise InputError(
+            f"must be at most {MOST_BINS:,} for all classes together",
+            argument="bins",
+            found=f"there are {n_events * bins:,}",
+            values=[bins],
+        )
+    found = handle.summarise({"bins": BinRecipe(handle.one_model(), bins, kind == "confidence")})["bins"]
+    return np.asarray(found.sums.high.reshape(4, n_events, bins).swapaxes(0, 1))
 
 
 def _of_lists(rows: Rows, kind: str) -> tuple[Floats, Any, Floats]:
@@ -131,31 +162,29 @@ def _error(
     given: Floats, happened: Any, w: Floats, bins: int, binning: str, norm: Norm, debias: bool
 ) -> float:
     """The gaps of the bins as one number; with "l2" the mean of their squares."""
-    found = _by_width(given, bins) if binning == "width" else _by_mass(given, w, bins)
-    weight = np.bincount(found, w, bins)
+    found = by_width(given, bins) if binning == "width" else _by_mass(given, w, bins)
+    return _of_bins(bin_sums(found, given, happened, w, bins), norm, debias)
+
+
+def _of_bins(sums: Floats, norm: Norm, debias: bool) -> float:
+    """The same from the sums of bins."""
+    weight, gaps, hits, squares = sums
     filled = weight > 0
-    weight = weight[filled]
-    gaps = np.abs(np.bincount(found, w * (given - happened), bins)[filled])
+    weight, gaps = weight[filled], np.abs(gaps[filled])
     if norm == "l1":
         return float(gaps.sum() / weight.sum())
     gaps = gaps / weight
     if norm == "max":
         return float(gaps.max())
-    squares = gaps**2
+    squared = gaps**2
     if debias:
-        frequency = np.bincount(found, w * happened, bins)[filled] / weight
+        frequency = hits[filled] / weight
         # The sum of squared shares of the weight is 1 / n for n rows of equal weight.
-        share = np.bincount(found, w * w, bins)[filled] / weight**2
+        share = squares[filled] / weight**2
         several = share < 1 - _ALONE
         noise = frequency * (1 - frequency) * share / np.where(several, 1 - share, 1.0)
-        squares = np.where(several, squares - noise, 0.0)
-    return float((weight * squares).sum() / weight.sum())
-
-
-def _by_width(given: Floats, bins: int) -> Ints:
-    # A forecast on an edge belongs below it; 0 belongs to the first bin.
-    edges = np.arange(1, bins) / bins
-    return np.asarray(np.searchsorted(edges, given, side="left"))
+        squared = np.where(several, squared - noise, 0.0)
+    return float((weight * squared).sum() / weight.sum())
 
 
 def _by_mass(given: Floats, w: Floats, bins: int) -> Ints:

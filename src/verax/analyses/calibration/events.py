@@ -140,6 +140,19 @@ def unsorted_events(
     forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
 ) -> Iterator[Callable[[], Event]]:
     """What makes the events, one after the other: they take less memory before their rows are sorted."""
+    for columns in event_columns(forecasts, rows, how, only):
+        yield partial(Event.of, *columns)
+
+
+# The name of an event, what it is sorted by, its probability and that of the rest, whether it happened, how
+# it is scored, and where its part of the unit interval begins.
+EventColumns = tuple[str, Floats, Floats, Floats | None, Any, Split, Floats]
+
+
+def event_columns(
+    forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
+) -> Iterator[EventColumns]:
+    """The columns of the events, one after the other."""
     k = rows.n_classes
     labels = range(k) if forecasts.classes is None else forecasts.classes
     names = [str(label) for label in labels]
@@ -157,13 +170,13 @@ def unsorted_events(
             key = np.round(below, forecasts.unity.decimals)
             name, happened = f"<= {names[i]}", rows.y <= i
             start = np.broadcast_to(0.0, key.shape)
-            yield partial(Event.of, name, key, below, above[:, i + 1], happened, how, start)
+            yield name, key, below, above[:, i + 1], happened, how, start
             continue
         rest = None
         if above is not None:
             # Not one minus: what is left beside a nearly certain class would be rounding.
             rest = start + above[:, i + 1] if i < k - 1 else start
-        yield partial(Event.of, names[i], given, given, rest, rows.y == i, how, start)
+        yield names[i], given, given, rest, rows.y == i, how, start
 
 
 def _running(p: Floats) -> Floats:

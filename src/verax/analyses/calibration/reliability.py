@@ -10,10 +10,12 @@ from verax.analyses.calibration.curves import Reliability, curve_of
 from verax.analyses.calibration.events import events, split
 from verax.analyses.calibration.lists import reliability_of_lists
 from verax.analyses.calibration.places import refuse_places
+from verax.analyses.calibration.streams import reliability_of_handle
 from verax.analyses.table import RowTable
 from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle
 from verax.inputs.options import Weighted, reads
 from verax.inputs.rows import pair
 from verax.scores.registry import brier, rps
@@ -22,7 +24,7 @@ from verax.scores.registry import brier, rps
 @reads
 def reliability(
     y: object,
-    p: object,
+    p: object = None,
     *,
     ordered: bool = False,
     places: int | None = None,
@@ -45,7 +47,8 @@ def reliability(
     Parameters
     ----------
     y, p
-        Outcomes and forecasts as for `evaluate`.
+        Outcomes and forecasts as for `evaluate`. Curves of predictions that `scan` has opened are fitted to
+        a histogram of forecasts, whose bins are at most a thousandth of the forecast wide.
     ordered : bool
         Curves of P(Y <= class), which the RPS is made of, instead of P(Y = class).
     places : int, optional
@@ -73,7 +76,12 @@ def reliability(
     0.02
     """
     Resampling.checked(confidence, resamples, seed, or_none=True, argument="resamples")
-    forecasts = pair(y, p, ordered=check_flag("ordered", ordered), **read)
+    ordered = check_flag("ordered", ordered)
+    if isinstance(y, Handle):
+        refuse_places(places)
+        rule, handle = (rps, y.in_order()) if ordered else (brier, y)
+        return reliability_of_handle(handle, rule, resamples, seed, confidence)
+    forecasts = pair(y, p, ordered=ordered, **read)
     if not isinstance(forecasts, Forecasts):
         plan: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
         return reliability_of_lists(forecasts, places=places, **plan)

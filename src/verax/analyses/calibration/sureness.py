@@ -148,14 +148,23 @@ def p_of_groups(claim: Floats, hit: Floats, units: SamplingUnits) -> float | Non
     The variance is not below that of independent rows that are right as often as claimed. Groups may agree
     by chance, and all may be right.
     """
+    least = float((units.share**2 * claim * (1 - claim)).sum())
+    return p_of_gaps(units.sums(units.share), units.sums(units.share * (claim - hit)), least)
+
+
+def p_of_gaps(share: Floats, gaps: Floats, least: float) -> float | None:
+    """The same from the share of each group and its part of the mean gap; `least` is the smallest
+    variance.
+    """
     from scipy.special import stdtr
 
-    if units.n < 2:
+    share, gaps = share[share > 0], gaps[share > 0]
+    n = len(share)
+    if n < 2:
         return None
-    gaps = claim - hit
-    least = float((units.share**2 * claim * (1 - claim)).sum())
-    variance = max(float(units.variances(units.influence([gaps]))[0]), least)
-    gap = abs(float((units.share * gaps).sum()))
+    gap = float(gaps.sum())
+    influence = gaps - share * gap
+    variance = max(float((influence**2 / (1 - share)).sum()), least)
     if variance == 0:
         return 1.0 if gap == 0 else 0.0
-    return float(2 * stdtr(units.n - 1, -gap / math.sqrt(variance)))
+    return float(2 * stdtr(n - 1, -abs(gap) / math.sqrt(variance)))

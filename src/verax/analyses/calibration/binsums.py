@@ -1,0 +1,70 @@
+"""Sums of forecasts and outcomes in bins of equal width, which merge: what calibration errors are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.parts import probabilities, seen
+from verax.common.packing import dump, load, refusing
+from verax.engines.sums import Sum
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.handles import Part, Recipe
+
+_KIND = "calibration bins"
+
+
+def by_width(given: Floats, bins: int) -> Ints:
+    """The bin of each forecast; one on an edge belongs below it, and 0 to the first bin."""
+    edges = np.arange(1, bins) / bins
+    return np.asarray(np.searchsorted(edges, given, side="left"))
+
+
+def bin_sums(found: Ints, given: Floats, happened: Any, w: Floats, bins: int) -> Floats:
+    """(4, bins) sums of w, w * (forecast - happened), w * happened and w * w."""
+    columns = (w, w * (given - happened), w * happened, w * w)
+    return np.stack([np.bincount(found, column, bins) for column in columns])
+
+
+@dataclass(frozen=True)
+class BinSums:
+    """Sums by bin, of one event after the other: those of all rows add up."""
+
+    sums: Sum
+
+    def merge(self, other: BinSums) -> BinSums:
+        """The sums of the rows of both."""
+        return BinSums(self.sums + other.sums)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        return dump(_KIND, {"sums": self.sums.to_values()})
+
+
+@dataclass(frozen=True)
+class BinRecipe(Recipe[BinSums]):
+    """Sums in bins of one model: of its most likely class, or of every class."""
+
+    model: str
+    bins: int
+    top_only: bool
+
+    def take(self, part: Part) -> BinSums:
+        """The sums of some rows."""
+        rows, p = seen(part, self.model, ()), probabilities(part, self.model)
+        w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
+        events: list[tuple[Floats, Any]] = [(p[:, k], rows.y == k) for k in range(p.shape[1])]
+        if self.top_only:
+            events = [(rows.top, rows.decision == rows.y)]
+        sums = [
+            bin_sums(by_width(given, self.bins), given, happened, w, self.bins) for given, happened in events
+        ]
+        return BinSums(Sum.of(np.concatenate(sums, axis=1)))
+
+    def load(self, stored: bytes) -> BinSums:
+        """Sums from their bytes."""
+        values = load(stored, _KIND)["sums"]
+        with refusing("is missing or of another type"):
+            return BinSums(Sum.from_values(values, values.shape[1:]))

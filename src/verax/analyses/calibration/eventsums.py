@@ -1,0 +1,276 @@
+"""Events of predictions that are not in memory: histograms of their forecasts with outcomes, which merge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.analyses.calibration.events import Split, event_columns, n_events, split
+from verax.analyses.parts import dense, probabilities, seen
+from verax.analyses.table import RowTable
+from verax.common.caching import cached_property
+from verax.common.packing import dump, load, refusing
+from verax.engines.clusters import sums_by_label
+from verax.engines.histograms import Keyed, Run, bin_numbers, joined
+from verax.engines.sums import Sum
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import check_one_way
+from verax.inputs.handles import Part, Recipe
+from verax.scores.base import Rule
+from verax.scores.registry import RULES
+
+_KIND = "event histograms"
+# Numbers of bins from 0 to the middle, and from 1 downwards: bins are narrow near both ends.
+_SPAN, _ONE = 2**16, 2**15
+# How many bins all events have together; where there would be more, neighbours are joined.
+_MOST, _LEVELS = 2**20, 10
+# The sums over all rows of each event.
+CLAIM, HIT, VARIANCE, LOSS, INFINITE = range(5)
+
+
+def forecast_bins(q: Floats) -> Ints:
+    """The number of the bin of each probability; it grows with it, and 0 and 1 have bins of their own.
+
+    >>> forecast_bins(np.array([0.0, 1e-7, 0.3, 0.7, 1 - 1e-7, 1.0])).tolist()
+    [0, 1, 8401, 24367, 32767, 32768]
+    """
+    upper = q > 0.5
+    found = bin_numbers(np.where(upper, 1 - q, q))
+    return np.asarray(np.where(upper, _ONE - found, found))
+
+
+def _joined(keys: Ints, times: int) -> Ints:
+    event, number = np.divmod(keys, _SPAN)
+    upper = number > _ONE // 2
+    return np.asarray(
+        event * _SPAN + np.where(upper, _ONE - joined(_ONE - number, times), joined(number, times))
+    )
+
+
+@dataclass(frozen=True)
+class EventSums:
+    """What is known of the events of rows, without the rows.
+
+    Attributes
+    ----------
+    n_events : int
+        The number of classes or thresholds; one more event is that the most likely class happens.
+    level : int
+        How many times neighbouring bins were joined.
+    bins : Keyed
+        By event and bin of its forecast q: the sums of w, of w where it happened, of w*q and of w*w; and the
+        extremes of q.
+    totals : Sum
+        (n_events + 1, 5) sums over all rows: of w*q and w of where it happened, of w*w*q*(1-q), of w times
+        the loss, and of w where that is infinite.
+    weight : Sum
+        (3,) sums of w, of w*w, and the number of rows that have weight.
+    whole : bool
+        Whether all weights are whole numbers.
+    labels, groups : arrays or None
+        The groups, and the sums of w and of w*(q - happened) for each event in each of them.
+    """
+
+    n_events: int
+    level: int
+    bins: Keyed
+    totals: Sum
+    weight: Sum
+    whole: bool
+    labels: Any = None
+    groups: Floats | None = None
+
+    def merge(self, other: EventSums) -> EventSums:
+        """The sums of the rows of both."""
+        level = max(self.level, other.level)
+        a, b = self._at(level), other._at(level)
+        labels = groups = None
+        if a.groups is not None and b.groups is not None:
+            names = np.concatenate([a.labels, b.labels])
+            labels, groups = sums_by_label(names, np.concatenate([a.groups, b.groups]))
+        return EventSums(
+            a.n_events,
+            level,
+            a.bins.merge(b.bins),
+            a.totals + b.totals,
+            a.weight + b.weight,
+            a.whole and b.whole,
+            labels,
+            groups,
+        ).fitting()
+
+    def _at(self, level: int) -> EventSums:
+        if level == self.level:
+            return self
+        run = self.bins.total
+        fewer = replace(run, keys=_joined(run.keys, level - self.level))
+        return replace(self, level=level, bins=Keyed((Run.merged([fewer]),)))
+
+    def fitting(self) -> EventSums:
+        """With as few bins joined as fit into memory, whatever the order of merging."""
+        found = self
+        while found.level < _LEVELS and sum(len(run.keys) for run in found.bins.runs) > _MOST:
+            if len(found.bins.total.keys) <= _MOST:
+                return replace(found, bins=Keyed((found.bins.total,)))
+            found = found._at(found.level + 1)
+        return found
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads."""
+        values = {name: getattr(self, name) for name in ("n_events", "level", "whole", "labels", "groups")}
+        bins = self.bins.total.to_values()
+        return dump(
+            _KIND,
+            {**values, "bins": bins, "totals": self.totals.to_values(), "weight": self.weight.to_values()},
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> EventSums:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            n_events = int(values["n_events"])
+            return cls(
+                n_events,
+                int(values["level"]),
+                Keyed((Run.from_values(values["bins"]),)),
+                Sum.from_values(values["totals"], (n_events + 1, 5)),
+                Sum.from_values(values["weight"], 3),
+                bool(values["whole"]),
+                values["labels"],
+                values["groups"],
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that have weight."""
+        return int(self.weight.high[2])
+
+    @cached_property
+    def _edges(self) -> Ints:
+        return np.searchsorted(self.bins.total.keys, _SPAN * np.arange(self.n_events + 2))
+
+    def of(self, i: int) -> EventBins:
+        """The bins of one event."""
+        run, own = self.bins.total, slice(self._edges[i], self._edges[i + 1])
+        weight, happened, claimed, squares = run.sums.high[own].T
+        return EventBins(weight, happened, claimed, squares, run.least[own, 0], run.most[own, 0])
+
+
+@dataclass(frozen=True)
+class EventBins:
+    """The bins of one event, by increasing forecast: weights, with the event, times forecast, squared."""
+
+    weight: Floats
+    happened: Floats
+    claimed: Floats
+    squares: Floats
+    least: Floats
+    most: Floats
+
+    @property
+    def forecast(self) -> Floats:
+        """The mean forecast in each bin."""
+        return np.clip(self.claimed / self.weight, self.least, self.most)
+
+    @property
+    def cells(self) -> Floats:
+        """(n, 2) weights without and with the event."""
+        return np.stack([np.maximum(self.weight - self.happened, 0.0), self.happened], axis=1)
+
+    @property
+    def sorted_cells(self) -> Floats:
+        """The same as if in each bin the rows without the event had the smaller forecasts; ties stay
+        pooled.
+        """
+        without, happened = self.cells.T
+        tied = self.least == self.most
+        first = np.stack([without, np.where(tied, happened, 0.0)], axis=1)
+        second = np.stack([np.zeros_like(without), np.where(tied, 0.0, happened)], axis=1)
+        return np.stack([first, second], axis=1).reshape(-1, 2)
+
+
+@dataclass(frozen=True)
+class EventRecipe(Recipe[EventSums]):
+    """The events of one model: every class, or every threshold of ordered classes."""
+
+    model: str
+    thresholds: bool
+    binary: Literal["squared", "log"] = "squared"
+    # What a pass over the rows computes at once, for all recipes.
+    rules: tuple[Rule, ...] = ()
+
+    def how(self, n_classes: int) -> Split:
+        """How the events are scored; of two classes there are always both."""
+        names = {("squared", True): "rps", ("log", True): "ranked_log", ("squared", False): "brier"}
+        return split(RULES[names.get((self.binary, self.thresholds), "log_score")], n_classes)
+
+    def take(self, part: Part) -> EventSums:
+        """The sums of some rows."""
+        forecasts, rows = dense(part, self.model), seen(part, self.model, self.rules)
+        check_one_way(forecasts.groups, "calibration")
+        p = probabilities(part, self.model)
+        w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
+        kept = None if w.all() else w > 0
+        how = self.how(forecasts.n_classes)
+        table = RowTable(rows.y, p, rows.decision, {}, rows.weights, None, forecasts.n_classes)
+        runs: list[Run] = []
+        totals: list[list[float]] = []
+        gaps: list[Floats] = []
+
+        def add(key: Floats, given: Floats, happened: Any, losses: Floats | None) -> None:
+            # A row may sum to more than one, within its tolerance.
+            claim = np.clip(given, 0.0, 1.0)
+            columns = [claim, happened.astype(float), key, claim if losses is None else losses]
+            weight = w
+            if kept is not None:
+                columns, weight = [column[kept] for column in columns], w[kept]
+            claim, hit, key, loss = columns
+            sums: list[Any] = [None, hit, claim, None]
+            if rows.weights is not None:
+                sums = [weight, weight * hit, weight * claim, weight**2]
+            run = Run.of(forecast_bins(key), sums, [key])
+            runs.append(replace(run, keys=run.keys + _SPAN * len(runs)))
+            infinite = np.isinf(loss)
+            finite = np.where(infinite, 0.0, loss) if infinite.any() else loss
+            variance = weight * weight * claim * (1 - claim)
+            each = (weight * claim, weight * hit, variance, weight * finite, weight * infinite)
+            totals.append([float(column.sum()) for column in each])
+            gaps.append(weight * (claim - hit))
+
+        for _, key, given, rest, happened, _, _ in event_columns(forecasts, table, how):
+            rest = 1 - given if rest is None else rest
+            add(key, given, happened, how.losses(given, rest, happened))
+        add(rows.top, rows.top, rows.decision == rows.y, None)
+        labels = groups = None
+        weight = w if kept is None else w[kept]
+        if forecasts.groups is not None:
+            named = forecasts.groups.labels[forecasts.groups.codes]
+            named = named if kept is None else named[kept]
+            labels, groups = sums_by_label(named, np.column_stack([weight, *gaps]))
+        return EventSums(
+            n_events(how, forecasts.n_classes),
+            0,
+            Keyed((_one_after_the_other(runs),)),
+            Sum.of(totals),
+            Sum.of([weight.sum(), (weight**2).sum(), len(weight)]),
+            bool((w == np.floor(w)).all()),
+            labels,
+            groups,
+        ).fitting()
+
+    def load(self, stored: bytes) -> EventSums:
+        """Sums from their bytes."""
+        return EventSums.from_bytes(stored)
+
+
+def _one_after_the_other(runs: list[Run]) -> Run:
+    """Runs whose keys follow one another as one."""
+    return Run(
+        np.concatenate([run.keys for run in runs]),
+        Sum.of(np.concatenate([run.sums.high for run in runs])),
+        np.concatenate([run.least for run in runs]),
+        np.concatenate([run.most for run in runs]),
+    )

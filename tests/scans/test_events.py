@@ -1,0 +1,109 @@
+"""Calibration of predictions that are not in memory: within its bounds of that of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+from scattered import Scattered, problem
+from verax.analyses.calibration import eventsums
+from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.calibration.leaning import leanings
+from verax.analyses.calibration.streams import read_leanings, read_sureness
+from verax.analyses.calibration.sureness import sureness_of
+from verax.inputs.groups import Groups
+
+
+@pytest.mark.parametrize("rule", ["brier", "rps", "log", "ranked_log"])
+@pytest.mark.parametrize("kind", ["plain", "few values", "weights", "certain"])
+def test_components_lie_within_their_bounds_of_those_of_the_rows(kind, rule):
+    for seed in range(3):
+        size = int(60 * 6**seed)
+        rng, y, p = problem(size, 2 + seed, seed, decimals=1 if kind == "few values" else None)
+        if kind == "certain":
+            p[:4] = np.eye(p.shape[1])[y[:4]]
+        weights = rng.integers(0, 3, len(y)) + 0.5 * (seed == 1) if kind == "weights" else None
+        exact = vx.decompose(y, p, rule=rule, weights=weights)
+        found = vx.decompose(Scattered(y, p, weights=weights, seed=seed), rule=rule)
+        for ours, true in zip([found.whole, *found.parts], [exact.whole, *exact.parts], strict=True):
+            assert ours.name == true.name
+            np.testing.assert_allclose(ours.observed[[0, 3]], true.observed[[0, 3]], rtol=1e-11)
+            if not np.isfinite(true.score):
+                continue
+            gap = true.observed[1:3] - ours.observed[1:3]
+            assert (gap >= -1e-12).all() and (gap <= ours.within + 1e-12).all(), (
+                kind,
+                rule,
+                gap,
+                ours.within,
+            )
+            assert kind != "few values" or ours.within < 1e-12
+            assert ours.to_dict()["within"] == ours.within
+        assert "histogram" in repr(found)
+
+
+def test_bounds_of_many_rows_are_small_and_the_test_of_calibration_is_that_of_the_rows():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1.0, 1.0, 1.0], 100_000)
+    y = (rng.random(len(p))[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
+    found = vx.decompose(Scattered(y, p), rule="brier", bootstrap=40)
+    assert found.whole.within < 1e-3
+    assert found.p_value > 0.02
+    some = slice(0, 4000)
+    ours = vx.decompose(Scattered(y[some], p[some]), rule="brier", bootstrap=100)
+    true = vx.decompose(y[some], p[some], rule="brier", bootstrap=100)
+    assert ours.whole.expected_miscalibration == pytest.approx(true.whole.expected_miscalibration, rel=0.1)
+    bent = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)
+    assert vx.decompose(Scattered(y[some], bent[some]), rule="brier", bootstrap=100).p_value < 0.02
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_reliability_curves_of_few_forecasts_are_exact(ordered):
+    _, y, p = problem(3000, 3, 5, decimals=1)
+    exact = vx.reliability(y, p, ordered=ordered, resamples=50)
+    found = vx.reliability(Scattered(y, p), ordered=ordered, resamples=50)
+    assert [curve.name for curve in found] == [curve.name for curve in exact]
+    for ours, true in zip(found, exact, strict=True):
+        for name in ("forecast", "frequency", "weight", "histogram"):
+            np.testing.assert_allclose(getattr(ours, name), getattr(true, name), atol=1e-9)
+        assert np.abs(ours.band - true.band).mean() < 0.02
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights", "groups"])
+@pytest.mark.parametrize("thresholds", [False, True])
+def test_claims_on_average_are_those_of_the_rows(kind, thresholds):
+    rng, y, p = problem(400, 3, 7)
+    weights = rng.random(400) if kind == "weights" else None
+    groups = rng.integers(0, 12, 400) if kind == "groups" else None
+    handle = Scattered(y, p, weights=weights, groups=groups)
+    sums = handle.summarise({"events": EventRecipe("model", thresholds)})["events"]
+    forecasts = vx.Forecasts(y, p, weights=weights)
+    assert read_sureness(sums).to_dict() == pytest.approx(sureness_of(forecasts, groups).to_dict(), rel=1e-5)
+    coded = None if groups is None else Groups.of(groups, 400)
+    true = leanings(y, p, thresholds=thresholds, weights=weights, groups=coded)
+    for ours, each in zip(read_leanings(sums, 3, thresholds=thresholds), true, strict=True):
+        assert ours.to_dict() == pytest.approx(each.to_dict(), rel=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+@pytest.mark.parametrize("kind", ["confidence", "classwise"])
+def test_calibration_errors_are_those_of_the_rows(kind, norm):
+    rng, y, p = problem(500, 4, 3)
+    weights = rng.random(500)
+    options = {"kind": kind, "norm": norm, "debias": norm == "l2"}
+    found = vx.ece(Scattered(y, p, weights=weights), **options)
+    assert found == pytest.approx(vx.ece(y, p, weights=weights, **options), rel=1e-12)
+    with pytest.raises(vx.InputError, match="order of the rows"):
+        vx.ece(Scattered(y, p), binning="mass")
+
+
+def test_event_sums_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
+    monkeypatch.setattr(eventsums, "_MOST", 400)
+    _, y, p = problem(3000, 3, 2)
+    exact = vx.decompose(y, p, rule="brier")
+    found = [vx.decompose(Scattered(y, p, n_parts=n, seed=n), rule="brier") for n in (2, 12)]
+    np.testing.assert_allclose(found[0].whole.observed, found[1].whole.observed, atol=1e-13)
+    assert found[0].whole.within == pytest.approx(found[1].whole.within, abs=1e-13)
+    gap = exact.miscalibration - found[0].miscalibration
+    assert 0 <= gap <= found[0].whole.within
