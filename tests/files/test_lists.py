@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -13,9 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
 
+import demofiles
 import verax as vx
 from cases import facts, facts_of
+from commandline import verax
 from verax.files.lists import holds_lists, open_lists
+from verax.files.lists.recognising import ALL_SHAPES
 
 # Two questions, the log-probabilities of three tokens each, and what was right.
 TOP = [{" A": -0.2, " B": -2.0, " C": -3.5}, {" B": -0.7, " A": -1.2, " D": -2.5}]
@@ -516,3 +521,95 @@ def test_standard_input_weights_and_groups(tmp_path):
     path = write(tmp_path / "a.jsonl", [{**GOOD, "w": "x"}])
     with pytest.raises(vx.InputError, match="line 1 holds 'x'"):
         open_lists(path, classes=10, weights="w")
+
+
+# ---- the documentation -----------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "listfiles.md"
+ROWS = dict(re.findall(r"^\| `([a-z.-]+)` \| .* \| `(.*)` \|$", PAGE.read_text(), re.MULTILINE))
+
+
+def test_every_shape_is_documented():
+    assert set(ROWS) == set(ALL_SHAPES)
+
+
+@pytest.mark.parametrize("shape", [name for name, text in ROWS.items() if text.startswith("{")])
+def test_the_records_of_the_documentation_have_their_shape(shape, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(ROWS[shape])
+    p = [0.9, 0.1] if shape in ("pipeline", "arrays", "probabilities") else [math.exp(-0.1), math.exp(-2.4)]
+    p = np.array(p) / sum(p) if shape == "lm-eval" else p
+    read = open_lists(path, classes=["A", "B"] if sum(p) == 1 else 3)
+    assert (read.shape, read.y) == (shape, ["A"])
+    assert read.lists.to_dicts() == [{"A": pytest.approx(p[0]), "B": pytest.approx(p[1])}]
+
+
+# ---- the commands ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lists")
+    demofiles.write_all(path)
+    return path
+
+
+def run(folder, *arguments):
+    return verax(*(folder / a if str(a).endswith((".jsonl", ".csv")) else a for a in arguments))
+
+
+def test_evaluate_scores_sample_logs_as_distributions(folder):
+    result = run(folder, "evaluate", "samples.jsonl", "--json", "--require", "accuracy>=0")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    read = open_lists(folder / "samples.jsonl")
+    card = vx.evaluate(read.y, read.probabilities(), classes=read.classes)
+    assert found["card"]["scores"]["brier"]["mean"] == pytest.approx(card["brier"], rel=1e-12)
+    assert found["card"]["classes"] == list("ABCD")
+    assert math.isfinite(found["calibration"]["skill"])
+    assert found["met"] is True
+    # Ordered choices have ordinal scores.
+    ordered = run(folder, "evaluate", "samples.jsonl", "--ordered", "--classes", "A,B,C,D", "--json")
+    assert "rps" in json.loads(ordered.stdout)["card"]["scores"], ordered.stderr
+
+
+def test_evaluate_and_toplist_give_lists_the_same_scores(folder):
+    options = ("--classes", 50000, "--outcomes", "gold.csv", "--id", "custom_id", "--skip-invalid", "--json")
+    found = json.loads(run(folder, "evaluate", "batch.jsonl", *options).stdout)
+    other = json.loads(run(folder, "toplist", "batch.jsonl", *options).stdout)
+    assert found["card"]["scores"] == other["scores"]
+    assert found["card"]["skipped"]["reasons"] == {"requests that failed": 10}
+    assert found["lists"]["shape"] == "chat"
+    read = open_lists(
+        folder / "batch.jsonl", classes=50000, outcomes=folder / "gold.csv", id="custom_id", invalid="skip"
+    )
+    card = vx.evaluate(read.y, read.lists)
+    assert other["scores"]["padded(brier)"]["mean"] == card["brier"]
+    assert other["metrics"]["coverage"]["mean"] == card.coverage
+
+
+@pytest.mark.parametrize(
+    ("bound", "code", "said"),
+    [
+        ("coverage>0.9", 0, "met     coverage>0.9: coverage is 1"),
+        ("brier<0.01", 1, "FAILED  brier<0.01: padded(brier) is 0.0"),
+        ("accuracy.low>0.5", 0, "met     accuracy.low>0.5: low end of accuracy is 0.8"),
+        ("length<=2", 0, "met     length<=2: length is 2"),
+        ("top_2_error<=0", 0, "met     top_2_error<=0"),
+        ("coverage<0.9", 2, "higher is better for coverage"),
+        ("skill>0", 2, "skill needs full distributions"),
+        ("qwk>0", 2, "qwk needs full distributions"),
+        ("length.high<3", 2, "neither end of the interval of length"),
+        ("top_20_error<1", 2, "no list has as many classes"),
+        ("covrage>0.9", 2, "covrage"),
+    ],
+)
+def test_bounds_on_lists(bound, code, said, folder):
+    result = run(folder, "toplist", "completions.jsonl", "--classes", 50000, "--require", bound)
+    assert result.returncode == code
+    assert said in result.stdout + result.stderr
+
+
+def test_lists_of_some_classes_have_no_subgroups_and_no_order(folder):
+    for option in (("--by", "site"), ("--ordered",)):
+        assert run(folder, "evaluate", "completions.jsonl", "--classes", 50000, *option).returncode == 2
