@@ -62,7 +62,7 @@ clean: ## remove the environment and all caches
 
 # The package as users get it: built as a wheel, then installed.
 .venv/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet '.[report]'
+	$(BIN)/python -m pip install --quiet '.[all]'
 	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall .
 	@touch $@
 

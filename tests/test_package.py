@@ -84,3 +84,19 @@ def test_examples_in_the_documentation(page):
     assert result.failed == 0
     if page.name in ("README.md", "scores.md", "toplists.md"):
         assert result.attempted > 0
+
+
+@pytest.mark.parametrize(
+    ("package", "call", "said"),
+    [
+        ("matplotlib", "vx.reliability([0, 1], [0.2, 0.7]).plot()", "Drawing needs matplotlib: {plot}"),
+        ("sklearn", "vx.adapters.sklearn", "verax.adapters.sklearn needs scikit-learn: {sklearn}"),
+        ("altair", "vx.report.Report.of([0, 1] * 20, [0.2, 0.7] * 20).to_html()", "needs altair: {report}"),
+    ],
+)
+def test_what_is_optional_says_how_to_get_it(package, call, said):
+    code = f"import sys; sys.modules[{package!r}] = None; import verax as vx\ntry:\n    {call}\n"
+    code += "except vx.MissingPackageError as error: print(error)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ways = {extra: f"pip install 'verax[{extra}]'." for extra in ("plot", "sklearn", "report")}
+    assert said.format_map(ways) in found.stdout

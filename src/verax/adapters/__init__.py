@@ -8,4 +8,5 @@ from verax.common.lazy import exports
 __getattr__, __dir__ = exports(
     __name__,
     {name: name for name in ("boosting", "keras", "mlflow", "sklearn", "torch", "training")},
+    missing={"sklearn": "verax.adapters.sklearn needs scikit-learn: pip install 'verax[sklearn]'."},
 )

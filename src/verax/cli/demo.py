@@ -11,6 +11,7 @@ import typer
 
 from verax.cli.app import app
 from verax.cli.output import Json, show
+from verax.common.packages import needed
 from verax.display.writing import make_folder, written
 from verax.errors import MissingPackageError
 
@@ -33,6 +34,7 @@ def demo(
     """
     from verax.cli.tour import digits, progression, tour
 
+    needed("sklearn", "The demo", "sklearn", "scikit-learn")
     make_folder(out, "out")
     results = []
     for problem in (progression(), digits()):

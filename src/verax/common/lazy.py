@@ -32,9 +32,10 @@ def exports(
         try:
             module = import_module(f"{package}.{places[name]}")
         except ImportError as error:
-            if error.name is None or error.name not in missing:
+            lacking = (error.name or "").partition(".")[0]
+            if lacking not in missing:
                 raise
-            raise MissingPackageError(missing[error.name].format(name=name)) from None
+            raise MissingPackageError(missing[lacking].format(name=name)) from None
         value = module if places[name] == name else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value

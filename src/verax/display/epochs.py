@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, STYLES
+from verax.display.palette import COLOURS, STYLES, pyplot
 
 _GREY = "#555555"
 
@@ -62,7 +62,7 @@ class EpochChoice(Protocol):
 
 def draw_selection(selection: EpochChoice, **options: Any) -> Any:
     """The metrics judged by on top, a panel a rule below; each rule's optimum runs through all of them."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     rules = [name for name in selection.rules if name not in selection.against]
     n_panels = len(rules) + bool(selection.against)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from verax.display.palette import pyplot
+
 
 def grid_shape(n: int) -> tuple[int, int]:
     """Rows and columns for n panels: few empty places, at most five columns."""
@@ -25,7 +27,7 @@ def panels(
     shape: tuple[int, int] | None = None,
 ) -> tuple[Any, list[Any]]:
     """A figure with n panels of this size, and their axes; empty places are hidden."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     n_rows, n_columns = shape or grid_shape(n)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS
+from verax.display.palette import COLOURS, pyplot
 
 _GREY = "#777777"
 
@@ -44,7 +44,7 @@ class MethodsTried(Protocol):
 
 def draw_gains(found: MethodsTried, ax: Any = None) -> Any:
     """A line for each method: its gain in percent and the interval; the method that is used stands out."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     lines = [trial for trial in found.trials if trial.method != "none"]
     if ax is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, STYLES
+from verax.display.palette import COLOURS, STYLES, pyplot
 from verax.errors import InputError
 
 
@@ -37,7 +37,7 @@ class RetainedCurve(Protocol):
 
 def draw_retention(curves: list[RetainedCurve], ax: Any = None) -> Any:
     """Draw curves of one or several orders, with their bands if there are any; one panel per metric."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     metrics = list(dict.fromkeys(curve.metric for curve in curves))
     if ax is None:

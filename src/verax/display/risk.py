@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS
+from verax.display.palette import COLOURS, pyplot
 
 
 class RiskCurve(Protocol):
@@ -30,7 +30,7 @@ class RiskCurve(Protocol):
 
 def draw_risk(curve: RiskCurve, ax: Any = None) -> Any:
     """Draw one curve with its band; the areas are in the legend."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     if ax is None:
         _, ax = plt.subplots(figsize=(5.6, 4), layout="constrained")

@@ -22,5 +22,10 @@ def kernels() -> ModuleType | None:
             return None
         from verax.kernels import dense
     except ImportError:
+        warnings.warn(
+            "numba is not installed: large inputs are scored by array calls, which are slower.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return None
     return dense

@@ -9,8 +9,9 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
+from verax.common.packages import needed
 from verax.display.writing import written
-from verax.errors import MissingPackageError, VeraxError
+from verax.errors import VeraxError
 
 
 @lru_cache(maxsize=1)
@@ -20,14 +21,11 @@ def bundle() -> str:
     Making it takes seconds, so it is kept in a file, whose first line is the hash of the rest. A file that
     does not fit its hash, or a folder that cannot be written to, costs only the time.
     """
-    try:
-        from vl_convert import javascript_bundle
-    except ImportError:
-        raise MissingPackageError("A report needs vl-convert-python: pip install 'verax[report]'.") from None
+    vl_convert = needed("vl_convert", "A report", "report", "vl-convert-python")
     kept = _folder() / f"vega-{version('vl-convert-python')}.js"
     text = _read(kept)
     if text is None:
-        text = str(javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+        text = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
         _keep(text, kept)
     # Either would end the element that it is put in, or change how the rest of it is read.
     assert "</script" not in text.lower()

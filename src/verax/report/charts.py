@@ -12,7 +12,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from verax.errors import MissingPackageError
+from verax.common.packages import needed
 from verax.report.contents import Contents
 from verax.report.reliability import ReliabilityPanel
 from verax.report.words import clean, short_of
@@ -204,11 +204,7 @@ def _finite(x: float) -> float | None:
 
 
 def _altair() -> Any:
-    try:
-        import altair as alt
-    except ImportError:
-        raise MissingPackageError("A report needs altair: pip install 'verax[report]'.") from None
-    return alt
+    return needed("altair", "A report", "report")
 
 
 def _finish(chart: Any, height: Any, *signals: str) -> Spec:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from verax.errors import MissingPackageError
+from verax.common.packages import needed
 from verax.report.bundle import bundle
 from verax.report.charts import all_charts
 from verax.report.contents import Contents
@@ -62,14 +62,11 @@ def _plain(text: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError:
-        raise MissingPackageError("A report needs jinja2: pip install 'verax[report]'.") from None
-    return Environment(
-        loader=PackageLoader("verax.report"),
+    jinja2 = needed("jinja2", "A report", "report")
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("verax.report"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
