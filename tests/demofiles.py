@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
+import verax as vx
+
 # Real predictions, where they are at hand.
 
 N = 240
@@ -131,6 +133,13 @@ def trainer_state(path):
     path.write_text(json.dumps({"epoch": 1.25, "global_step": 500, "log_history": log}))
 
 
+def card(path, seed):
+    """The saved sums of one day."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([1, 1, 1], 100)
+    vx.evaluate(rng.integers(0, 3, 100), p, classes=["cat", "dog", "fox"]).save(path)
+
+
 FILES = {
     "preds.parquet": predictions,
     "a.parquet": lambda path: predictions(path, 1),
@@ -146,6 +155,8 @@ FILES = {
     "metrics.csv": log_as_csv,
     "log.jsonl": log_as_json_lines,
     "trainer_state.json": trainer_state,
+    "monday.verax": lambda path: card(path, 1),
+    "tuesday.verax": lambda path: card(path, 2),
 }
 
 

@@ -10,6 +10,7 @@ from verax.cli.commands import app
 
 RUNS = {
     "evaluate": ["preds.parquet", "--groups", "site", "--require", "brier<0.1"],
+    "merge": ["monday.verax", "tuesday.verax"],
     "compare": ["preds.parquet", "missing.parquet"],
     "decompose": ["preds.parquet", "--bootstrap", 20],
     "recalibrate": ["preds.parquet", "--method", "temperature"],

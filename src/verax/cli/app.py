@@ -33,6 +33,7 @@ BROKEN_PIPE = 128 + 13
 COMMANDS = {
     "demo": "Train four models on two problems, judge their probabilities, and write the reports.",
     "evaluate": "Score a file of predictions by every rule that fits, with intervals, and their calibration.",
+    "merge": "Put saved sums of parts together: the scores of all rows, intervals and all, and one verdict.",
     "compare": "Compare models by their files: which differences are real, pair by pair.",
     "decompose": "Split a mean score into miscalibration, discrimination and uncertainty, class by class.",
     "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",

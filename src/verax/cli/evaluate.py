@@ -30,7 +30,8 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate logits.npz --logits --rule brier --rule 'penalized(log)'`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`,
 `verax evaluate samples.jsonl`,
-`verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`
+`verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`,
+`verax evaluate preds.parquet --save monday.verax`
 """
 
 
@@ -48,6 +49,7 @@ def evaluate(
     seed: options.Seed = 0,
     as_json: Json = False,
     html: options.Html = None,
+    save: options.Save = None,
 ) -> None:
     """Score a file of predictions by every rule that fits, with intervals, and their calibration.
 
@@ -74,6 +76,7 @@ def evaluate(
             seed=seed,
             weights_are=reading.weights_are,
             as_json=as_json,
+            save=save,
             nested=True,
         )
         return
@@ -84,8 +87,10 @@ def evaluate(
     settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
-        card = files.evaluate_source(source, rules=rules, progress=advance, keep=kept, **settings)
-    calibration = _calibration(kept, as_rules(rule) if rule else [], bounds, bootstrap, **settings)
+        of_file: dict[str, Any] = {"progress": advance, "keep": kept, "part": save is not None}
+        card = files.evaluate_source(source, rules=rules, **of_file, **settings)
+    asked_rules = as_rules(rule) if rule else []
+    calibration = _calibration(kept, asked_rules, bounds, bootstrap, **settings) if card.weight else None
     rows = source.read() if source.roles.by or html is not None else None
     asked = rule[0] if rule else None
     parts = (
@@ -96,9 +101,11 @@ def evaluate(
     if rows is not None and html is not None:
         said = f"{file.name}: {'; '.join(source.taken)}"
         save_report(html, rows, {file.stem: rows.p}, source=said, rules=rule, **settings)
+    if save is not None:
+        card.save(save)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
     notes += [] if lists is None else lists.notes
-    if calibration is None:
+    if not kept.complete:
         notes.append(
             "Skill and calibration were not computed: they need all rows in memory, and "
             f"{kept.n_rows:,} rows of {kept.n_classes:,} classes are many. `verax decompose` or a bound such "
@@ -116,6 +123,7 @@ def evaluate(
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
         "html": None if html is None else str(html),
+        "save": None if save is None else str(save),
         "notes": notes,
     }
     taken = f"{file}: {'; '.join(source.taken)}"
@@ -128,6 +136,7 @@ def evaluate(
         *map(str, verdicts),
     ]
     texts += [] if html is None else [f"The report is in {html}."]
+    texts += [] if save is None else [f"The sums are in {save}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)

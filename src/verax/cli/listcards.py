@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,6 +27,7 @@ def show_card(
     as_json: bool,
     nested: bool,
     length: int | None = None,
+    save: Path | None = None,
     **settings: Any,
 ) -> None:
     """Score the lists of a file, print the card and what was done to them, and hold it to bounds.
@@ -38,16 +40,20 @@ def show_card(
         In JSON the card is a field of the result; otherwise its fields are those of the result.
     length : int or None
         Score only the first entries of each list.
+    save : Path or None
+        Where to save the sums, which may be of a part of all lists.
     """
-    from verax.analyses.cards.evaluation import evaluate
+    from verax.analyses.cards.tally import Tally
 
     bounds = read_list_bounds(require, strictly=strictly)
     asked = [bound.rule for bound in bounds if bound.rule is not None]
     fined = [rule if isinstance(rule, Padded) else padded(rule) for rule in (*rules, *asked)]
     lists = read.lists if length is None else read.lists.truncate(length)
     options = {"weights": read.weights, "groups": read.groups, **settings}
-    card = evaluate(read.y, lists, rules=list(dict.fromkeys(fined)), **options)
-    card = card.with_skipped(read.skipped)
+    tally = Tally.of(read.y, lists, rules=list(dict.fromkeys(fined)), **options)
+    card = tally.with_skipped(read.skipped).card(part=save is not None)
+    if save is not None:
+        card.save(save)
     verdicts = [bound.hold(card) for bound in bounds]
     result: dict[str, Any] = {
         "command": "evaluate" if nested else "toplist",
@@ -57,8 +63,10 @@ def show_card(
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
         "notes": list(read.notes),
+        "save": None if save is None else str(save),
     }
     texts = [f"{read.path}: {'; '.join(read.taken)}", str(card), *(f"Note: {note}" for note in read.notes)]
-    show(result, [*texts, *map(str, verdicts)], as_json=as_json)
+    saved = [] if save is None else [f"The sums are in {save}."]
+    show(result, [*texts, *map(str, verdicts), *saved], as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)

@@ -71,6 +71,9 @@ Draws = Annotated[
     typer.Option(help="The fewest random draws behind the calibration tests of subgroups; 0 for no tests."),
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")]
+Save = Annotated[
+    Path | None, typer.Option("--save", help="Save the sums of the rows to this file, for `verax merge`.")
+]
 Delimiter = Annotated[str | None, typer.Option(help="The character between the columns of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="The decimal mark of a CSV file.")]
 Outcomes = Annotated[

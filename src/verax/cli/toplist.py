@@ -43,6 +43,7 @@ def toplist(
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
+    save: options.Save = None,
 ) -> None:
     """Score top lists: responses of language models, outputs of classifiers, ranked runs, long tables.
 
@@ -62,5 +63,6 @@ def toplist(
         seed=seed,
         weights_are=reading.weights_are,
         as_json=as_json,
+        save=save,
         nested=False,
     )

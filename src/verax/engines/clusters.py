@@ -295,8 +295,9 @@ def both_ways(variances: Sequence[Floats], freedom: tuple[float, float]) -> tupl
 
 def effective_groups(weight: Floats) -> float:
     """How many groups of equal weight tell as much as groups of these weights."""
-    share = weight / weight.sum()
-    return float(1 / (share @ share))
+    total = weight.sum()
+    share = weight / total if total > 0 else weight
+    return float(1 / (share @ share)) if total > 0 else 0.0
 
 
 def batches(n_replicates: int, width: int) -> Iterator[int]:

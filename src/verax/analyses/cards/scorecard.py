@@ -478,7 +478,8 @@ class Scorecard(MaySkip):
     @property
     def accuracy(self) -> float:
         """The weighted share of rows whose most likely class was the outcome. Higher is better."""
-        return self._counts.n_correct / float(self.tally.weights.high[0])
+        weight = float(self.tally.weights.high[0])
+        return self._counts.n_correct / weight if weight else math.nan
 
     @property
     def confusion(self) -> np.ndarray[Any, Any] | None:

@@ -82,9 +82,10 @@ class Tally(MaySkip):
         plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
         return Tally(score(y, p, plan, ordered=ordered, costs=costs, rules=rules, part=True, **read))
 
-    def card(self) -> Scorecard:
-        """The card of all rows that were added."""
-        check_whole(self._card)
+    def card(self, *, part: bool = False) -> Scorecard:
+        """The card of all rows that were added; with `part`, of what there is so far."""
+        if not part:
+            check_whole(self._card)
         return self._card
 
     def merge(self, other: Tally) -> Tally:

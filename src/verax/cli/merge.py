@@ -1,0 +1,76 @@
+"""`verax merge`: saved sums of parts put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from verax.analyses.cards.container import CARD, write_summaries
+from verax.analyses.cards.listcard import ListCard
+from verax.analyses.cards.saved import merge_files
+from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.cli import options
+from verax.cli.app import FAILED, app
+from verax.cli.output import Json, show
+from verax.cli.require import Bound, Require, Strictly, read_bounds, read_list_bounds
+from verax.errors import InputError, Remedy
+
+_EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
+`verax merge monday.verax tuesday.verax --require 'brier<0.9' --save week.verax --json`
+"""
+
+
+@app.command(epilog=_EXAMPLES)
+def merge(
+    files: Annotated[
+        list[Path], typer.Argument(help="Files that --save wrote, of the same classes and rules.")
+    ],
+    require: Require = None,
+    require_interval: Strictly = False,
+    save: options.Save = None,
+    as_json: Json = False,
+) -> None:
+    """Put saved sums of parts together: the scores of all rows, intervals and all, and one verdict.
+
+    Parts are saved by `verax evaluate --save` and `verax toplist --save`, or by `card.save` and a `Tally` in
+    Python. The order of the files does not matter. No row may be in two of them.
+    """
+    summaries = merge_files(files)
+    card: Scorecard = summaries[CARD]
+    check_whole(card, " + ".join(map(str, files[:3])) + (" + ..." if len(files) > 3 else ""))
+    if isinstance(card, ListCard):
+        bounds = read_list_bounds(require, strictly=require_interval)
+    else:
+        bounds = read_bounds(require, strictly=require_interval, ordered=card.ordered)
+    for bound in bounds:
+        _check_on_card(bound, card)
+    verdicts = [bound.hold(card) for bound in bounds]
+    if save is not None:
+        write_summaries(save, {name: summary.to_bytes() for name, summary in summaries.items()})
+    result: dict[str, Any] = {
+        "command": "merge",
+        "files": [str(file) for file in files],
+        "card": card.to_dict(),
+        "require": [verdict.to_dict() for verdict in verdicts],
+        "met": all(verdict.met for verdict in verdicts),
+        "save": None if save is None else str(save),
+    }
+    texts = [str(card), *map(str, verdicts), *([] if save is None else [f"The sums are in {save}."])]
+    show(result, texts, as_json=as_json)
+    if not result["met"]:
+        raise typer.Exit(FAILED)
+
+
+def _check_on_card(bound: Bound, card: Scorecard) -> None:
+    """Refuse a bound on what the sums do not tell."""
+    if not bound.on_calibration and (bound.rule is None or bound.name in card.scores):
+        return
+    raise InputError(
+        f"--require {bound.text!r}: the saved sums do not tell {bound.name}",
+        argument="require",
+        values=[bound.text],
+        found=f"they have {', '.join([*card.scores, *card.metrics])}",
+        remedies=[Remedy("Pass --rule to `verax evaluate` when saving.")] if bound.rule is not None else [],
+    )

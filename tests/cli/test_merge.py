@@ -1,0 +1,88 @@
+"""`evaluate --save` and `merge`: shards saved one by one give the card of the whole file."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as papq
+import pytest
+
+from commandline import verax
+
+OPTIONS = ["--ordered", "--classes", "low,mid,high", "--groups", "site", "--weights", "w"]
+OPTIONS += ["--confidence", 0.9]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """A file, and its parts by group, the last of which has no weight."""
+    folder = tmp_path_factory.mktemp("shards")
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 60)
+    site = np.sort(rng.integers(0, 5, 60))
+    w = np.where(site == 4, 0.0, rng.exponential(size=60))
+    label = np.array(["low", "mid", "high"])[rng.integers(0, 3, 60)]
+    columns = {f"p_{name}": p[:, i] for i, name in enumerate(["low", "mid", "high"])}
+    table = pa.table({**columns, "label": label, "site": site, "w": w})
+    papq.write_table(table, folder / "all.parquet")
+    saved = []
+    for i in range(5):
+        path = folder / f"{i}.parquet"
+        papq.write_table(table.filter(pa.array(site == i)), path)
+        result = verax("evaluate", path, *OPTIONS, "--save", path.with_suffix(".verax"))
+        assert result.returncode == 0, result.stderr
+        assert f"The sums are in {path.with_suffix('.verax')}." in result.stdout
+        saved.append(path.with_suffix(".verax"))
+    return folder, saved
+
+
+def close(a, b):
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for name in a:
+            close(a[name], b[name])
+    elif isinstance(a, list):
+        for one, other in zip(a, b, strict=True):
+            close(one, other)
+    else:
+        assert a == (pytest.approx(b, rel=1e-9) if isinstance(b, float) else b)
+
+
+def test_shards_merge_into_the_card_of_the_whole_file(shards):
+    folder, saved = shards
+    whole = json.loads(verax("evaluate", folder / "all.parquet", *OPTIONS, "--json").stdout)["card"]
+    week = folder / "week.verax"
+    result = verax("merge", *saved[:3], "--save", week)
+    assert result.returncode == 0, result.stderr
+    merged = json.loads(verax("merge", saved[4], week, saved[3], "--json").stdout)["card"]
+    close(merged, whole)
+    assert merged["n_groups"] == 5
+    assert merged["intervals"]["confidence"] == 0.9
+
+
+def test_bounds_are_held_by_the_merged_card(shards):
+    _, saved = shards
+    assert verax("merge", *saved, "--require", "rps<0.9").returncode == 0
+    failed = verax("merge", *saved, "--require", "rps<0.01", "--require-interval")
+    assert failed.returncode == 1
+    assert "FAILED" in failed.stdout
+    for bound in ("skill>0.1", "log(base=10)<3"):
+        refused = verax("merge", *saved, "--require", bound)
+        assert refused.returncode == 2
+        assert "the saved sums do not tell" in refused.stderr
+
+
+def test_files_that_do_not_go_together_are_named(shards, tmp_path):
+    folder, saved = shards
+    other = tmp_path / "other.verax"
+    verax("evaluate", folder / "all.parquet", "--save", other)
+    result = verax("merge", *saved, other)
+    assert result.returncode == 2
+    assert "0.verax and" in result.stderr
+    assert "other.verax cannot be merged" in result.stderr
+    result = verax("merge", folder / "all.parquet")
+    assert (result.returncode, "must be a file that verax saved" in result.stderr) == (2, True)
+    result = verax("merge", saved[0])
+    assert (result.returncode, "at least two groups" in result.stderr) == (2, True)
