@@ -299,3 +299,20 @@ def test_the_order_is_needed_where_it_matters():
     assert not needs_order(costs=MATRIX)
     own = DecisionMetric("own", "Own", "own", "Own.", np.sum, ordinal=True)
     assert needs_order(metrics=[own])
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_slopes_are_the_derivatives_by_the_weights_of_cells(name):
+    # Against differences of the metric itself; at cells that are empty, too.
+    rng = np.random.default_rng(3)
+    counts = rng.exponential(size=(4, 4)) * (rng.random((4, 4)) < 0.7) + np.eye(4)
+    y, decisions = np.divmod(np.arange(16), 4)
+    metric = METRICS[name]
+    found = metric.slopes_at(counts, y, decisions)
+    step = 1e-6
+    moved = [
+        metric.of(counts + sign * step * np.eye(16)[i].reshape(4, 4)) for i in range(16) for sign in (1, -1)
+    ]
+    expected = np.subtract(moved[::2], moved[1::2]) / (2 * step)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    assert counts.ravel() @ found == pytest.approx(0, abs=1e-12)

@@ -55,14 +55,17 @@ class Cells:
             return cls(np.zeros(0, np.int64), Sum.zeros(0), n_cells)
         keys = np.concatenate([run.keys for run in runs])
         order = np.argsort(keys, kind="stable")
-        different, start, times = np.unique(keys[order], return_index=True, return_counts=True)
+        keys = keys[order]
+        start = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
+        times = np.diff(start, append=len(keys))
         high = np.concatenate([run.sums.high for run in runs])[order]
         low = np.concatenate([run.sums.low for run in runs])[order]
-        total = Sum.zeros(len(different))
+        different, total = keys[start], Sum(high[start], low[start])
         # Keys that occur most often come first, so that those with one more term are at the beginning.
-        often = np.argsort(-times, kind="stable")
-        for n in range(times.max(initial=0)):
-            key = often[: np.count_nonzero(times > n)]
+        several = np.flatnonzero(times > 1)
+        often = several[np.argsort(-times[several], kind="stable")]
+        for n in range(1, times.max(initial=1)):
+            key = often[: np.count_nonzero(times[often] > n)]
             term = start[key] + n
             total.high[key], error = two_sum(total.high[key], high[term])
             total.low[key] += error + low[term]
@@ -180,6 +183,11 @@ class Clusters:
         """(G,) sums of weights."""
         return self.sums.high[:, 0]
 
+    @cached_property
+    def effective(self) -> float:
+        """How many groups of equal weight tell as much."""
+        return effective_groups(self.weight)
+
     @property
     def totals(self) -> Floats:
         """(G, R) sums of weight times loss; infinite where a loss is."""
@@ -189,32 +197,20 @@ class Clusters:
         """(1 + R) jackknife variances, of the share of correct decisions and of the means; their freedom."""
         return variances_over(self.labels, self.sums.high)
 
-    def without_each(self, reduce: Callable[[Ints, Floats], Floats]) -> Floats:
-        """(G, M) metrics of the confusion counts without each group; `reduce` as for `replicates`."""
-        n = len(self.labels)
-        occurring, weights = self.cells.matrix(n)
+    def without_each(self, reduce: Callable[[Ints, Floats], Floats], groups: Ints) -> Floats:
+        """(g, M) metrics of the confusion counts without each of some groups, at least one.
+
+        Counts of cells that occur are made a few groups at a time: `reduce` turns the numbers of C cells and
+        their (b, C) counts into (b, M) metrics.
+        """
+        occurring, weights = self.cells.matrix(len(self.labels))
         total = np.asarray(weights.sum(axis=0)).ravel()
         metrics, start = [], 0
-        for size in batches(n, len(occurring)):
+        for size in batches(len(groups), len(occurring)):
             # Rounding must not leave counts below zero.
-            left = total - weights[start : start + size].toarray()
+            left = total - weights[groups[start : start + size]].toarray()
             metrics.append(reduce(occurring, np.where(left > 1e-12 * total, left, 0.0)))
             start += size
-        return np.concatenate(metrics)
-
-    def replicates(self, n_replicates: int, seed: int, reduce: Callable[[Ints, Floats], Floats]) -> Floats:
-        """(B, M) metrics of bootstrap samples of whole groups.
-
-        Replicates of the counts of cells that occur are made a few at a time: `reduce` turns the numbers of C
-        cells and their (b, C) counts into (b, M) metrics.
-        """
-        rng = np.random.default_rng(seed)
-        n = len(self.labels)
-        occurring, weights = self.cells.matrix(n)
-        metrics = []
-        for size in batches(n_replicates, max(n, len(occurring))):
-            draws = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
-            metrics.append(reduce(occurring, draws @ weights))
         return np.concatenate(metrics)
 
 
@@ -314,8 +310,15 @@ def batches(n_replicates: int, width: int) -> Iterator[int]:
 class ClusterSums:
     """The sums of groups while rows come in, a block at a time."""
 
-    def __init__(self, labels: np.ndarray[Any, Any], n_rules: int, n_cells: int) -> None:
+    def __init__(
+        self, labels: np.ndarray[Any, Any], n_rules: int, n_cells: int, *, compiled: bool = False
+    ) -> None:
         self._labels = labels
+        self._add_rows = None
+        if compiled:
+            from verax.kernels.counting import add_rows
+
+            self._add_rows = add_rows
         self._sums = Sum.zeros((len(labels), 2 + n_rules))
         self._infinite = np.zeros((len(labels), n_rules), bool)
         self._n_classes = math.isqrt(n_cells)
@@ -336,7 +339,10 @@ class ClusterSums:
                 self._infinite[codes[infinite & positive], r] = True
                 loss = np.where(infinite, 0.0, loss)
             columns.append(weights * loss)
-        self._sums.add_at(codes, columns)
+        if self._add_rows is not None:
+            self._add_rows(codes, np.stack(columns), self._sums.high, self._sums.low)
+        else:
+            self._sums.add_at(codes, columns)
         if self._n_cells:
             keys = codes * self._n_cells + y * self._n_classes + decision
             if self._table is not None:

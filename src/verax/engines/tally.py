@@ -387,7 +387,7 @@ class _Visitor:
         if groups is not None:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
             cells = tally.n_classes**2 if tabled else 0
-            self._clusters = ClusterSums(groups.labels, len(tally.rules), cells)
+            self._clusters = ClusterSums(groups.labels, len(tally.rules), cells, compiled=chunks.compiled)
 
     @property
     def counts(self) -> Counts:

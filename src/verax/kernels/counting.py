@@ -43,3 +43,13 @@ def count(y: Any, decision: Any, p_true: Any, weights: Any, high: Any, low: Any)
                 high[row, column], error = _two_sum(high[row, column], table[row, column])
                 low[row, column] += error
     return n_zero
+
+
+@numba.njit(**OPTIONS)
+def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
+    """Add the (C, n) values of rows to the (G, C) compensated sums of their groups."""
+    for i in range(codes.size):
+        group = codes[i]
+        for column in range(columns.shape[0]):
+            high[group, column], error = _two_sum(high[group, column], columns[column, i])
+            low[group, column] += error

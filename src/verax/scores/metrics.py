@@ -19,6 +19,7 @@ from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.scores.cells import EXTREME, kappa_of_cells
+from verax.scores.slopes import slopes_by_class, slopes_of_kappa, slopes_of_macro_f1, slopes_of_mean
 
 Costs = Literal["quadratic", "linear", "zero_one"]
 CostsLike = Costs | Sequence[Sequence[float]] | Floats
@@ -288,6 +289,9 @@ class DecisionMetric:
         tables of many classes, most cells of which are empty. Metrics that are means over rows need none.
     with_costs : callable or None
         For metrics that depend on costs: the metric of these costs and this normalization.
+    slopes : callable or None
+        Its derivatives by the weights of cells, given a table and the outcomes and decisions of the cells.
+        Metrics that are means over rows need none.
     on_card : bool
         Whether it is on a scorecard when it fits.
     settings : tuple or None
@@ -306,8 +310,17 @@ class DecisionMetric:
     of_row: Callable[[Ints, Ints], Floats] | None = None
     of_cells: Callable[[Ints, Ints, Floats], Floats] | None = None
     with_costs: Callable[[CostsLike, Normalization], DecisionMetric] | None = None
+    slopes: Callable[[Floats, Ints, Ints], Floats] | None = None
     on_card: bool = False
     settings: tuple[CostsLike, Normalization] | None = field(default=None, compare=False)
+
+    def slopes_at(self, counts: Floats, y: Ints, decisions: Ints) -> Floats | None:
+        """(C,) derivatives by the weights of cells of a (K, K) table; None where no formula is known."""
+        slopes = self.slopes
+        if slopes is None and self.of_row is not None:
+            slopes = partial(slopes_of_mean, of_row=self.of_row)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return None if slopes is None else slopes(counts, y, decisions)
 
     @property
     def orientation(self) -> str:
@@ -372,6 +385,7 @@ METRICS: dict[str, DecisionMetric] = {
             ordinal=True,
             reference="doi:10.1037/h0026256",
             of_cells=partial(kappa_of_cells, cost_of=partial(row_costs, costs="quadratic")),
+            slopes=partial(slopes_of_kappa, cost_of=partial(row_costs, costs="quadratic")),
             on_card=True,
         ),
         expected_cost_metric(),
@@ -387,6 +401,7 @@ METRICS: dict[str, DecisionMetric] = {
             ordinal=True,
             reference="doi:10.1037/h0026256",
             of_cells=partial(kappa_of_cells, cost_of=partial(row_costs, costs="linear")),
+            slopes=partial(slopes_of_kappa, cost_of=partial(row_costs, costs="linear")),
         ),
         DecisionMetric(
             "kappa",
@@ -399,6 +414,7 @@ METRICS: dict[str, DecisionMetric] = {
             _from_minus_1_to_1,
             reference="doi:10.1177/001316446002000104",
             of_cells=partial(kappa_of_cells, cost_of=partial(row_costs, costs="zero_one")),
+            slopes=partial(slopes_of_kappa, cost_of=partial(row_costs, costs="zero_one")),
         ),
         DecisionMetric(
             "balanced_accuracy",
@@ -407,6 +423,7 @@ METRICS: dict[str, DecisionMetric] = {
             "The share of right decisions among the rows of each class, averaged over the classes that "
             "happened." + _MOST_LIKELY,
             balanced_accuracy_of,
+            slopes=partial(slopes_by_class, of_row=_right),
             reference="doi:10.1109/ICPR.2010.764",
         ),
         DecisionMetric(
@@ -416,6 +433,7 @@ METRICS: dict[str, DecisionMetric] = {
             "The harmonic mean of precision and recall of each class, averaged over the classes that "
             "happened or were decided for." + _MOST_LIKELY,
             macro_f1_of,
+            slopes=slopes_of_macro_f1,
             reference="doi:10.48550/arXiv.1911.03347",
         ),
         DecisionMetric(
@@ -439,6 +457,7 @@ METRICS: dict[str, DecisionMetric] = {
             + _MOST_LIKELY,
             macro_mae_of,
             partial(cost_range, "linear", None),
+            slopes=partial(slopes_by_class, of_row=partial(row_costs, costs="linear")),
             higher_is_better=False,
             ordinal=True,
             reference="doi:10.1109/ISDA.2009.230",

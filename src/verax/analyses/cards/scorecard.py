@@ -19,7 +19,7 @@ from verax.analyses.cards.lines import CardLine, is_share, line_values, texts_of
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
-from verax.engines.clusters import Clusters, both_ways, effective_groups
+from verax.engines.clusters import Clusters, both_ways
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import Tally
 from verax.errors import InputError, VeraxError
@@ -34,6 +34,7 @@ from verax.inference.intervals import (
     t_quantile,
     wilson,
 )
+from verax.inference.jackknife import metric_variances
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, each_count, in_words
@@ -54,9 +55,6 @@ from verax.scores.storing import metric_named, metric_values, tally_of, tally_va
 
 # An effective number of rows is 1 up to rounding, and losses are the same.
 _ONE, _ROUNDING = 1e-9, 1e-12
-# Of more groups than this, the variances of metrics of decisions come from a bootstrap of the groups, unless
-# leaving out each of them is cheaper: there are fewer cells than replicates.
-_MANY_GROUPS = 1000
 _BOOTSTRAP = "bootstrap of confusion counts"
 _NO_ROWS = "there is only one row to learn from"
 
@@ -439,7 +437,7 @@ class Scorecard(MaySkip):
         if math.isnan(value + variance):
             return self._undefined("the number is undefined without some of the groups", self._jackknife)
         assert self.tally.clusters is not None
-        n = min(effective_groups(kind.weight) for kind in self.tally.clusters.kinds)
+        n = min(kind.effective for kind in self.tally.clusters.kinds)
         interval = bounded(value, variance, freedom, n, bounds, self.resampling)
         return interval.by(self._jackknife, few_groups(self.n_groups or 0))
 
@@ -449,22 +447,19 @@ class Scorecard(MaySkip):
         assert self.tally.clusters is not None
         kinds = self.tally.clusters.kinds
         variances = [self._variances_over(kind) for kind in kinds]
-        freedom = [max(1.0, effective_groups(kind.weight) - 1) for kind in kinds]
+        freedom = [max(1.0, kind.effective - 1) for kind in kinds]
         if len(kinds) > 1:
             return both_ways(variances, (freedom[0], freedom[1]))
         return variances[0], np.full(len(variances[0]), freedom[0])
 
     def _variances_over(self, clusters: Clusters) -> Floats:
-        """(M,) variances of the metrics: by the jackknife, or of very many groups by the bootstrap."""
-        plan = self.resampling
-        n = len(clusters.labels)
-        if n > _MANY_GROUPS and clusters.cells.n_cells > plan.replicates:
-            drawn = clusters.replicates(plan.replicates, plan.seed, self._metrics_of)
-            return np.asarray(drawn.var(axis=0, ddof=1))
-        values = clusters.without_each(self._metrics_of)
-        occurring = np.flatnonzero(self._counts.cells.high)
-        whole = self._metrics_of(occurring, self._counts.cells.high.ravel()[None, occurring])
-        return np.asarray(((values - whole) ** 2).sum(axis=0) * (n - 1) / n)
+        """(M,) variances of the metrics over groups; NaN for accuracy, which has a variance of its own."""
+        found = np.full(len(self.count_metrics), np.nan)
+        own = [i for i, metric in enumerate(self.count_metrics) if metric.name != "accuracy"]
+        if own:
+            metrics = [self.count_metrics[i] for i in own]
+            found[own] = metric_variances(clusters, metrics, self.n_classes)
+        return found
 
     def _metrics_of(self, cells: Ints, weights: Floats) -> Floats:
         """(b, M) metrics of tables with these weights of cells; NaN for accuracy."""

@@ -1,0 +1,63 @@
+"""Variances over very many groups come from derivatives: as leaving out each group gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+from verax.inference import jackknife
+from verax.scores.metrics import METRICS
+
+
+def card(n_groups, k, seed=0, *, weighted=False, heavy=0, two_way=False):
+    """Rows of a group resemble each other: they share half of what makes their decisions right."""
+    rng = np.random.default_rng(seed)
+    group = np.r_[rng.integers(0, n_groups, 3 * n_groups), np.zeros(heavy, int)]
+    n = len(group)
+    y = rng.integers(0, k, n)
+    skill = rng.normal(size=n_groups)[group]
+    p = rng.dirichlet(np.ones(k), n)
+    p[np.arange(n), y] += np.maximum(skill, 0) / 3
+    p /= p.sum(axis=1, keepdims=True)
+    weights = rng.exponential(size=n) ** 2 if weighted else None
+    groups = [group, rng.integers(0, 1500, n)] if two_way else group
+    return vx.evaluate(y, p, groups=groups, weights=weights, ordered=True)
+
+
+def errors(found):
+    return np.array([np.diff(found.metric(name).interval)[0] for name in METRICS])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_groups": 3000, "k": 3},
+        {"n_groups": 2000, "k": 40},
+        {"n_groups": 2000, "k": 5, "weighted": True},
+        {"n_groups": 2000, "k": 5, "heavy": 3000},
+        {"n_groups": 1500, "k": 3, "two_way": True},
+    ],
+)
+def test_derivatives_give_what_leaving_out_each_group_gives(options, monkeypatch):
+    found = errors(card(**options))
+    monkeypatch.setattr(jackknife, "_FEW", 10**9)
+    exact = errors(card(**options))
+    # Of means over classes, a group is a larger share of a class than of all rows.
+    by_class = np.array(["macro" in name or "balanced" in name for name in METRICS])
+    np.testing.assert_allclose(found[~by_class], exact[~by_class], rtol=2e-3)
+    np.testing.assert_allclose(found[by_class], exact[by_class], rtol=1e-2)
+
+
+def test_a_heavy_group_is_left_out_not_approximated(monkeypatch):
+    exact = errors(card(2000, 5, heavy=3000))
+    monkeypatch.setattr(jackknife, "_HEAVY", 1.0)
+    assert abs(errors(card(2000, 5, heavy=3000)) / exact - 1).max() > 0.001
+
+
+def test_few_groups_are_left_out_one_by_one(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("derivatives are for many groups")
+
+    monkeypatch.setattr("verax.scores.metrics.DecisionMetric.slopes_at", refuse)
+    assert errors(card(500, 3)).all()
