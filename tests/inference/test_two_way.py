@@ -183,7 +183,11 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
         except (TypeError, ValueError):
             continue
         needed = [n for n, q in parameters.items() if q.default is q.empty and q.kind is q.KEYWORD_ONLY]
-        if "groups" not in parameters or isinstance(function, type) or not set(needed) <= set(required):
+        if (
+            not {"y", "groups"} <= set(parameters)
+            or isinstance(function, type)
+            or not set(needed) <= set(required)
+        ):
             continue
         given = {"a": p, "b": p[:, ::-1]} if name == "compare" else p
         options = {n: league if name == "subgroups" and n == "by" else required[n] for n in needed}
