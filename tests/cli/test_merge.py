@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
 
+import demofiles
 from commandline import verax
 
 OPTIONS = ["--ordered", "--classes", "low,mid,high", "--groups", "site", "--weights", "w"]
@@ -86,3 +87,15 @@ def test_files_that_do_not_go_together_are_named(shards, tmp_path):
     assert (result.returncode, "must be a file that verax saved" in result.stderr) == (2, True)
     result = verax("merge", saved[0])
     assert (result.returncode, "at least two groups" in result.stderr) == (2, True)
+
+
+def test_lists_are_saved_and_merged(tmp_path):
+    demofiles.write_all(tmp_path)
+    lists, saved = tmp_path / "completions.jsonl", tmp_path / "lists.verax"
+    result = verax("toplist", lists, "--classes", 50000, "--save", saved)
+    assert result.returncode == 0, result.stderr
+    one = json.loads(verax("toplist", lists, "--classes", 50000, "--json").stdout)
+    two = json.loads(verax("merge", saved, saved, "--require", "coverage>0.01", "--json").stdout)["card"]
+    assert two["n_rows"] == 2 * one["n_rows"]
+    for name, line in one["metrics"].items():
+        assert two["metrics"][name]["mean"] == pytest.approx(line["mean"], rel=1e-12)
