@@ -1,4 +1,4 @@
-"""Top lists: how fast against reading and sorting them, how fast against writing them out, how large.
+"""Top lists with their calibration: how fast against a pass and a sort, and against dense rows; how large.
 
 Every figure is a ratio, a time with its promise, or a size. `--quick` uses a tenth of the rows.
 """
@@ -45,6 +45,16 @@ def score(y: np.ndarray, lists: vx.TopLists) -> object:
     return vx.evaluate(y, lists, rules=RULES)
 
 
+def calibration(y: np.ndarray, lists: vx.TopLists) -> object:
+    """Curves and tests of every place, of any place and of the whole list."""
+    return vx.reliability(y, lists, places=K, resamples=0)
+
+
+def everything(y: np.ndarray, classes: np.ndarray, confidences: np.ndarray, m: int = M) -> object:
+    lists = vx.TopLists.from_arrays(classes, confidences, n_classes=m)
+    return vx.evaluate(y, lists), calibration(y, lists)
+
+
 def build_and_score(y: np.ndarray, classes: np.ndarray, confidences: np.ndarray) -> object:
     return score(y, vx.TopLists.from_arrays(classes, confidences, n_classes=M))
 
@@ -55,12 +65,16 @@ def dense(y: np.ndarray, lists: vx.TopLists) -> object:
 
 def speed(n: int) -> None:
     classes, confidences, y = lists_of(n)
-    first = seconds(lambda: build_and_score(y, classes, confidences))
+    few = n // 20
+    small = seconds(lambda: everything(y[:few], classes[:few], confidences[:few]))
+    first = seconds(lambda: everything(y, classes, confidences))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     lists = vx.TopLists.from_arrays(classes, confidences, n_classes=M)
-    ours, scoring, reading, sorting = [], [], [], []
+    whole, ours, scoring, calibrating, reading, sorting = [], [], [], [], [], []
     for _ in range(ROUNDS):
+        whole.append(seconds(lambda: everything(y, classes, confidences)))
         ours.append(seconds(lambda: build_and_score(y, classes, confidences)))
+        calibrating.append(seconds(lambda: calibration(y, lists)))
         scoring.append(seconds(lambda: score(y, lists)))
         reading.append(seconds(lambda: plain_pass(classes, confidences)))
         sorting.append(seconds(lambda: np.sort(confidences, axis=1)))
@@ -69,10 +83,21 @@ def speed(n: int) -> None:
     size = (classes.nbytes + confidences.nbytes) / 2**30
     print(f"{n:,} lists of {K} over {M:,} classes; brier, log, spherical, pbs and all measures together")
     print(f"  one plain pass {min(reading):.3f} s, one sort of each list {min(sorting):.3f} s")
-    print(f"  from arrays to scores {min(ours):.3f} s: {min(ours) / base:.2f}x both (promise: 3x)")
+    card = min(whole)
+    print(
+        f"  the whole card with calibration, from arrays: {card:.3f} s: {card / base:.2f}x both (promise: 3x)"
+    )
+    print(f"  from arrays to four scores {min(ours):.3f} s: {min(ours) / base:.2f}x both")
+    print(
+        f"  calibration of lists already made {min(calibrating):.3f} s: {min(calibrating) / base:.2f}x both"
+    )
     print(f"  scores of lists already made {min(scoring):.3f} s: {min(scoring) / base:.2f}x both")
-    print(f"  first call, with compiling or loading: {first:.2f} s")
+    print(f"  first call of {few:,} lists, by array calls: {small:.2f} s")
+    print(f"  first call of all, with compiling or loading: {first:.2f} s")
     print(f"  memory above the inputs ({size:.2f} GB): {extra:.2f} GB")
+    huge = min(seconds(lambda: everything(y, classes, confidences, 2**60)) for _ in range(2))
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20 - extra
+    print(f"  the same out of 2^60 classes: {huge:.3f} s, {max(grown, 0.0):.2f} GB more")
     n_dense = 512
     some = lists[:n_dense]
     dense(y[:n_dense], some)

@@ -10,6 +10,7 @@ from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
+from verax.analyses.calibration import statements
 
 M = 5
 
@@ -222,3 +223,28 @@ def test_the_mean_of_each_place_is_tested_with_groups():
     assert all(0 <= claim.p_value <= claim.p_adjusted <= 1 for claim in found)
     alone = ListEvents.of(lists.with_outcomes(y, groups=np.zeros(len(y))), "this").claims(2)
     assert {claim.p_value for claim in alone} == {None}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_very_many_lists_are_counted_in_cells(monkeypatch, weighted):
+    rng = np.random.default_rng(0)
+    n, k = 90_000, 6
+    p = rng.dirichlet(np.full(8, 0.5), n)
+    y = rng.integers(0, 8, n)
+    w = rng.integers(0, 3, n) * 1.5 if weighted else None
+    lists = vx.TopLists.from_probabilities(p, k)
+    exact = vx.reliability(y, lists, resamples=0, weights=w)
+    monkeypatch.setattr(statements, "FROM_ENTRIES", 2**19)
+    cells = vx.reliability(y, lists, resamples=0, weights=w)
+    assert (exact.in_cells, cells.in_cells) == (False, True)
+    assert (exact.n_rows, exact.longest) == (cells.n_rows, cells.longest)
+    for one, other in zip(exact.claims, cells.claims, strict=True):
+        assert (one.name, one.n_lists) == (other.name, other.n_lists)
+        for name in ("claimed", "happened", "p_value", "p_adjusted"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9, abs=1e-12)
+    for one, other in zip(exact, cells, strict=True):
+        assert one.components.observed == pytest.approx(other.components.observed, abs=2e-5)
+        assert one.components.score == pytest.approx(other.components.score, rel=1e-12)
+        assert len(other.forecast) < 3500
+    assert "are pooled" in repr(cells)
+    assert not vx.reliability(y, lists, resamples=2, weights=w).in_cells

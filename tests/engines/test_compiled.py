@@ -21,7 +21,7 @@ from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.engines.tally import Tally
 from verax.engines.tracing import OPERATIONS, record
-from verax.kernels import limits
+from verax.kernels import ledger, limits
 from verax.kernels.fewclasses import FEW
 from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.statistics import PLACE, STATISTICS
@@ -64,7 +64,7 @@ def test_the_default_call_uses_the_fused_kernel(k, monkeypatch):
 def test_array_calls_answer_until_compiling_pays(monkeypatch):
     monkeypatch.setattr(limits, "COMPILED_FROM", 100)
     monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 1000)
-    monkeypatch.setattr(plans, "_LEDGER", plans._Ledger())
+    monkeypatch.setattr(ledger, "_LEDGER", ledger._Ledger())
 
     def compiled(n, work="work"):
         y, p = forecasts(n, 4)
@@ -75,7 +75,7 @@ def test_array_calls_answer_until_compiling_pays(monkeypatch):
     assert not compiled(24), "small inputs never are"
     assert compiled(25), "what has paid once stays compiled"
     assert not compiled(25, "other work")
-    with plans.expecting(1000):
+    with ledger.expecting(1000):
         assert compiled(25, "more work")
     assert not compiled(25, "still more")
     assert compiled(250, "large work")

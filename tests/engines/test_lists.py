@@ -15,7 +15,7 @@ import verax as vx
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.inputs.lists import ragged
-from verax.inputs.lists.ragged import Ragged
+from verax.inputs.lists.ragged import Ragged, frozen
 from verax.kernels import lists as list_kernels
 from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.statistics import PLACE
@@ -44,8 +44,7 @@ def random_lists(n_entries=COMPILED_FROM, m=60, longest=40, seed=0):
 
 
 def without_compiler(monkeypatch):
-    monkeypatch.setattr("verax.inputs.lists.ragged.kernels", lambda: None)
-    monkeypatch.setattr("verax.engines.plans.kernels", lambda: None)
+    monkeypatch.setattr("verax.kernels.ledger.kernels", lambda: None)
 
 
 @pytest.mark.parametrize("m", [60, 128_256, 2**40])
@@ -192,6 +191,37 @@ print(repr(card["brier"]), repr(card["log"]), card.n_invalid, repr(card.coverage
     assert first == pytest.approx(second, rel=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["distinct", "tied", "nearly tied", "sorted", "long"])
+def test_lists_of_one_length_come_into_order(kind):
+    rng = np.random.default_rng(3)
+    k = 40 if kind == "long" else 21
+    n = COMPILED_FROM // k + 1
+    t = rng.random((n, k)) / k
+    if kind == "tied":
+        t = np.round(t * 100) / 100 / 2
+    if kind == "nearly tied":
+        t = 0.01 + rng.integers(0, 40, (n, k)) * 2.0**-60
+    if kind == "sorted":
+        t = -np.sort(-t, axis=1)
+    classes = rng.permuted(np.tile(np.arange(60), (n, 1)), axis=1)[:, :k]
+    lists = vx.TopLists.from_arrays(classes, t, n_classes=60)
+    order = np.argsort(-t, axis=1, kind="stable")
+    assert (lists.confidences == np.take_along_axis(t, order, axis=1).reshape(-1)).all()
+    assert (lists.classes == np.take_along_axis(classes, order, axis=1).reshape(-1)).all()
+
+
+@pytest.mark.parametrize("fault", [("classes", 60), ("classes", -1), ("classes", 0), ("confidences", np.nan)])
+def test_faults_of_many_lists_are_named(fault):
+    n, k = COMPILED_FROM // 16, 16
+    given = {"classes": np.tile(np.arange(k), (n, 1)), "confidences": np.full((n, k), 0.05)}
+    argument, value = fault
+    given[argument][3, 2] = value
+    with pytest.raises(vx.InputError) as caught:
+        vx.TopLists.from_arrays(**given, n_classes=60)
+    assert caught.value.argument == argument
+    assert list(caught.value.rows) == [3]
+
+
 def test_memory_is_that_of_the_lists_whatever_the_number_of_classes():
     rng = np.random.default_rng(0)
     n, k = 60_000, 20
@@ -230,8 +260,20 @@ def test_no_kernel_leaves_its_arrays_whatever_they_hold():
         inner = slice(4, 4 + n)
         list_kernels.survey(t, offsets, 9.0, 0.0, out[0, inner], out[1, inner], kept[inner], out[2, inner])
         twice, which = np.zeros(n, np.bool_), np.zeros(n, np.int64)
-        list_kernels.repeated(classes, offsets, twice, which)
+        list_kernels.repeated(classes, offsets, twice, which, list_kernels.no_slots())
         stats = np.full((32, n + 8), wall)  # more rows than there are statistics
+        shape = (int(rng.integers(0, 4)), int(rng.integers(1, 33)))
+        block = np.zeros(shape, np.int64), np.zeros(shape), rng.random(shape)
+        start = int(rng.integers(-(2**40), 2**40)) if rng.random() < 0.5 else int(rng.integers(0, 90))
+        fixed = frozen(classes), frozen(t)
+        list_kernels.pack(*fixed, start, *block)
+        list_kernels.unpack(block[2], *block[:2], start, codes[4 : 4 + size], held[0, 4 : 4 + size])
+        list_kernels.faults(codes[4 : 4 + size], held[0, 4 : 4 + size], frozen(offsets), 9, 0.0)
+        tables = np.zeros((3, 6, 9))
+        inside = tables[:, 1:5]
+        given = *fixed, frozen(offsets), out[0, inner], frozen(np.arange(n)), np.ones(1)
+        list_kernels.count_statements(*given, *inside, np.zeros((4, 4)))
+        assert not tables[:, [0, 5]].any()
         wild = rng.integers(-(2**40), 2**40, n)
         list_kernels.row_stats(ranks=True)(
             *(classes, t, offsets, out[1, inner], wild, out[2, inner], wild, 9.0, 0.0, stats[:, inner])

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from verax.inputs.rows import Rows
-from verax.kernels import limits
-from verax.kernels.loading import kernels
+from verax.kernels.ledger import compiles
 
 # How much is held at a time: what a cache holds, and for other devices what keeps them busy.
 _NUMPY_ELEMENTS = 2**16
 _DEVICE_ELEMENTS = 2**24
 CHUNK_BLOCKS = 16
-# How many kinds of work are counted before all counts begin anew.
-_MOST_KINDS = 1000
 
 
 @dataclass(frozen=True)
@@ -40,43 +35,3 @@ class Plan:
             return cls(True, block, -(-n // (block * CHUNK_BLOCKS)))
         block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
         return cls(False, block, -(-n // block))
-
-
-class _Ledger:
-    """What this process has scored without certain kernels so far, in numbers.
-
-    A kernel takes a while to load, and longer to compile for the first time. Array calls answer until they
-    have taken about as long: a single call does not wait, and many calls do not stay slow. There is no lock,
-    which a forked process could find taken; threads that count at the same time may lose a call.
-    """
-
-    def __init__(self) -> None:
-        self._spent: dict[Any, int] = {}
-        self.expected = 0
-
-    def spend(self, kind: Hashable, numbers: int) -> int:
-        """Count so many more numbers of a kind of work; what it comes to, with what is expected."""
-        if len(self._spent) > _MOST_KINDS:
-            self._spent.clear()
-        total = self._spent.get(kind, 0) + numbers
-        self._spent[kind] = total
-        return total + self.expected
-
-
-_LEDGER = _Ledger()
-
-
-def compiles(numbers: int, kind: Hashable) -> bool:
-    """Whether kernels that do this kind of work exist and are worth loading, or are loaded. Counts it."""
-    pays = numbers >= limits.COMPILED_FROM and _LEDGER.spend(kind, numbers) >= limits.COMPILED_AT_ONCE
-    return pays and kernels() is not None
-
-
-@contextmanager
-def expecting(numbers: int) -> Iterator[None]:
-    """Say that so many probabilities will be scored in parts: kernels may then pay from the first part on."""
-    _LEDGER.expected += numbers
-    try:
-        yield
-    finally:
-        _LEDGER.expected -= numbers

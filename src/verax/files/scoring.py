@@ -7,7 +7,6 @@ from typing import Any
 
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_whole
-from verax.engines.plans import expecting
 from verax.errors import InputError, Remedy, passing
 from verax.files.families import NEARLY, PERCENT
 from verax.files.kept import KeptRows
@@ -15,6 +14,7 @@ from verax.files.predictions import Predictions, short
 from verax.files.source import Source
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
+from verax.kernels.ledger import expecting
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, needs_order

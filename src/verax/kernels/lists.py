@@ -12,16 +12,28 @@ from typing import Any
 import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS
+from verax.kernels.arithmetic import OPTIONS, bits, from_bits
+from verax.kernels.arithmetic import plus as _plus
 from verax.kernels.dense import places
 from verax.kernels.limits import GRID, SMALLEST_MASS
 from verax.kernels.texts import Kernel
 
-# Up to this length comparing all pairs is faster than sorting.
+# Up to this length comparing all pairs is faster than sorting one list; a power of two.
 _PAIRS_UP_TO = 32
 # The size of a hash table that fits a first-level cache, and the multiplier of the hash function.
 _SLOTS = 2**11
 _SCATTER = 0x9E3779B97F4A7C1 | 1
+
+
+# The type checker takes the compiler's own argument for one of the caller's.
+_PLUS: Any = _plus
+# The longest list that has keys, and the bits of a key that are a confidence.
+MOST_PACKED = _PAIRS_UP_TO
+_UPPER = np.uint64(2**64 - _PAIRS_UP_TO)
+# Cells of confidences: 128 per power of two, from 2^-26 to 1, and one for all below.
+_CELL_SHIFT = np.uint64(45)
+_FIRST_CELL = (1023 - 26) << 7
+N_CELLS = 26 * 128 + 1
 
 
 @numba.njit(**OPTIONS)
@@ -59,29 +71,98 @@ def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_co
 
 
 @numba.njit(**OPTIONS)
-def repeated(classes: Any, offsets: Any, twice: Any, which: Any) -> None:
-    """Mark the lists that have a class twice, and say which class.
+def repeated(classes: Any, offsets: Any, twice: Any, which: Any, slots: Any) -> int:
+    """Mark the lists that have a class twice, say which class, and return how many there are.
 
-    Every class writes the number of its list to its slot of a hash table. Where it finds that number
-    there already, there is a repeat or, in few lists, a collision: the list is sorted to see which.
+    Every class writes the number of its list to its slot of a hash table, which must hold no such number.
+    Where it finds that number there already, there is a repeat or, in few lists, a collision: the classes
+    before it are looked through, or all are sorted where there are many.
     """
-    slots = np.full(_SLOTS, -1, np.int64)
-    for i in range(min(offsets.size - 1, twice.size)):
+    found = 0
+    for i in range(min(offsets.size - 1, twice.size, which.size)):
         a, b = _bounds(offsets, i, classes.size)
-        row = classes[a:b]
-        n_met = 0
-        for j in range(row.size):
-            slot = (row[j] * _SCATTER >> 40) & (_SLOTS - 1)
-            n_met += slots[slot] == i
+        met = 0
+        for j in range(a, b):
+            slot = (classes[j] * _SCATTER >> 40) & (_SLOTS - 1)
+            if slots[slot] == i:
+                met += 1
+                if b - a <= _PAIRS_UP_TO:
+                    for k in range(a, j):
+                        if classes[k] == classes[j]:
+                            twice[i] = True
+                            which[i] = classes[j]
             slots[slot] = i
-        if n_met == 0:
-            continue
-        codes = np.sort(row)
-        for j in range(1, codes.size):
-            if codes[j] == codes[j - 1]:
-                twice[i] = True
-                which[i] = codes[j]
-                break
+        if met and b - a > _PAIRS_UP_TO:
+            codes = np.sort(classes[a:b])
+            for j in range(1, codes.size):
+                if codes[j] == codes[j - 1]:
+                    twice[i] = True
+                    which[i] = codes[j]
+                    break
+        found += twice[i]
+    return found
+
+
+def no_slots() -> Any:
+    """A hash table for `repeated` that holds nothing."""
+    return np.full(_SLOTS, -1, np.int64)
+
+
+@numba.njit(**OPTIONS)
+def pack(classes: Any, confidences: Any, start: int, codes: Any, values: Any, keys: Any) -> int:
+    """Copy lists of the same length, and write keys whose order is theirs; how many entries are out of order.
+
+    A key is a confidence with its place in the lowest five bits. Of equals the first has the largest.
+    """
+    n, k = values.shape
+    size = min(confidences.size, classes.size)
+    rising = 0
+    for i in range(n):
+        a = min(max(start + i * k, 0), size)
+        before = np.inf
+        for j in range(min(k, size - a)):
+            t = confidences[a + j]
+            values[i, j] = t
+            codes[i, j] = classes[a + j]
+            keys[i, j] = from_bits((bits(t) & _UPPER) | np.uint64(_PAIRS_UP_TO - 1 - j))
+            rising += not t <= before
+            before = t
+    return rising
+
+
+@numba.njit(**OPTIONS)
+def unpack(keys: Any, codes: Any, values: Any, start: int, new_classes: Any, new_confidences: Any) -> None:
+    """Write lists in the order of their sorted keys, the largest first."""
+    n, k = values.shape
+    size = min(new_confidences.size, new_classes.size)
+    for i in range(n):
+        a = min(max(start + i * k, 0), size)
+        for j in range(min(k, size - a)):
+            place: Any = _PAIRS_UP_TO - 1 - np.int64(bits(keys[i, k - 1 - j]) & ~_UPPER)
+            place = min(max(place, 0), k - 1)
+            own = values[i, place]
+            at = a + j
+            # Confidences that differ in the last bits have keys in the order of their places.
+            while at > a and new_confidences[at - 1] < own:
+                new_confidences[at] = new_confidences[at - 1]
+                new_classes[at] = new_classes[at - 1]
+                at -= 1
+            new_confidences[at] = own
+            new_classes[at] = codes[i, place]
+
+
+@numba.njit(**OPTIONS)
+def faults(classes: Any, confidences: Any, offsets: Any, n_codes: int, tolerance: float) -> int:
+    """How many entries are no probability, or stand for no class."""
+    size = min(classes.size, confidences.size)
+    a, _ = _bounds(offsets, 0, size)
+    _, b = _bounds(offsets, offsets.size - 2, size)
+    found = 0
+    for j in range(a, b):
+        found += not 0 <= classes[j] < n_codes
+    for j in range(a, b):
+        found += not 0.0 <= confidences[j] <= 1.0 + tolerance
+    return found
 
 
 @numba.njit(**OPTIONS)
@@ -103,8 +184,8 @@ def survey(
         low = 0.0
         for j in range(a, b):
             h = np.rint(confidences[j] * GRID) / GRID
-            high += h
-            low += confidences[j] - h
+            high = _PLUS(high, h)
+            low = _PLUS(low, confidences[j] - h)
         rest = (1.0 - high) - low
         rest = 0.0 if rest < SMALLEST_MASS or k >= m else rest
         total[i] = high + low
@@ -129,6 +210,52 @@ def survey(
             rest = 0.0 if rest < SMALLEST_MASS else rest
         kept[i] = k
         left_kept[i] = rest
+
+
+@numba.njit(**OPTIONS)
+def count_statements(
+    classes: Any,
+    confidences: Any,
+    offsets: Any,
+    total: Any,
+    y: Any,
+    weights: Any,
+    weight: Any,
+    claimed: Any,
+    happened: Any,
+    sums: Any,
+) -> None:
+    """Add up the statements of lists: of every place, and in the last row of each table of the whole list.
+
+    `weight`, `claimed` and `happened` are (P + 1, C): the weight, the weighted confidences and the weight of
+    those that happened, by the cell of the confidence. `sums` is (P + 1, 4): the weighted squares of the
+    confidences, the weighted confidences of those that happened, and confidences and their squares by the
+    squared weight. Without weights, which are then one number, the last two stay zero.
+    """
+    n_places = min(weight.shape[0], claimed.shape[0], happened.shape[0], sums.shape[0]) - 1
+    n_cells = min(weight.shape[1], claimed.shape[1], happened.shape[1])
+    even = weights.size == 1
+    for i in range(min(offsets.size - 1, y.size, total.size)):
+        a, b = _bounds(offsets, i, min(confidences.size, classes.size))
+        w = weights[0 if even else min(i, weights.size - 1)]
+        n = min(b - a, n_places)
+        outcome = y[i]
+        place = -1
+        for j in range(a, b):
+            place = j - a if classes[j] == outcome else place
+        for j in range(n + 1):
+            t = min(confidences[a + j] if j < n else total[i], 1.0)
+            row = j if j < n else n_places
+            cell = min(max(np.int64(bits(t) >> _CELL_SHIFT) - _FIRST_CELL, 0), n_cells - 1)
+            weight[row, cell] += w
+            claimed[row, cell] += w * t
+            sums[row, 0] += w * t * t
+            if not even:
+                sums[row, 2] += w * w * t
+                sums[row, 3] += w * w * t * t
+            if j == place if j < n else place >= 0:
+                happened[row, cell] += w
+                sums[row, 1] += w * t
 
 
 @cache
@@ -183,10 +310,11 @@ def row_stats(*, ranks: bool) -> Kernel:
             if end == a or m * confidences[a] <= 1.0 + tolerance:
                 hit = 1.0 / m
             elif a <= place < end and p_true == confidences[a]:
-                n_modes = 0
-                for j in range(a, end):
-                    n_modes += confidences[j] == p_true
-                hit = 1.0 / max(n_modes, 1)
+                # Lists are in order, so that equals stand together.
+                n_modes = 1
+                while a + n_modes < end and confidences[a + n_modes] == p_true:
+                    n_modes += 1
+                hit = 1.0 / n_modes
             out[hit_at, i] = hit
             out[invalid_at, i] = n_kept < b - a
             out[listed_at, i] = place >= a
@@ -196,9 +324,14 @@ def row_stats(*, ranks: bool) -> Kernel:
                 above = 0
                 tied = 0
                 if place >= a:
-                    for j in range(a, b):
-                        above += confidences[j] > confidences[place]
-                        tied += confidences[j] == confidences[place]
+                    first = place
+                    while first > a and confidences[first - 1] == confidences[place]:
+                        first -= 1
+                    last = place + 1
+                    while last < b and confidences[last] == confidences[place]:
+                        last += 1
+                    above = first - a
+                    tied = last - first
                 out[above_at, i] = above
                 out[tied_at, i] = tied
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from verax.common.paths import matching
-from verax.engines.plans import expecting
 from verax.errors import InputError
 from verax.files.array_files import ArrayFile
 from verax.files.formats.several import piece_name
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
 from verax.files.predictions import Predictions, Request
 from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.kernels.ledger import expecting
 from verax.kernels.threads import in_order, n_cores
 from verax.scans.asking import Asked
 from verax.scans.parts import PartReader, default_name, part_of

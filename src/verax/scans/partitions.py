@@ -11,11 +11,11 @@ from functools import reduce
 from typing import Any, Self
 
 from verax.common.packing import dump, load
-from verax.engines.plans import expecting
 from verax.errors import InputError, Remedy, show
 from verax.files.formats.tables import Table, runs_of
 from verax.inputs.handles import Handle, Recipe, Summaries, first_row
 from verax.kernels import limits
+from verax.kernels.ledger import expecting
 from verax.scans.asking import Asked
 from verax.scans.frames import ArrowTable
 from verax.scans.parts import PartReader

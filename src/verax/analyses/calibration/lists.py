@@ -10,9 +10,11 @@ import numpy as np
 from verax.analyses.calibration.curves import Reliability, ReliabilityCurve, curve_of
 from verax.analyses.calibration.events import Event, Split
 from verax.analyses.calibration.places import ANY, Claim, ListEvent, ListEvents, check_places
+from verax.analyses.calibration.statements import Statements
 from verax.analyses.table import RowTable
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.inputs.arrays import Floats
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.rows import Rows
 
 # How an event of a list is scored, by itself.
@@ -24,6 +26,22 @@ def reliability_of_lists(
 ) -> ListReliability:
     """The curves of the first places, of any place and of the whole list, and what was claimed of each."""
     n_places = check_places(places)
+    assert isinstance(rows, ListRows)
+    plan = resamples, confidence, seed
+    if not resamples and Statements.fit(rows):
+        many, batch = Statements.of(rows), rows.batch(0, rows.n_rows)
+        n_invalid = int(np.count_nonzero(batch.survey.kept < batch.lists.lengths))
+        return ListReliability(
+            many.curves(n_places, confidence),
+            False,
+            int(many.lists[-1]),
+            rows.n_classes,
+            *plan,
+            many.claims(n_places),
+            int(batch.lists.lengths.max()),
+            n_invalid,
+            in_cells=True,
+        )
     found = ListEvents.of(rows, "reliability curves")
     rng = np.random.default_rng(seed)
     curves = []
@@ -36,9 +54,7 @@ def reliability_of_lists(
         False,
         found.n_lists,
         found.n_classes,
-        resamples,
-        confidence,
-        seed,
+        *plan,
         found.claims(n_places),
         found.longest,
         found.n_invalid,
@@ -69,11 +85,14 @@ class ListReliability(Reliability):
         The length of the longest list.
     n_invalid : int
         How many lists are invalid; their confidences are taken as they were stated.
+    in_cells : bool
+        Whether there were so many lists that confidences within 0.8 % of each other were pooled.
     """
 
     claims: tuple[Claim, ...]
     longest: int
     n_invalid: int
+    in_cells: bool = False
 
     def claim(self, name: str) -> Claim:
         """What was claimed of one event: "place 1", ..., "any place" or "whole list"."""
@@ -119,6 +138,8 @@ class ListReliability(Reliability):
         if self.n_invalid:
             some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
             notes.append(f"{some} invalid; the confidences are taken as stated.")
+        if self.in_cells:
+            notes.append("There are so many that confidences within 0.8 % of each other are pooled.")
         return notes + self._said()
 
     def __repr__(self) -> str:
@@ -132,7 +153,8 @@ class ListReliability(Reliability):
         found = super().to_dict()
         del found["ordered"]
         claims = [claim.to_dict() for claim in self.claims]
-        return {**found, "claims": claims, "longest": self.longest, "n_invalid": self.n_invalid}
+        about = {name: getattr(self, name) for name in ("longest", "n_invalid", "in_cells")}
+        return {**found, "claims": claims, **about}
 
     def claims_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve."""

@@ -251,17 +251,7 @@ class ListEvents:
 
     def claims(self, places: int) -> tuple[Claim, ...]:
         """What was claimed of each event on average and what happened, with tests."""
-        found = {event.name: self._claim(event) for event in self.all(places)}
-        # Any place is the whole list in other units, so it is no test of its own.
-        p_values = {name: np.nan if p is None else p for name, (*_, p) in found.items() if name != ANY}
-        adjusted = dict(zip(p_values, holm(np.array([*p_values.values()])).tolist(), strict=True))
-        claims = []
-        for name, (n_lists, claimed, happened, _) in found.items():
-            test = WHOLE if name == ANY else name
-            known = not np.isnan(p_values[test])
-            tested = (p_values[test], adjusted[test]) if known else (None, None)
-            claims.append(Claim(name, n_lists, claimed, happened, *tested))
-        return tuple(claims)
+        return corrected({event.name: self._claim(event) for event in self.all(places)})
 
     def _claim(self, event: ListEvent) -> tuple[int, float, float, float | None]:
         given, happened = event.given, event.happened.astype(float)
@@ -291,3 +281,17 @@ def _places(lists: Ragged, y: Ints) -> Ints:
 
 def _dot(share: Floats, values: Floats) -> float:
     return float((share * values).sum())
+
+
+def corrected(found: dict[str, tuple[int, float, float, float | None]]) -> tuple[Claim, ...]:
+    """Claims by name (lists, claimed, happened, p-value), with Holm's correction over all tests."""
+    # Any place is the whole list in other units, so it is no test of its own.
+    p_values = {name: np.nan if p is None else p for name, (*_, p) in found.items() if name != ANY}
+    adjusted = dict(zip(p_values, holm(np.array([*p_values.values()])).tolist(), strict=True))
+    claims = []
+    for name, (n_lists, claimed, happened, _) in found.items():
+        test = WHOLE if name == ANY else name
+        known = not np.isnan(p_values[test])
+        tested = (p_values[test], adjusted[test]) if known else (None, None)
+        claims.append(Claim(name, n_lists, claimed, happened, *tested))
+    return tuple(claims)

@@ -17,13 +17,15 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.inputs.arrays import Bools, Floats, Ints
-from verax.kernels.limits import COMPILED_FROM, GRID, SMALLEST_MASS
-from verax.kernels.loading import kernels
+from verax.kernels.ledger import compiles
+from verax.kernels.limits import GRID, SMALLEST_MASS
 from verax.kernels.threads import n_cores
 
 # Differences in probability up to this count as rounding, in the test of validity and in that for a
 # uniform distribution. Lists taken from rows that do not sum to exactly 1 have their slack on top.
 MASS_TOLERANCE = 1e-12
+# So many lists are brought into order and looked at while a cache holds them.
+_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,41 @@ class Survey:
         )
 
 
+class _Scratch:
+    """What a thread needs to bring lists into order, a few at a time."""
+
+    def __init__(self, lists: Ragged, module: Any, length: int | None) -> None:
+        self._lists, self._module, self._length = lists, module, length
+        shape = (_AT_ONCE, length or 0)
+        self._codes, self._values = np.empty(shape, np.int64), np.empty(shape)
+        self._keys = np.empty(shape)
+        self._slots = module.no_slots()
+        self._twice, self._which = np.zeros(_AT_ONCE, np.bool_), np.zeros(_AT_ONCE, np.int64)
+
+    def order(self, own: Ints, codes: Ints, values: Floats) -> None:
+        """Write the lists that begin at `own` with the most confident class first."""
+        given = self._lists.classes, self._lists.confidences
+        if self._length is None:
+            self._module.order(*given, own, codes, values)
+            return
+        n = own.size - 1
+        held = self._codes[:n], self._values[:n]
+        keys = self._keys[:n]
+        start = int(own[0])
+        if self._module.pack(*given, start, *held, keys):
+            keys.sort(axis=1)
+            self._module.unpack(keys, *held, start, codes, values)
+        else:
+            part = slice(start, start + n * self._length)
+            codes[part], values[part] = held[0].reshape(-1), held[1].reshape(-1)
+
+    def repeats(self, own: Ints, codes: Ints) -> int:
+        """How many of these lists have a class twice."""
+        self._slots[:] = -1
+        n = own.size - 1
+        return int(self._module.repeated(codes, own, self._twice[:n], self._which[:n], self._slots))
+
+
 @dataclass(frozen=True)
 class Ragged:
     """Class codes and confidences of all lists, and where each list begins.
@@ -100,6 +137,56 @@ class Ragged:
                 out[0][index], out[1][index] = classes[moved], confidences[moved]
         return Ragged(*out, offsets)
 
+    def copied(self) -> Ragged:
+        """The same lists with arrays of their own."""
+        return Ragged(self.classes.copy(), self.confidences.copy(), self.offsets.copy())
+
+    def taken_in(
+        self, n_classes: int, n_codes: int, tolerance: float, slack: float
+    ) -> tuple[Ragged, Survey] | None:
+        """The lists in order, with arrays of their own, and their survey, while each list is in a cache.
+
+        None where array calls answer, and where a list has a fault, which the checks then name: a code that
+        stands for no class, a confidence that is no probability, a class twice, or a sum that is off by more
+        than the tolerance.
+        """
+        module = self.compiled
+        if module is None:
+            return None
+        n, m, off = self.n_rows, float(n_classes), MASS_TOLERANCE + slack
+        codes, values = np.empty_like(self.classes), np.empty_like(self.confidences)
+        survey = Survey(np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n), off)
+        faulty = []
+        length = self._length_of_all(module.MOST_PACKED)
+        full = int(self.lengths.max(initial=0)) >= m
+
+        def work(a: int, b: int) -> None:
+            scratch = _Scratch(self, module, length)
+            for first in range(a, b, _AT_ONCE):
+                rows = slice(first, min(first + _AT_ONCE, b))
+                own = self.offsets[first : rows.stop + 1]
+                scratch.order(own, codes, values)
+                part = survey.taken(rows)
+                out = (part.total, part.unaccounted, part.kept, part.unaccounted_kept)
+                module.survey(values, own, m, off, *out)
+                faulty.append(
+                    scratch.repeats(own, codes)
+                    or module.faults(codes, values, own, min(n_codes, 2**63 - 1), tolerance)
+                    or bool(part.total.max() > 1 + tolerance)
+                    # Whether a list of all classes has less than all probability is for the checks to see.
+                    or (full and bool(part.total.min() < 1 - tolerance))
+                )
+
+        self.in_threads(work)
+        return None if any(faulty) else (Ragged(codes, values, self.offsets), survey)
+
+    def _length_of_all(self, most: int) -> int | None:
+        """The length of all lists, if it is one and at most `most`: these are sorted together."""
+        if not 0 < self.confidences.size <= most * self.n_rows:
+            return None
+        first = int(self.lengths[0])
+        return first if 0 < first <= most and bool((self.lengths == first).all()) else None
+
     @property
     def n_rows(self) -> int:
         return int(self.offsets.size) - 1
@@ -116,7 +203,7 @@ class Ragged:
     @property
     def compiled(self) -> Any:
         """The compiled kernels; None where compiling would take longer than it saves."""
-        if self.confidences.size < COMPILED_FROM or kernels() is None:
+        if not compiles(self.confidences.size, Ragged):
             return None
         from verax.kernels import lists as list_kernels
 
@@ -165,7 +252,9 @@ class Ragged:
         module = self.compiled
         if module is not None:
             self.in_threads(
-                lambda a, b: module.repeated(self.classes, self.offsets[a : b + 1], twice[a:b], which[a:b])
+                lambda a, b: module.repeated(
+                    self.classes, self.offsets[a : b + 1], twice[a:b], which[a:b], module.no_slots()
+                )
             )
             return twice, which
         for index in self.rectangles(self.lengths > 1):

@@ -130,8 +130,8 @@ def check_same_lists(starts: Ints, value_starts: Ints) -> None:
         )
 
 
-def copy_lists(classes: object, confidences: object, offsets: object) -> Ragged:
-    """Flat arrays of class codes and confidences as lists with arrays of their own."""
+def flat_lists(classes: object, confidences: object, offsets: object) -> Ragged:
+    """Flat arrays of class codes and confidences as lists; the arrays may still be the caller's."""
     codes = to_host(to_array(classes, "classes")[0])
     if codes.size and kind_of(codes) != "integer":
         raise InputError(
@@ -153,7 +153,9 @@ def copy_lists(classes: object, confidences: object, offsets: object) -> Ragged:
             found=f"the shapes are {values.shape} and {codes.shape}",
         )
     starts = check_offsets(offsets, codes, "classes")
-    return Ragged(np.array(codes, np.int64), np.array(values, np.float64), np.array(starts))
+    return Ragged(
+        np.ascontiguousarray(codes, np.int64), np.ascontiguousarray(values, np.float64), np.array(starts)
+    )
 
 
 def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> Vocabulary | None:

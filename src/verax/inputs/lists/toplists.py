@@ -24,8 +24,8 @@ from verax.inputs.lists.reading import (
     check_size,
     check_totals,
     complete_vocabulary,
-    copy_lists,
     encode,
+    flat_lists,
     flatten,
     read_label_probabilities,
     rescaled,
@@ -105,9 +105,15 @@ class TopLists:
         self.vocabulary = vocabulary
         self.tolerance = _amount("tolerance", tolerance)
         self.slack = self.tolerance if slack is None else _amount("slack", slack)
-        given = copy_lists(classes, confidences, offsets)
+        given = flat_lists(classes, confidences, offsets)
+        n_codes = self.n_classes if vocabulary is None else len(vocabulary)
+        taken = given.taken_in(self.n_classes, n_codes, self.tolerance, self.slack)
+        if taken is not None:
+            self._lists, self._survey = taken
+            return
+        given = given.copied()
         check_confidences(given, self.tolerance)
-        check_positions(given, self.n_classes if vocabulary is None else len(vocabulary))
+        check_positions(given, n_codes)
         self._lists = given.ordered()
         check_repeats(self._lists, vocabulary)
         self._survey = self._lists.survey(self.n_classes, self.slack)

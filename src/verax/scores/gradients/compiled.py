@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.engines.plans import compiles
 from verax.engines.slopes import fuse_slopes
 from verax.inputs.arrays import Array, Floats
 from verax.kernels.fewclasses import FEW
+from verax.kernels.ledger import compiles
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
 

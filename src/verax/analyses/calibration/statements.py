@@ -1,0 +1,135 @@
+"""The statements of very many lists in cells of nearly equal confidences: one pass, no sorting.
+
+A cell is 1/128 of a power of two, so that confidences in a cell differ by less than 0.8 %. Means, squares and
+the numbers of what happened are exact; only the isotonic fit sees cells instead of single confidences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.analyses.calibration.components import Components
+from verax.analyses.calibration.curves import ReliabilityCurve, shares_of
+from verax.analyses.calibration.events import recalibrate
+from verax.analyses.calibration.places import ANY, WHOLE, Claim, corrected, place_name
+from verax.inputs.arrays import Floats
+from verax.inputs.lists.rows import ListRows
+from verax.kernels.ledger import compiles
+from verax.kernels.threads import n_cores
+
+# From this many entries on, statements are counted in cells. Lists must not be longer than this.
+FROM_ENTRIES = 2**22
+_LONGEST = 64
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What the statements of all lists add up to; (P + 1) rows: the places, and the whole list.
+
+    Attributes
+    ----------
+    weight, claimed, happened : (P + 1, C) arrays
+        By cell: the weight, the weighted confidences, and the weight of those that happened.
+    squares, hits : (P + 1,) arrays
+        The weighted squares of the confidences, and the weighted confidences of those that happened.
+    variance : (P + 1,) array
+        The variance of the weighted number that happens, if lists are independent and confidences right.
+    lists : (P + 1,) int array
+        The number of lists that make each statement.
+    """
+
+    weight: Floats
+    claimed: Floats
+    happened: Floats
+    squares: Floats
+    hits: Floats
+    variance: Floats
+    lists: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+    @classmethod
+    def fit(cls, rows: ListRows) -> bool:
+        """Whether there are so many that counting pays. Groups need the single lists."""
+        batch = rows.batch(0, rows.n_rows)
+        n_entries, longest = batch.lists.confidences.size, int(batch.lists.lengths.max())
+        if n_entries < FROM_ENTRIES or longest > _LONGEST or rows.groups is not None:
+            return False
+        return compiles(n_entries, Statements)
+
+    @classmethod
+    def of(cls, rows: ListRows) -> Statements:
+        """One pass over the lists, by all threads; sums are added in the order of the rows."""
+        from verax.kernels.lists import N_CELLS, count_statements
+
+        batch = rows.batch(0, rows.n_rows)
+        lists, n_rows = batch.lists, rows.n_rows
+        n_events = int(lists.lengths.max()) + 1
+        # Extreme weights are brought to the size of one.
+        w = np.ones(1) if batch.weights is None else batch.weights / batch.weights.max()
+        edges = np.linspace(0, n_rows, n_cores() + 1, dtype=np.int64).tolist()
+
+        def count(a: int, b: int) -> tuple[Floats, Floats]:
+            tables, sums = np.zeros((3, n_events, N_CELLS)), np.zeros((n_events, 4))
+            own = w if len(w) == 1 else w[a:b]
+            given = (lists.classes, lists.confidences, lists.offsets[a : b + 1], batch.survey.total[a:b])
+            count_statements(*given, batch.y[a:b], own, *tables, sums)
+            return tables, sums
+
+        with ThreadPoolExecutor(n_cores()) as pool:
+            parts = list(pool.map(count, edges[:-1], edges[1:]))
+        weight, claimed, happened = np.sum([tables for tables, _ in parts], axis=0)
+        squares, hits, first, second = np.sum([sums for _, sums in parts], axis=0).T
+        variance = claimed.sum(axis=1) - squares if len(w) == 1 else first - second
+        positive = lists.lengths if len(w) == 1 else lists.lengths[w > 0]
+        makers = np.append([np.count_nonzero(positive > j) for j in range(n_events - 1)], len(positive))
+        return cls(weight, claimed, happened, squares, hits, np.maximum(variance, 0.0), makers)
+
+    def _events(self, places: int) -> Iterator[tuple[str, slice]]:
+        """The names of the events, and the rows that they add up from."""
+        last = len(self.weight) - 1
+        for j in range(min(places, last)):
+            yield place_name(j + 1), slice(j, j + 1)
+        yield ANY, slice(0, last)
+        yield WHOLE, slice(last, last + 1)
+
+    def curves(self, places: int, confidence: float) -> tuple[ReliabilityCurve, ...]:
+        """The curve of every event, without bands."""
+        return tuple(self._curve(name, rows, confidence) for name, rows in self._events(places))
+
+    def _curve(self, name: str, rows: slice, confidence: float) -> ReliabilityCurve:
+        weight, claimed, happened = (
+            table[rows].sum(axis=0) for table in (self.weight, self.claimed, self.happened)
+        )
+        filled = weight > 0
+        weight, claimed, happened = weight[filled], claimed[filled], happened[filled]
+        cells = np.stack([np.maximum(weight - happened, 0.0), happened], axis=1)
+        fit = recalibrate(cells)
+        whole = weight.sum()
+        squares, hits = float(self.squares[rows].sum()), float(self.hits[rows].sum())
+        score = (squares - 2 * hits + float(happened.sum())) / whole
+        least = float((fit.blocks[:, 0] * fit.blocks[:, 1] / fit.blocks.sum(axis=1)).sum()) / whole
+        rate = float(happened.sum()) / whole
+        constant = rate * (1 - rate)
+        observed = np.array([score, score - least, constant - least, constant])
+        forecast = claimed / weight
+        histogram = shares_of(forecast, weight)
+        components = Components(name, observed, None, np.zeros(0), confidence)
+        return ReliabilityCurve(name, forecast, fit.values, weight, None, histogram, components)
+
+    def claims(self, places: int) -> tuple[Claim, ...]:
+        """What was claimed of every event on average and what happened, with tests."""
+        found = {}
+        for name, rows in self._events(places):
+            weight, claimed, happened = (
+                float(table[rows].sum()) for table in (self.weight, self.claimed, self.happened)
+            )
+            error = math.sqrt(float(self.variance[rows].sum()))
+            gap = abs(happened - claimed)
+            p = math.erfc(gap / error / math.sqrt(2)) if error > 0 else 1.0
+            n_lists = int(self.lists[rows].max())
+            found[name] = (n_lists, claimed / weight, happened / weight, None if name == ANY else p)
+        return corrected(found)

@@ -1,0 +1,53 @@
+"""Whether compiled kernels are worth loading: array calls answer until they have taken about as long."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from verax.kernels import limits
+from verax.kernels.loading import kernels
+
+# How many kinds of work are counted before all counts begin anew.
+_MOST_KINDS = 1000
+
+
+class _Ledger:
+    """What this process has scored without certain kernels so far, in numbers.
+
+    A kernel takes a while to load, and longer to compile for the first time. Array calls answer until they
+    have taken about as long: a single call does not wait, and many calls do not stay slow. There is no lock,
+    which a forked process could find taken; threads that count at the same time may lose a call.
+    """
+
+    def __init__(self) -> None:
+        self._spent: dict[Any, int] = {}
+        self.expected = 0
+
+    def spend(self, kind: Hashable, numbers: int) -> int:
+        """Count so many more numbers of a kind of work; what it comes to, with what is expected."""
+        if len(self._spent) > _MOST_KINDS:
+            self._spent.clear()
+        total = self._spent.get(kind, 0) + numbers
+        self._spent[kind] = total
+        return total + self.expected
+
+
+_LEDGER = _Ledger()
+
+
+def compiles(numbers: int, kind: Hashable) -> bool:
+    """Whether kernels that do this kind of work exist and are worth loading, or are loaded. Counts it."""
+    pays = numbers >= limits.COMPILED_FROM and _LEDGER.spend(kind, numbers) >= limits.COMPILED_AT_ONCE
+    return pays and kernels() is not None
+
+
+@contextmanager
+def expecting(numbers: int) -> Iterator[None]:
+    """Say that so many probabilities will be scored in parts: kernels may then pay from the first part on."""
+    _LEDGER.expected += numbers
+    try:
+        yield
+    finally:
+        _LEDGER.expected -= numbers
