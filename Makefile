@@ -41,6 +41,7 @@ java:
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/curves.py
 	$(BIN)/python benchmarks/comparison.py
 	$(BIN)/python benchmarks/toplists.py

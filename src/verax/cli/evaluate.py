@@ -31,7 +31,7 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`,
 `verax evaluate samples.jsonl`,
 `verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`,
-`verax evaluate preds.parquet --save monday.verax`
+`verax evaluate preds.parquet --save friday.verax`
 """
 
 
