@@ -27,6 +27,7 @@ RESULTS = {
     "Scorecard": (lambda: vx.evaluate(Y, P, rules=["brier", "log"]), 3),
     "ListCard": (lambda: vx.evaluate(Y, vx.TopLists.from_probabilities(P, 2)), None),
     "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log"]), 4),
+    "Combination": (lambda: vx.fit_pool(Y, {"a": P, "b": OTHER}, folds=2), 4),
     "LengthComparison": (lambda: vx.compare_lengths(Y, P, k=[1, 2], rule=["brier"]), 4),
     "Decomposition": (lambda: vx.decompose(Y, P, rule="brier", bootstrap=20), 4),
     "ListDecomposition": (lambda: vx.decompose(Y, vx.TopLists.from_probabilities(P, 2), rule="brier"), 3),

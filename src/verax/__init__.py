@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from verax.analyses.cards.saved import load
     from verax.analyses.cards.scorecard import Scorecard
     from verax.analyses.cards.tally import Tally
+    from verax.analyses.combination.combination import Combination, fit_pool
     from verax.analyses.comparison.compare import compare
     from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
     from verax.analyses.comparison.result import Comparison
@@ -85,6 +86,7 @@ __all__ = [
     "CalibrationLine",
     "CalibrationSlopes",
     "Certificate",
+    "Combination",
     "Comparison",
     "Components",
     "ConfidenceSequence",
@@ -143,6 +145,7 @@ __all__ = [
     "evaluate",
     "expected_cost",
     "expected_hessian",
+    "fit_pool",
     "gradient",
     "instance_f1",
     "kappa",
@@ -181,6 +184,7 @@ _LAZY = {
     "CalibrationLine": "verax.analyses.calibration.slope",
     "CalibrationSlopes": "verax.analyses.calibration.slope",
     "Certificate": "verax.scores.certificates.certify",
+    "Combination": "verax.analyses.combination.combination",
     "Comparison": "verax.analyses.comparison.result",
     "Components": "verax.analyses.calibration.components",
     "ConfidenceSequence": "verax.inference.sequences",
@@ -239,6 +243,7 @@ _LAZY = {
     "evaluate": "verax.analyses.cards.evaluation",
     "expected_cost": "verax.scores.decisions",
     "expected_hessian": "verax.scores.gradients.logits",
+    "fit_pool": "verax.analyses.combination.combination",
     "gradient": "verax.scores.gradients.logits",
     "instance_f1": "verax.inputs.lists.labelsets",
     "kappa": "verax.scores.decisions",

@@ -1,25 +1,32 @@
-"""Several forecasters' lists averaged into one."""
+"""Several forecasters' lists pooled into one: linear and logarithmic pools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from verax.errors import InputError, show
+from verax.common.checks import check_choice
+from verax.errors import InputError, Offenders, Remedy, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import Vocabulary
 
+PoolKind = Literal["linear", "log"]
 
-def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None) -> TopLists:
+
+def combine(
+    lists: Sequence[TopLists], *, weights: Sequence[float] | None = None, pool: PoolKind = "linear"
+) -> TopLists:
     """The average of several forecasters' lists, row by row.
 
     A row lists every class that any forecaster lists there. A forecaster who does not list a class
     counts with the proxy probability of their list. So the padded distribution of the result is the
     average of the padded distributions, and lists of different lengths may be combined. Use
-    `truncate(k)` to shorten the result.
+    `truncate(k)` to shorten the result; `fit_pool` fits the weights.
 
     Parameters
     ----------
@@ -27,6 +34,9 @@ def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None
         The lists of each forecaster, over the same rows and classes.
     weights : sequence of float, optional
         How much each forecaster counts; equally if not given. They are divided by their sum.
+    pool : {"linear", "log"}
+        The weighted mean of the probabilities, or their weighted geometric mean divided by its sum over all
+        classes. A class that one forecaster with weight rules out is ruled out by the logarithmic pool.
 
     Examples
     --------
@@ -35,42 +45,113 @@ def combine(lists: Sequence[TopLists], *, weights: Sequence[float] | None = None
     >>> bob = vx.TopLists.from_dicts([{0: 0.7}], n_classes=4)
     >>> {c: round(t, 6) for c, t in vx.combine([ann, bob]).to_dicts()[0].items()}
     {0: 0.65, 1: 0.15}
+    >>> {c: round(t, 4) for c, t in vx.combine([ann, bob], pool="log").to_dicts()[0].items()}
+    {0: 0.655, 1: 0.1429}
     """
-    given = _check_same_problem(lists)
-    share = _shares(weights, len(given))
-    vocabulary, codes = _common_codes(given)
-    n, m = given[0].shape
-    span = 1 + max((int(c.max()) for c in codes if c.size), default=0)
-    row_of = [np.repeat(np.arange(n), each.lengths) for each in given]
-    # Every (row, class) that someone lists, once, in the order of the rows.
-    if n * span < 2**62:
-        keys = [row * span + code for row, code in zip(row_of, codes, strict=True)]
-        pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
-        rows, classes = np.divmod(pairs, span)
-    else:
-        both = np.stack([np.concatenate(row_of), np.concatenate(codes)])
-        (rows, classes), place = np.unique(both, axis=1, return_inverse=True)
-    pooled = np.zeros(rows.size)
-    start = 0
-    for each, code, weight in zip(given, codes, share, strict=True):
-        # This forecaster's probability of every pair: the proxy, unless it is listed.
-        says = each.proxy[rows]
-        says[place.reshape(-1)[start : start + code.size]] = each.confidences
-        start += code.size
-        pooled += weight * says
-    lengths = np.bincount(rows, minlength=n)
-    return TopLists(
-        classes,
-        pooled,
-        offsets_of(lengths),
-        m,
-        vocabulary=vocabulary,
-        tolerance=max(each.tolerance for each in given),
-        slack=max(each.slack for each in given),
-    )
+    given = check_same_problem(lists)
+    return Pool.of(given).pooled(shares(weights, len(given)), pool)
 
 
-def _check_same_problem(given: object) -> list[TopLists]:
+@dataclass(frozen=True)
+class Pool:
+    """What every forecaster says of each class that any of them lists, row by row.
+
+    Attributes
+    ----------
+    rows, classes : (E,) int arrays
+        The pairs of a row and a class that someone lists, in the order of the rows.
+    says : (E, M) array
+        The probability that each forecaster gives: the proxy of their list where they do not list the class.
+    rest : (N, M) array
+        These proxies: what each forecaster gives every other class.
+    lengths : (N,) int array
+        How many classes are listed in each row.
+    """
+
+    rows: Ints
+    classes: Ints
+    says: Floats
+    rest: Floats
+    lengths: Ints
+    n_classes: int
+    vocabulary: Vocabulary | None
+    tolerance: float
+    slack: float
+
+    @classmethod
+    def of(cls, given: Sequence[TopLists]) -> Pool:
+        """The lists of several forecasters over the same rows and classes."""
+        vocabulary, codes = _common_codes(given)
+        n, m = given[0].shape
+        span = 1 + max((int(c.max()) for c in codes if c.size), default=0)
+        row_of = [np.repeat(np.arange(n), each.lengths) for each in given]
+        # Every (row, class) that someone lists, once, in the order of the rows.
+        if n * span < 2**62:
+            keys = [row * span + code for row, code in zip(row_of, codes, strict=True)]
+            pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
+            rows, classes = np.divmod(pairs, span)
+        else:
+            both = np.stack([np.concatenate(row_of), np.concatenate(codes)])
+            (rows, classes), place = np.unique(both, axis=1, return_inverse=True)
+        rest = np.column_stack([each.proxy for each in given])
+        says = rest[rows]
+        start = 0
+        for i, (each, code) in enumerate(zip(given, codes, strict=True)):
+            says[place.reshape(-1)[start : start + code.size], i] = each.confidences
+            start += code.size
+        return cls(
+            rows,
+            classes,
+            says,
+            rest,
+            np.bincount(rows, minlength=n),
+            m,
+            vocabulary,
+            max(each.tolerance for each in given),
+            max(each.slack for each in given),
+        )
+
+    def values(self, weights: Floats, pool: PoolKind) -> tuple[Floats, Floats]:
+        """The pooled probabilities of the pairs, and of every other class in each row."""
+        check_choice("pool", pool, ("linear", "log"))
+        if pool == "linear":
+            return self.says @ weights, self.rest @ weights
+        heard = weights > 0
+        with np.errstate(divide="ignore"):
+            listed = np.log(self.says[:, heard]) @ weights[heard]
+            others = np.log(self.rest[:, heard]) @ weights[heard]
+        unlisted = float(self.n_classes) - self.lengths
+        top = np.where(unlisted > 0, others, -np.inf)
+        np.maximum.at(top, self.rows, listed)
+        impossible = Offenders(
+            "lists",
+            "must leave at least one class that no forecaster rules out",
+            "list",
+            ("rules out", "rule out"),
+            (Remedy("Use pool='linear'.", python_only=True),),
+        )
+        impossible.add(top == -np.inf, ["every class"] * len(top), 0)
+        if impossible.count:
+            raise impossible.error()
+        # Relative to the most likely class of each row, so that nothing overflows.
+        listed, others = np.exp(listed - top[self.rows]), np.exp(others - top)
+        total = np.bincount(self.rows, listed, len(top)) + np.where(unlisted > 0, unlisted * others, 0.0)
+        return listed / total[self.rows], others / total
+
+    def pooled(self, weights: Floats, pool: PoolKind) -> TopLists:
+        """The pool as lists of all classes that someone lists."""
+        return TopLists(
+            self.classes,
+            self.values(weights, pool)[0],
+            offsets_of(self.lengths),
+            self.n_classes,
+            vocabulary=self.vocabulary,
+            tolerance=self.tolerance,
+            slack=self.slack,
+        )
+
+
+def check_same_problem(given: object) -> list[TopLists]:
     """The lists of all forecasters, if they are over the same rows and classes."""
     several = isinstance(given, Iterable) and not isinstance(given, (TopLists, type, np.ndarray))
     lists = list(given) if several and isinstance(given, Iterable) else []
@@ -99,7 +180,8 @@ def _check_same_problem(given: object) -> list[TopLists]:
     return lists
 
 
-def _shares(weights: Sequence[float] | None, n: int) -> Floats:
+def shares(weights: Any, n: int) -> Floats:
+    """The weights of n forecasters, divided by their sum; equal where none are given."""
     raw = np.ones(n) if weights is None else to_host(to_array(weights, "weights")[0])
     numbers = kind_of(raw) in ("real", "integer", "bool") and raw.shape == (n,)
     share = raw.astype(np.float64) if numbers else np.full(n, np.nan)
@@ -112,11 +194,11 @@ def _shares(weights: Sequence[float] | None, n: int) -> Floats:
         )
     # Divided by the largest first, so that the sum does not overflow.
     share = share / share.max()
-    shares: Floats = share / share.sum()
-    return shares
+    divided: Floats = share / share.sum()
+    return divided
 
 
-def _common_codes(lists: list[TopLists]) -> tuple[Vocabulary | None, list[Ints]]:
+def _common_codes(lists: Sequence[TopLists]) -> tuple[Vocabulary | None, list[Ints]]:
     """The codes of all lists in one vocabulary."""
     vocabulary = lists[0].vocabulary
     codes = [lists[0].classes]

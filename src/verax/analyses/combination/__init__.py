@@ -1,0 +1,1 @@
+"""Weights of forecasters whose predictions are pooled, and what the pool gains."""

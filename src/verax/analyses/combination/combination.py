@@ -1,0 +1,311 @@
+"""`fit_pool`: forecasters weighed by a proper rule, and whether their pool beats each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack, get_args
+
+import numpy as np
+
+from verax.analyses.combination.fitting import PoolSample, cross_fitted, valid_lists
+from verax.analyses.comparison.compare import compare_losses
+from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.recalibration.choosing import dealt
+from verax.common.checks import check_choice, check_count
+from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.errors import InputError, RuleError, join, show
+from verax.inference.intervals import check_confidence, check_seed
+from verax.inputs.arrays import Floats, to_array, to_host
+from verax.inputs.lists.pooling import Pool, PoolKind, check_same_problem, shares
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.options import Reading, reads
+from verax.inputs.rows import faults_of, pair_each
+from verax.inputs.skipping import MaySkip
+from verax.scores.base import Rule, losses_of
+from verax.scores.combinators import Padded, padded
+from verax.scores.registry import name_of, parse
+
+POOL, EQUAL = "combination", "equal weights"
+# What a loss may depend on for weights to be sought by its slopes.
+_SMOOTH = {"p_true", "rest_sq", "log_true", "invalid"}
+
+
+@reads
+def fit_pool(
+    y: object,
+    forecasts: Mapping[str, object],
+    *,
+    rule: Rule | str = "brier",
+    pool: PoolKind = "linear",
+    folds: int = 10,
+    confidence: float = 0.95,
+    seed: int = 0,
+    **read: Unpack[Reading],
+) -> Combination:
+    """Weights of forecasters that lose least by a proper rule, and whether their pool beats its parts.
+
+    The weights are not negative and sum to 1. They are fitted to all rows; what the pool loses is measured in
+    cross-validation, on rows that the fit has not seen, and compared with every forecaster and with equal
+    weights.
+
+    Parameters
+    ----------
+    y : array
+        Outcomes as for `evaluate`.
+    forecasts : mapping
+        The forecasts of each forecaster, by name, row for row the same cases: full distributions or
+        `TopLists`. An invalid list counts as its largest valid sublist in the pool.
+    rule : Rule or str
+        What the weights minimise: Brier, log or spherical, or another strictly proper rule without a penalty
+        for wrong modes.
+    pool : {"linear", "log"}
+        The weighted mean of the probabilities, or their weighted geometric mean divided by its sum. Where
+        lists do not name a class, it counts with the proxy probability of the list.
+    folds : int
+        Number of parts of the cross-validation; groups stay whole.
+    confidence, seed
+        Confidence of the intervals, and random seed of the folds.
+    **read
+
+    References
+    ----------
+    Genest and Zidek (1986), doi:10.1214/ss/1177013825; Gneiting and Ranjan (2013), doi:10.1214/13-EJS823
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.dirichlet(np.ones(4), 1000)
+    >>> y = np.array([rng.choice(4, p=row) for row in truth])
+    >>> noisy = {name: 0.5 * truth + 0.5 * rng.dirichlet(np.ones(4), 1000) for name in ("ann", "bob")}
+    >>> found = vx.fit_pool(y, noisy)
+    >>> {name: round(weight, 1) for name, weight in found.weights.items()}, found.beats_all
+    ({'ann': 0.4, 'bob': 0.6}, True)
+    """
+    chosen = _check_rule(parse(rule))
+    check_choice("pool", pool, get_args(PoolKind))
+    check_count("folds", folds, least=2)
+    check_confidence(confidence)
+    check_seed(seed)
+    models = _check_models(forecasts)
+    rows = dict(pair_each(y, models, ordered=False, **read))
+    first = next(iter(rows.values()))
+    losses = {name: np.asarray(to_host(losses_of([chosen], own)[0]), float) for name, own in rows.items()}
+    form: dict[str, Any] = {name: read[name] for name in ("classes", "normalize", "logits") if name in read}
+    lists = _as_lists(models, form)
+    weights = None if first.weights is None else to_host(first.batch(0, first.n_rows).weights).astype(float)
+    sample = PoolSample(y, Pool.of(valid_lists(lists)), pool, _inner(chosen), weights)
+    units = first.n_rows if first.groups is None else len(np.unique(first.groups.first_kind))
+    if units < 2:
+        raise InputError("must have at least two rows or groups to validate weights on", argument="y")
+    dealt_to = dealt(sample.codes, first.groups, min(folds, units), seed)
+    losses[EQUAL] = sample.losses(sample.equal)
+    losses[POOL], fitted = cross_fitted(sample, dealt_to)
+    best = min(models, key=lambda name: float(np.average(losses[name], weights=weights)))
+    compared = compare_losses(
+        losses, chosen, weights=weights, groups=first.groups, reference=best, confidence=confidence
+    )
+    whole = sample.fit(np.ones(sample.n_rows, np.bool_))
+    return Combination(
+        dict(zip(models, whole.tolist(), strict=True)),
+        pool,
+        name_of(chosen),
+        compared,
+        np.array(fitted),
+        int(dealt_to.max()) + 1,
+        first.n_rows,
+        seed,
+    ).with_faults(faults_of(rows))
+
+
+def _check_rule(rule: Rule) -> Rule:
+    """The rule, if weights can be fitted by it: proper, symmetric, and without steps."""
+    inner = padded(_inner(rule)).rule
+    if not inner.needs <= _SMOOTH or not inner.properties.strictly_proper.at(3):
+        raise RuleError(
+            "Weights are fitted by a strictly proper rule without steps, such as brier, log_score or "
+            f"spherical. {rule} has steps, where a mode changes, or does not tell all forecasts apart. "
+            "Fit by one of those, and compare the pool by any rule."
+        )
+    return rule
+
+
+def _inner(rule: Rule) -> Rule:
+    return rule.rule if isinstance(rule, Padded) else rule
+
+
+def _check_models(forecasts: object) -> dict[str, object]:
+    if not isinstance(forecasts, Mapping):
+        raise InputError(
+            "must be a mapping from the names of forecasters to their forecasts",
+            argument="forecasts",
+            kind="type",
+            found=f"it is {show(forecasts)}",
+        )
+    models = {str(name): p for name, p in forecasts.items()}
+    if len(models) < 2:
+        raise InputError("must name at least two forecasters", argument="forecasts")
+    for name in (POOL, EQUAL):
+        if name in models:
+            raise InputError(f"must not call a forecaster {name!r}", argument="forecasts", values=[name])
+    return models
+
+
+def _as_lists(models: Mapping[str, object], form: Mapping[str, Any]) -> list[TopLists]:
+    """The forecasts of all as lists; full distributions are lists of all classes."""
+    found = []
+    for p in models.values():
+        if not isinstance(p, TopLists):
+            raw = to_array(p, "p")[0]
+            p = TopLists.from_probabilities(p, int(raw.shape[1]) if raw.ndim == 2 else 2, **form)
+        found.append(p)
+    try:
+        return check_same_problem(found)
+    except InputError as error:
+        raise error.replace(argument="forecasts") from None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Combination(MaySkip):
+    """The weights of a pool of forecasters, and what it loses on rows that no fit has seen.
+
+    Attributes
+    ----------
+    weights : dict
+        The weight of each forecaster, fitted to all rows.
+    pool : {"linear", "log"}
+        How forecasts are pooled.
+    rule : str
+        What the weights minimise.
+    comparison : Comparison
+        The forecasters, their pool with equal weights and with fitted weights ("combination"), on the same
+        rows; the fitted weights are those found without the fold of each row.
+    fold_weights : (folds, M) array
+        The weights found without each fold.
+    """
+
+    weights: dict[str, float]
+    pool: PoolKind
+    rule: str
+    comparison: Comparison
+    fold_weights: Floats
+    folds: int
+    n_rows: int
+    seed: int
+
+    def apply(self, forecasts: Mapping[str, object] | Sequence[object], **form: Any) -> Any:
+        """The pool of other forecasts of the same forecasters: lists, or (N, K) rows where all are rows.
+
+        `form` says how rows are written, as for `fit_pool`: classes, normalize, logits.
+        """
+        models = (
+            forecasts if isinstance(forecasts, Mapping) else dict(zip(self.weights, forecasts, strict=False))
+        )
+        if list(map(str, models)) != list(self.weights) or len(forecasts) != len(self.weights):
+            raise InputError(
+                f"must have the forecasts of {join(self.weights)}, in this order", argument="forecasts"
+            )
+        named = {str(name): p for name, p in models.items()}
+        lists = Pool.of(valid_lists(_as_lists(named, form)))
+        pooled = lists.pooled(shares(list(self.weights.values()), len(self.weights)), self.pool)
+        return pooled if any(isinstance(p, TopLists) for p in named.values()) else pooled.padded()
+
+    def against(self, name: str) -> Difference:
+        """The mean loss of the combination less that of a forecaster, or of "equal weights"."""
+        return self.comparison.difference(POOL, name)
+
+    @property
+    def beats_all(self) -> bool:
+        """Whether the combination loses less than every forecaster, beyond chance (Holm's correction)."""
+        return all(self._beats(name) for name in self.weights)
+
+    def _beats(self, name: str) -> bool:
+        gap = self.against(name)
+        return gap.difference < 0 and gap.p_adjusted <= 1 - self.comparison.confidence
+
+    def verdict(self) -> str:
+        """Whether the combination beats its parts, in words."""
+        beaten = [name for name in self.weights if self._beats(name)]
+        others = [name for name in self.weights if name not in beaten]
+        if not others:
+            said = "The combination is better than each of its parts, beyond chance."
+        elif beaten:
+            said = f"The combination is better than {join(beaten)}, beyond chance, "
+            said += f"and not shown to be better than {join(others)}."
+        else:
+            said = "The combination is not shown to be better than any of its parts."
+        fitted = "better" if self._beats(EQUAL) else "not shown to be better"
+        return f"{said} Fitted weights are {fitted} than equal ones."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "pool": self.pool,
+            "rule": self.rule,
+            "n_rows": self.n_rows,
+            "folds": self.folds,
+            "seed": self.seed,
+            "weights": dict(self.weights),
+            "fold_weights": self.fold_weights.tolist(),
+            "beats_all": self.beats_all,
+            "verdict": self.verdict(),
+            "comparison": self.comparison.to_dict(),
+            **self._noted(),
+        }
+
+    def _records(self) -> list[dict[str, Any]]:
+        means = {model.name: model for model in self.comparison.models[self.rule]}
+        records = []
+        for i, name in enumerate([*self.weights, EQUAL, POOL]):
+            part = name in self.weights
+            gap = None if name == POOL else self.against(name)
+            records.append(
+                {
+                    "forecaster": name,
+                    "weight": self.weights[name] if part else None,
+                    "least_weight": float(self.fold_weights[:, i].min()) if part else None,
+                    "most_weight": float(self.fold_weights[:, i].max()) if part else None,
+                    "mean": means[name].mean,
+                    "difference": None if gap is None else gap.difference,
+                    "low": None if gap is None else gap.interval.low,
+                    "high": None if gap is None else gap.interval.high,
+                    "p_adjusted": None if gap is None else gap.p_adjusted,
+                }
+            )
+        return records
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per forecaster, and two for the pools: weight, mean loss, what the combination changes."""
+        return record_frame(self._records(), kind)
+
+    def _cells(self) -> Cells:
+        cells = [["forecaster", "weight", "in folds", self.rule, "combination less this", "p (Holm)"]]
+        for line in self._records():
+            part, gap = line["weight"] is not None, line["difference"] is not None
+            span = f"{line['low']:+.5f} to {line['high']:+.5f}" if gap else ""
+            cells.append(
+                [
+                    line["forecaster"],
+                    f"{line['weight']:.3f}" if part else "",
+                    f"{line['least_weight']:.3f} to {line['most_weight']:.3f}" if part else "",
+                    f"{line['mean']:.5f}",
+                    f"{line['difference']:+.5f} ({span})" if gap else "",
+                    f"{line['p_adjusted']:.4f}" if gap else "",
+                ]
+            )
+        return cells
+
+    def _heading(self) -> str:
+        return (
+            f"verax {self.pool} pool of {len(self.weights)} forecasters by {self.rule}: {self.n_rows:,} "
+            f"rows, losses cross-validated in {self.folds} parts"
+        )
+
+    def __repr__(self) -> str:
+        lines = text_table(self._cells(), right=(1, 3))
+        return "\n".join([self._heading(), *lines, self.verdict(), *self._said()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=self._heading(), notes=[self.verdict(), *self._said()])
