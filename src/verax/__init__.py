@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from verax.analyses.retention.curves import retention, selective
     from verax.analyses.retention.result import RetentionCurve, RetentionCurves
     from verax.analyses.retention.risk import RiskCoverage, risk_coverage
-    from verax.analyses.subgroups import Subgroups, subgroups
+    from verax.analyses.subgroups.result import Subgroups
+    from verax.analyses.subgroups.subgroups import subgroups
     from verax.analyses.worst import worst
     from verax.errors import InputError, MissingPackageError, ParseError, RuleError, VeraxError
     from verax.inference.sequences import ConfidenceSequence
@@ -220,7 +221,7 @@ _LAZY = {
     "SaRPS": "verax.scores.rules",
     "Scorecard": "verax.analyses.cards.scorecard",
     "Spherical": "verax.scores.rules",
-    "Subgroups": "verax.analyses.subgroups",
+    "Subgroups": "verax.analyses.subgroups.result",
     "Tally": "verax.analyses.cards.tally",
     "Thresholds": "verax.analyses.decisions.thresholds",
     "TopLists": "verax.inputs.lists.toplists",
@@ -267,7 +268,7 @@ _LAZY = {
     "sa_rps": "verax.scores.registry",
     "selective": "verax.analyses.retention.curves",
     "spherical": "verax.scores.registry",
-    "subgroups": "verax.analyses.subgroups",
+    "subgroups": "verax.analyses.subgroups.subgroups",
     "top_k_error": "verax.scores.coverage",
     "worst": "verax.analyses.worst",
     "zero_one": "verax.scores.registry",

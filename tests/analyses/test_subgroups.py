@@ -10,7 +10,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.chance import Chance
+from verax.analyses.subgroups.chance import Chance
 
 
 def calibrated(n, seed=0):
@@ -94,7 +94,7 @@ def test_any_number_of_subgroups_can_be_flagged(m):
 
 
 def test_what_cannot_be_decided_is_not_called_calibrated(monkeypatch):
-    monkeypatch.setattr("verax.analyses.subgroups._WORK", 0.0)
+    monkeypatch.setattr("verax.analyses.subgroups.testing._WORK", 0.0)
     y, q, _ = calibrated(20 * 40)
     found = vx.subgroups(y, q, by=np.repeat(np.arange(40), 20), bootstrap=10, rules=["brier"])
     assert any(line.undecided for line in found.lines)

@@ -171,3 +171,33 @@ def test_the_worst_rows_are_those_in_memory(handle, rows, rule):
     assert near(found.to_dict(), memory.to_dict())
     plain = vx.worst(handle(probs="p_*"), rule=rule, n=3)
     assert [case.row for case in plain] == [case.row for case in memory][:3]
+
+
+@pytest.mark.parametrize("models", [{"a": "p_*"}, {"a": "p_*", "b": "q_*"}], ids=len)
+def test_subgroups_are_those_in_memory(table, rows, tmp_path, models):
+    y, p, *_ = rows
+    rng = np.random.default_rng(1)
+    site = np.array(["north", "south", "west"])[rng.integers(0, 3, len(y))]
+    papq.write_table(table.append_column("site", pa.array(site)), tmp_path / "s.parquet", row_group_size=700)
+    handle = vx.scan(tmp_path / "s.parquet", probs=models, classes=CLASSES, by="site")
+    found = vx.subgroups(handle, by="site", ordered=True, bootstrap=20)
+    forecasts = {"a": p, "b": p[:, ::-1]}
+    memory = vx.subgroups(
+        np.array(CLASSES)[y],
+        {name: forecasts[name] for name in models},
+        by=site,
+        classes=CLASSES,
+        ordered=True,
+        bootstrap=20,
+    )
+    assert list(found) == list(memory)
+    for own, other in zip(found.lines, memory.lines, strict=True):
+        assert near(own.card.to_dict()["scores"], other.card.to_dict()["scores"])
+        ours, theirs = own.decomposition.whole, other.decomposition.whole
+        assert ours.score == pytest.approx(theirs.score, rel=1e-12)
+        assert 0 <= theirs.miscalibration - ours.miscalibration + 1e-12 <= ours.within + 2e-12
+        assert own.stands_out == other.stands_out
+    for label, comparison in memory.comparisons.items():
+        assert near(found.comparisons[label].to_dict(), comparison.to_dict())
+    with pytest.raises(vx.InputError, match="scan"):
+        vx.subgroups(handle, by="patient")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from verax.analyses.subgroups import Subgroups
+    from verax.analyses.subgroups.result import Subgroups
     from verax.files import Predictions
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -128,7 +128,7 @@ def subgroups_by(
     rows: Predictions, p: Any, rule: str | None, *, least: int, bootstrap: int, **settings: Any
 ) -> dict[str, Subgroups]:
     """The scores by each column of subgroups, of one model or of several by name."""
-    from verax.analyses.subgroups import subgroups
+    from verax.analyses.subgroups.subgroups import subgroups
 
     found = {}
     for name, column in rows.by.items():

@@ -173,6 +173,8 @@ class Handle(ABC):
         The number of rows; None where only reading tells.
     taken : tuple[str, ...]
         What was taken for what: a line each.
+    by : tuple[str, ...]
+        The columns of subgroups.
     """
 
     name: str
@@ -181,6 +183,7 @@ class Handle(ABC):
     n_classes: int
     n_rows: int | None
     taken: tuple[str, ...]
+    by: tuple[str, ...] = ()
 
     @abstractmethod
     def in_order(self) -> Handle:

@@ -18,7 +18,8 @@ from verax.analyses.retention.curves import as_metrics, draw
 from verax.analyses.retention.cuts import Options
 from verax.analyses.retention.doubts import Doubt, doubt
 from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.subgroups import Subgroups, subgroups
+from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.subgroups.subgroups import subgroups
 from verax.analyses.worst import Worst, worst
 from verax.common.memory import give_back
 from verax.engines.counts import CONFUSION_UP_TO

@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.analyses.retention.curves import SEES_THE_OUTCOME
 from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.subgroups import WITHIN_GROUPS, Subgroup
+from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup
 from verax.report.contents import LEAST, Contents, Findings
 from verax.report.reliability import PANELS, n_events
 from verax.report.verdict import claims_of, lean_words, miscalibrated

@@ -52,6 +52,7 @@ class TableHandle(LocalHandle):
         self._reader = PartReader.of(self._table, asked)
         self.name, self.n_rows = self._table.name, self._table.n_rows
         self.models, self.taken = tuple(self._reader.readers), self._reader.taken
+        self.by = self._reader.first.roles.by
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Handle:
@@ -81,6 +82,7 @@ class ArrayHandle(LocalHandle):
         self.name, self.models = name, tuple(asked.models(default_name(name)))
         self.n_rows = sum(source.n_rows or 0 for source in self._sources)
         self.classes, self.n_classes, self.taken = first.classes, first.width, first.taken
+        self.by = first.roles.by
 
     def _check_alike(self) -> None:
         first = self._sources[0]

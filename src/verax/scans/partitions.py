@@ -69,6 +69,7 @@ class PartitionedHandle(Handle):
         table = Table(name, name, asked.request, lambda: ArrowTable(head))
         self._reader = PartReader.of(table, asked)
         self.models, self.taken = tuple(self._reader.readers), self._reader.taken
+        self.by = self._reader.first.roles.by
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Self:

@@ -192,6 +192,22 @@ def compare_handle(
         recipe = replace(recipe, reference=reference, counts=_counts(handle, reference))
     found = handle.summarise({"sums": recipe})
     sums: PairedSums = found["sums"]
+    comparison = read_comparison(sums, names, rules, ordered=ordered, reference=reference, plan=plan)
+    if len(rules) > 1 and len(names) > 1:
+        comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan))
+    return comparison.with_skipped(found.skipped)
+
+
+def read_comparison(
+    sums: PairedSums,
+    names: list[str],
+    rules: list[Rule],
+    *,
+    ordered: bool,
+    reference: str | None,
+    plan: Resampling,
+) -> Comparison:
+    """The comparison of models from sums of their losses, without claims about their traits."""
     first = next(iter(sums.tallies.values()))
     if first.labels is not None:
         check_groups(count_groups(first.labels))
@@ -207,7 +223,7 @@ def compare_handle(
     n_groups = None if first.labels is None else count_groups(first.labels)
     two_way = first.labels is not None and is_two_way(first.labels)
     units = Units("rows" if first.labels is None else "groups", two_way=two_way)
-    comparison = Comparison(
+    return Comparison(
         models,
         differences,
         traits,
@@ -217,9 +233,7 @@ def compare_handle(
         plan.confidence,
         reference,
         tuple(notes),
-        _claims(handle, sums, traits, plan) if len(rules) > 1 and len(names) > 1 else None,
     )
-    return comparison.with_skipped(found.skipped)
 
 
 def _counts(handle: Handle, reference: str) -> tuple[float, ...] | None:

@@ -1,0 +1,1 @@
+"""The same questions asked of every subgroup."""

@@ -1,0 +1,215 @@
+"""Subgroups, each with its card and its decomposition, as data and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.result import Comparison
+from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.errors import join
+from verax.inputs.skipping import MaySkip
+from verax.scores.combinators import padded
+from verax.scores.registry import name_of, parse
+
+WITHIN_GROUPS = "Each subgroup is one group: within it, rows are taken to be independent."
+TIME_ORDERED = (
+    "Models are compared on the rows of a subgroup in order of time; scores and tests of calibration take "
+    "rows to be independent."
+)
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """One model in one subgroup.
+
+    Attributes
+    ----------
+    label : object
+        The label of the subgroup.
+    model : str
+        The name of the model.
+    card, decomposition : Scorecard, Decomposition
+        As `evaluate` and `decompose` give them for the rows of the subgroup.
+    p_value, p_adjusted : float or None
+        How often a calibrated forecast would look as miscalibrated, and the same with Holm's correction over
+        the subgroups. None where it was not tested.
+    stands_out : bool
+        Whether the miscalibration is beyond chance after the correction.
+    undecided : bool
+        Whether it took too many draws to find that out.
+    """
+
+    label: Any
+    model: str
+    card: Scorecard
+    decomposition: Decomposition
+    p_value: float | None
+    p_adjusted: float | None
+    stands_out: bool
+    undecided: bool = False
+
+
+class Subgroups(MaySkip, Mapping[Any, Any]):
+    """Subgroups by label; (label, model) where there are several models, whose comparisons are beside."""
+
+    def __init__(
+        self,
+        lines: list[Subgroup],
+        comparisons: dict[Any, Comparison],
+        rule: str,
+        by: str,
+        *,
+        within_groups: bool = False,
+        time_ordered: bool = False,
+    ) -> None:
+        self.lines, self.comparisons, self.rule, self.by = lines, comparisons, rule, by
+        self.within_groups, self.time_ordered = within_groups, time_ordered
+        several = len({line.model for line in lines}) > 1
+        self._by_key = {(line.label, line.model) if several else line.label: line for line in lines}
+        self._several = several
+
+    def __getitem__(self, key: Any) -> Subgroup:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    @property
+    def flagged(self) -> list[Subgroup]:
+        """The subgroups whose miscalibration stands out."""
+        return [line for line in self.lines if line.stands_out]
+
+    @property
+    def untested(self) -> str:
+        """Why there is no p-value of calibration; empty where there is."""
+        first = self.lines[0]
+        if first.p_value is not None:
+            return ""
+        if first.decomposition.n_groups is None:
+            return "Calibration was not tested: the p-value needs draws of outcomes, and none were asked for."
+        why = "rows of a group belong together, so their outcomes cannot be drawn independently"
+        found = "" if first.decomposition.intervals is None else "; use the interval of the miscalibration"
+        return f"No p-values of calibration: {why}{found}."
+
+    def verdict(self, name: Callable[[object], str] = str) -> str:
+        """Which subgroups are miscalibrated beyond chance, in words; `name` writes the labels."""
+        if self.untested:
+            return self.untested
+        undecided = [line for line in self.lines if line.undecided]
+        found = []
+        if self.flagged:
+            found.append(f"Miscalibrated beyond chance: {self._names(self.flagged, name)}.")
+        if undecided:
+            found.append(
+                f"Not decided, because it would take too many draws: {self._names(undecided, name)}."
+            )
+        return " ".join(found) or "No subgroup is miscalibrated beyond chance."
+
+    def _names(self, lines: list[Subgroup], name: Callable[[object], str]) -> str:
+        return join(name(line.label) + (f" ({line.model})" if self._several else "") for line in lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "by": self.by,
+            "rule": self.rule,
+            "untested": self.untested,
+            "verdict": self.verdict(),
+            "within_groups": self.within_groups,
+            "time_ordered": self.time_ordered,
+            "subgroups": [
+                {
+                    "label": str(line.label),
+                    "model": line.model,
+                    "card": line.card.to_dict(),
+                    "decomposition": line.decomposition.to_dict(),
+                    "p_value": line.p_value,
+                    "p_adjusted": line.p_adjusted,
+                    "stands_out": line.stands_out,
+                    "undecided": line.undecided,
+                }
+                for line in self.lines
+            ],
+            "comparisons": {str(label): c.to_dict() for label, c in self.comparisons.items()},
+            **self._noted(),
+        }
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per subgroup and model: rows, score, accuracy, components and the test of calibration."""
+        rows = []
+        for line in self.lines:
+            score, whole = _score(line.card, self.rule), line.decomposition.whole
+            rows.append(
+                {
+                    "by": self.by,
+                    "subgroup": line.label.item() if hasattr(line.label, "item") else line.label,
+                    "model": line.model,
+                    "n_rows": line.card.n_rows,
+                    "rule": self.rule,
+                    "mean": score.mean,
+                    "low": score.interval.low,
+                    "high": score.interval.high,
+                    "accuracy": line.card.accuracy,
+                    "miscalibration": whole.miscalibration,
+                    "discrimination": whole.discrimination,
+                    "uncertainty": whole.uncertainty,
+                    "expected_miscalibration": whole.expected_miscalibration,
+                    "p_value": line.p_value,
+                    "p_adjusted": line.p_adjusted,
+                    "stands_out": line.stands_out,
+                    "undecided": line.undecided,
+                }
+            )
+        return record_frame(rows, kind)
+
+    def _cells(self) -> Cells:
+        header = [self.by, *(["model"] if self._several else []), "rows", self.rule, "accuracy"]
+        header += ["miscalibration", "expected by chance", "p (Holm)", ""]
+        rows = []
+        for line in self.lines:
+            score = _score(line.card, self.rule)
+            whole = line.decomposition.whole
+            chance = whole.expected_miscalibration
+            rows.append(
+                [
+                    str(line.label),
+                    *([line.model] if self._several else []),
+                    f"{line.card.n_rows:,}",
+                    f"{score.mean:.4f} ({score.interval[0]:.4f} to {score.interval[1]:.4f})",
+                    f"{line.card.accuracy:.3f}",
+                    f"{whole.miscalibration:.4f}" if chance is not None else whole.texts()[1],
+                    "-" if chance is None else f"{chance:.4f}",
+                    "-" if line.p_adjusted is None else f"{line.p_adjusted:.3f}",
+                    "stands out" if line.stands_out else "",
+                ]
+            )
+        return [header, *rows]
+
+    def _notes(self) -> list[str]:
+        notes = [WITHIN_GROUPS] if self.within_groups else []
+        notes += [TIME_ORDERED] if self.time_ordered else []
+        notes.append(self.verdict())
+        for label, comparison in self.comparisons.items():
+            leader = comparison.leader(self.rule)
+            verdict = "no single best model can be told" if leader is None else f"{leader} is best"
+            notes.append(f"{label}: {verdict} by {self.rule}.")
+        return notes + self._said()
+
+    def __repr__(self) -> str:
+        return "\n".join([f"verax subgroups by {self.by}", *text_table(self._cells()), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), caption=f"verax subgroups by {self.by}", notes=self._notes())
+
+
+def _score(card: Scorecard, rule: str) -> CardLine:
+    """The line of a rule on a card; on that of top lists the rule is padded."""
+    return card.scores[rule] if rule in card.scores else card.scores[name_of(padded(parse(rule)))]

@@ -1,0 +1,124 @@
+"""Subgroups of predictions that are not in memory, from one pass over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from verax.analyses.calibration.events import split
+from verax.analyses.calibration.eventsums import EventRecipe, EventSums
+from verax.analyses.calibration.streams import read_decomposition
+from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.streams import PairedRecipe, read_comparison
+from verax.analyses.subgroups.result import Subgroup, Subgroups
+from verax.analyses.subgroups.testing import check_sizes, corrected
+from verax.common.checks import check_count
+from verax.errors import InputError, Remedy, join, show
+from verax.inference.intervals import Resampling
+from verax.inputs.arrays import Floats
+from verax.inputs.breakdown import Breakdown, BreakdownRecipe
+from verax.inputs.handles import Handle, Recipe
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike, needs_order
+from verax.scores.registry import name_of
+
+
+@dataclass(frozen=True)
+class SubgroupRequest:
+    """What is asked about the subgroups of one column; the names are those of `subgroups`."""
+
+    by: object
+    rule: Rule
+    rules: tuple[Rule, ...]
+    ordered: bool
+    costs: CostsLike | None
+    least: int
+    among: int | None
+
+
+def subgroups_of_handle(handle: Handle, asked: SubgroupRequest, plan: Resampling) -> Subgroups:
+    """`subgroups` for predictions that are not in memory."""
+    ordered = needs_order([asked.rule, *asked.rules], costs=asked.costs, ordered=asked.ordered)
+    handle = handle.in_order() if ordered else handle
+    column = _column(handle, asked.by)
+    found = handle.summarise({"by": BreakdownRecipe(column, subgroup_recipes(handle, asked, plan))})
+    return read_subgroups(found["by"], column, handle, asked, plan).with_skipped(found.skipped)
+
+
+def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -> dict[str, Recipe[Any]]:
+    """What is summed in every subgroup."""
+    how = split(asked.rule, handle.n_classes)
+    recipes: dict[str, Recipe[Any]] = {}
+    for model in handle.models:
+        recipes[f"card:{model}"] = CardRecipe(model, asked.rules, asked.ordered, asked.costs, plan)
+        recipes[f"events:{model}"] = EventRecipe(model, how.thresholds, how.binary)
+    if len(handle.models) > 1:
+        recipes["pairs"] = PairedRecipe(handle.models, (asked.rule,), traits=True)
+    return recipes
+
+
+def read_subgroups(
+    found: Breakdown, column: str, handle: Handle, asked: SubgroupRequest, plan: Resampling
+) -> Subgroups:
+    """The subgroups from their sums."""
+    first = f"card:{handle.models[0]}"
+    check_sizes({label: found[label][first].n_rows for label in found.labels}, asked.least)
+    _check_groups({label: found[label][first] for label in found.labels})
+    if asked.among is not None:
+        check_count("among", asked.among, least=len(found.labels))
+    lines: list[Subgroup] = []
+    comparisons: dict[Any, Comparison] = {}
+    draw: dict[tuple[Any, str], Callable[[int, int], Floats]] = {}
+    for label in found.labels:
+        own = found[label]
+        for model in handle.models:
+            card, events = own[f"card:{model}"], own[f"events:{model}"]
+            check_whole(card, f"{handle.name}, {column} {label}")
+            parted = read_decomposition(events, asked.rule, handle, plan)
+            lines.append(Subgroup(label, model, card, parted, parted.p_value, None, False))
+            draw[label, model] = partial(_drawn, events, asked.rule, handle, plan)
+        if "pairs" in own:
+            comparisons[label] = read_comparison(
+                own["pairs"],
+                list(handle.models),
+                [asked.rule],
+                ordered=asked.ordered,
+                reference=None,
+                plan=plan,
+            )
+    tested = corrected(lines, 1 - plan.confidence, draw, asked.among or len(found.labels))
+    return Subgroups(tested, comparisons, name_of(asked.rule), column)
+
+
+def _drawn(events: EventSums, rule: Rule, handle: Handle, plan: Resampling, n: int, stage: int) -> Floats:
+    """More miscalibrations by chance, from a random stream of their own."""
+    more = replace(plan, replicates=n, seed=plan.seed + stage)
+    return read_decomposition(events, rule, handle, more).whole.calibrated
+
+
+def _column(handle: Handle, by: object) -> str:
+    if isinstance(by, str) and by in handle.by:
+        return by
+    raise InputError(
+        "must be a column of subgroups that `scan` was told of",
+        argument="by",
+        kind="label",
+        found=f"it is {show(by)}; there {f'are {join(map(show, handle.by))}' if handle.by else 'is none'}",
+        remedies=[Remedy("Say which when opening them: `scan(..., by=...)`.")],
+    )
+
+
+def _check_groups(cards: dict[Any, Scorecard]) -> None:
+    alone = [label for label, card in cards.items() if card.n_groups == 1]
+    if alone:
+        raise InputError(
+            "must give at least two groups to every subgroup",
+            argument="by",
+            found=f"all rows of {join(show(label) for label in alone[:5])} belong to one group",
+            values=alone,
+            remedies=[Remedy("Open the predictions without groups.")],
+        )
