@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
@@ -28,6 +30,7 @@ def table():
     """The same as columns, with the probabilities also as lists, and with numbers of rows."""
     y, p, weights, groups = arrays()
     columns = {f"p_{name}": p[:, i] for i, name in enumerate(CLASSES)}
+    columns |= {f"q_{name}": p[:, 2 - i] for i, name in enumerate(CLASSES)}
     lists = {"all_p": pa.array(p.tolist()), "number": np.arange(N)}
     return pa.table({"label": np.array(CLASSES)[y], **columns, **lists, "w": weights, "patient": groups})
 
@@ -60,3 +63,55 @@ def same(card, memory=None):
     for name, expected in memory.scores.items():
         assert card.scores[name].mean == pytest.approx(expected.mean, rel=1e-12)
         assert list(card.scores[name].interval) == pytest.approx(list(expected.interval), rel=1e-9)
+
+
+# What is asked of predictions that are not in memory. Rows have ids: draws do not depend on partitions.
+ANALYSES = {
+    "evaluate": lambda rows: vx.evaluate(rows, ordered=True),
+    "worst": lambda rows: vx.worst(rows, rule="rps", n=7),
+    "retention": lambda rows: vx.retention(rows, rule="rps", metric="qwk", bootstrap=20),
+    "selective": lambda rows: vx.selective(rows, by="entropy", metric="accuracy"),
+}
+
+
+def asked(source, name):
+    """What an analysis says of a source."""
+    options = COLUMNS | {"id": "number"}
+    if name == "compare":
+        return vx.compare(vx.scan(source, probs={"a": "p_*", "b": "q_*"}, **options), rule="rps")
+    return ANALYSES[name](vx.scan(source, probs="p_*", **options))
+
+
+@cache
+def expected(name):
+    """What one process says of the table."""
+    return asked(table(), name).to_dict()
+
+
+def alike(found, expected, where=""):
+    """Hold what two results say together; rows are known by their ids, and numbers of rows may differ."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for key in expected.keys() - {"row"}:
+            alike(found[key], expected[key], f"{where}.{key}")
+    elif isinstance(expected, (list, tuple)):
+        assert len(found) == len(expected), where
+        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+            alike(one, other, f"{where}[{i}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True), where
+    else:
+        assert found == expected, where
+
+
+def example(title, folder, **names):
+    """Run the example under a title of docs/scale.md on files of the table, and check its card."""
+    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
+    code = page.split(f"## {title}\n")[1].split("```python\n")[1].split("```")[0]
+    (folder / "preds").mkdir()
+    rows = table().drop_columns(["q_low", "q_middle", "q_high", "all_p", "w"])
+    for i in range(3):
+        papq.write_table(rows.slice(1000 * i, 1000), folder / "preds" / f"{i}.parquet")
+    exec(code.replace('"preds', f'"{folder}/preds'), names)
+    y, p, _, groups = arrays()
+    same(names["card"], vx.evaluate(y, p, ordered=True, groups=groups, classes=CLASSES))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import verax as vx
-from scanned import CLASSES, COLUMNS, N, broken, same, table
+from scanned import CLASSES, COLUMNS, N, broken, example, same, table
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -104,3 +104,9 @@ def test_a_worker_that_dies_is_replaced_and_nothing_counts_twice(tmp_path):
         bad = dd.from_pandas(broken(1300).to_pandas(), npartitions=5, sort=False)
         with pytest.raises(vx.InputError, match="partition 2"):
             vx.evaluate(vx.scan(bad, probs="p_*", **COLUMNS))
+
+
+# Dask uses an argument of pandas that is going away.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_the_example_of_the_documentation(tmp_path):
+    example("On a Dask cluster", tmp_path)

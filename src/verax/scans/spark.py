@@ -26,7 +26,9 @@ class SparkHandle(PartitionedHandle):
     """
 
     def _run(self, work: Work) -> Iterable[bytes]:
-        chosen = self._frame.select(*(_column(name) for name in work.reader.columns))
+        # Spark has its own idea of names with dots; numbers are safe.
+        columns = enumerate(work.reader.columns)
+        chosen = self._frame.select(*(_column(name).alias(f"c{i}") for i, name in columns))
         scored = chosen.mapInArrow(_scoring(work), "partition int, summary binary")
         # How many tasks merge is for Spark to decide: it joins small partitions of a shuffle.
         merged = scored.repartition("partition").mapInArrow(_merging(work), "summary binary")
@@ -41,16 +43,15 @@ class SparkHandle(PartitionedHandle):
 
 
 def _scoring(work: Work) -> Callable[[Batches], Batches]:
+    columns = work.reader.columns
+
     def score(batches: Batches) -> Batches:
         from pyspark import TaskContext
 
-        first = next(batches, None)
-        if first is None:
-            return
         context = TaskContext.get()
         partition = 0 if context is None else int(context.partitionId())
         try:
-            summary = work.score(_chain(first, batches), partition)
+            summary = work.score((batch.rename_columns(columns) for batch in batches), partition)
         except InputError as error:
             raise RefusedError(error) from None
         yield pa.record_batch(
@@ -67,11 +68,6 @@ def _merging(work: Work) -> Callable[[Batches], Batches]:
         yield pa.record_batch([pa.array([summary], pa.binary())], ["summary"])
 
     return merge
-
-
-def _chain(first: Any, others: Batches) -> Batches:
-    yield first
-    yield from others
 
 
 def opened(source: object, asked: Asked) -> Handle | None:

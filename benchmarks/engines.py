@@ -1,0 +1,256 @@
+"""What each engine costs: time and CPU time of the default card of ordered classes, the same rows everywhere.
+
+    python benchmarks/engines.py [local] [pushdown] [dask] [spark] [growth] [--rows 5000000] [--parts 16]
+
+All sections by default. The rows are Parquet files of 5 classes in the page cache. The single-process pass is
+`scan` of the files. CPU seconds include child processes: the JVM of Spark and its Python workers. Every figure
+is the best of several runs after a first one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as papq
+
+import verax as vx
+from machine import describe
+
+K = 5
+COLUMNS = ["label", *(f"p_{j}" for j in range(K))]
+REPEATS = 3
+
+
+def generate(folder: Path, n: int, parts: int) -> str:
+    """Parquet files of `n` rows in all; the pattern that names them."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for i, rows in enumerate(np.array_split(np.arange(n), parts)):
+        e = rng.standard_exponential((len(rows), K))
+        p = e / e.sum(axis=1, keepdims=True)
+        y = (rng.random((len(rows), 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+        columns = [pa.array(y), *(pa.array(np.ascontiguousarray(p[:, j])) for j in range(K))]
+        papq.write_table(pa.table(columns, names=COLUMNS), folder / f"{i:05d}.parquet")
+    return f"{folder}/*.parquet"
+
+
+def cpu() -> float:
+    """The CPU seconds of this process and all its descendants so far."""
+    here = psutil.Process()
+    total = 0.0
+    for process in [here, *here.children(recursive=True)]:
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+class Sheet:
+    """Prints a line per measurement, with its ratio to the single-process pass."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.first = n, 0.0
+        print(f"{'':44}{'seconds':>9}{'ratio':>8}{'CPU s':>8}{'ns/row':>8}")
+
+    def line(self, name: str, run: Callable[[], Any], *, n: int | None = None) -> float:
+        """Time a run; the first line is what the others are compared with."""
+        run()
+        best = used = float("inf")
+        for _ in range(REPEATS):
+            before, start = cpu(), time.perf_counter()
+            run()
+            best, used = min(best, time.perf_counter() - start), min(used, cpu() - before)
+        self.first = self.first or best
+        n = n or self.n
+        print(f"{name:44}{best:9.2f}{best / self.first:8.2f}{used:8.1f}{best / n * 1e9:8.0f}", flush=True)
+        return best
+
+
+def card(source: Any) -> Any:
+    return vx.evaluate(vx.scan(source, target="label", probs="p_*", classes=range(K)), ordered=True)
+
+
+def single(sheet: Sheet, pattern: str) -> float:
+    return sheet.line("one process, Parquet files", lambda: card(pattern))
+
+
+def local(pattern: str, n: int) -> None:
+    """Sources on this machine."""
+    import duckdb
+    import polars as pl
+    import pyarrow.dataset as pads
+
+    sheet = Sheet(n)
+    single(sheet, pattern)
+    sheet.line("Arrow data set", lambda: card(pads.dataset(str(Path(pattern).parent))))
+    sheet.line("polars, lazy", lambda: card(pl.scan_parquet(pattern)))
+    sheet.line("DuckDB", lambda: card(duckdb.sql(f"select * from '{pattern}'")))
+    frame = pl.read_parquet(pattern)
+    sheet.line("polars, in memory", lambda: card(frame))
+    pandas = frame.to_pandas()
+    sheet.line("pandas, in memory", lambda: card(pandas))
+
+
+def pushdown(pattern: str, n: int) -> None:
+    """Sums as expressions of polars and DuckDB against the card through batches.
+
+    The expressions give the means and variances of three scores and the confusion table. The card has more scores,
+    checks every row and keeps sums to twice the working precision.
+    """
+    import duckdb
+    import polars as pl
+
+    names = [f"p_{j}" for j in range(K)]
+
+    def in_polars() -> Any:
+        p = [pl.col(name) for name in names]
+        y = pl.col("label")
+        hit = pl.coalesce(*(pl.when(y == j).then(p[j]) for j in range(K)))
+        brier = sum((column * column for column in p), pl.lit(0.0)) - 2 * hit + 1
+        log = -hit.log()
+        below = [sum(p[: j + 1], pl.lit(0.0)) for j in range(K - 1)]
+        rps = sum(((below[j] - (y <= j)) ** 2 for j in range(K - 1)), pl.lit(0.0)) / (K - 1)
+        top = pl.concat_list(names).list.arg_max()
+        losses = [brier.alias("brier"), log.alias("log"), rps.alias("rps")]
+        scored = pl.scan_parquet(pattern).select(*losses, y, top.alias("top"))
+        sums = [pl.col(name).sum() for name in ("brier", "log", "rps")]
+        sums += [(pl.col(name) ** 2).sum().alias(f"{name}2") for name in ("brier", "log", "rps")]
+        return scored.group_by("label", "top").agg(pl.len(), *sums).collect(engine="streaming")
+
+    def in_duckdb() -> Any:
+        hit = "case label " + " ".join(f"when {j} then p_{j}" for j in range(K)) + " end"
+        brier = " + ".join(f"p_{j} * p_{j}" for j in range(K)) + f" - 2 * ({hit}) + 1"
+        below = ["(" + " + ".join(names[: j + 1]) + ")" for j in range(K - 1)]
+        rps = " + ".join(f"pow({below[j]} - (label <= {j})::int, 2)" for j in range(K - 1))
+        greatest = f"greatest({', '.join(names)})"
+        top = f"case {greatest} " + " ".join(f"when p_{j} then {j}" for j in range(K)) + " end"
+        losses = f"{brier} as b, -ln({hit}) as l, ({rps}) / {K - 1} as r"
+        inner = f"select label, {top} as top, {losses} from '{pattern}'"
+        sums = ", ".join(f"sum({c}), sum({c} * {c})" for c in "blr")
+        return duckdb.sql(
+            f"select label, top, count(*), {sums} from ({inner}) group by label, top"
+        ).fetchall()
+
+    sheet = Sheet(n)
+    single(sheet, pattern)
+    sheet.line("polars, lazy, whole card by batches", lambda: card(pl.scan_parquet(pattern)))
+    sheet.line("polars, three scores as expressions", in_polars)
+    sheet.line("DuckDB, whole card by batches", lambda: card(duckdb.sql(f"select * from '{pattern}'")))
+    sheet.line("DuckDB, three scores as expressions", in_duckdb)
+
+
+def dask(pattern: str, n: int) -> None:
+    """Dask with threads."""
+    import dask.dataframe as dd
+
+    frame = dd.read_parquet(pattern, columns=COLUMNS)
+    p = [frame[f"p_{j}"] for j in range(K)]
+
+    def expressions() -> Any:
+        hit = sum(p[j] * (frame["label"] == j) for j in range(K))
+        brier = sum(column * column for column in p) - 2 * hit + 1
+        return brier.mean().compute()
+
+    sheet = Sheet(n)
+    single(sheet, pattern)
+    sheet.line("Dask, threads, whole card", lambda: card(frame))
+    sheet.line("Dask, threads, no-op on the same columns", lambda: frame.map_partitions(len).compute())
+    sheet.line("Dask expressions, mean Brier score only", expressions)
+
+
+def session() -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    cores = len(os.sched_getaffinity(0))
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", False)
+    builder = builder.config("spark.driver.memory", "2g").config("spark.log.level", "ERROR")
+    return builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+
+
+def no_op(frame: Any) -> None:
+    """`mapInArrow` of the same columns that only counts rows."""
+
+    def count(batches: Any) -> Any:
+        n = sum(batch.num_rows for batch in batches)
+        yield pa.record_batch([pa.array([n], pa.int64())], ["n"])
+
+    frame.select(*COLUMNS).mapInArrow(count, "n long").toArrow()
+
+
+def spark(pattern: str, n: int) -> None:
+    """Spark in local mode."""
+    from pyspark.ml.evaluation import MulticlassClassificationEvaluator
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions
+
+    with_session = session()
+    frame = with_session.read.parquet(str(Path(pattern).parent))
+    sheet = Sheet(n)
+    single(sheet, pattern)
+    base = sheet.line("Spark, no-op mapInArrow", lambda: no_op(frame))
+    whole = sheet.line("Spark, whole card", lambda: card(frame))
+    print(f"{'whole card / no-op mapInArrow':44}{whole / base:9.2f}")
+    p = functions.array(*(f"p_{j}" for j in range(K)))
+    ready = frame.select(
+        functions.col("label").cast("double").alias("label"),
+        array_to_vector(p).alias("probability"),
+        (functions.array_position(p, functions.array_max(p)) - 1).cast("double").alias("prediction"),
+    )
+    for metric in ("logLoss", "accuracy", "f1"):
+        judge = MulticlassClassificationEvaluator(metricName=metric)
+        sheet.line(f"Spark ML, {metric} only", lambda judge=judge: judge.evaluate(ready))
+    with_session.stop()
+
+
+def growth(pattern: str, n: int) -> None:
+    """Cost against rows, and against partitions of the same rows."""
+    import dask.dataframe as dd
+
+    with tempfile.TemporaryDirectory() as folder:
+        many = generate(Path(folder, "many"), n, 200)
+        few = generate(Path(folder, "few"), n // 10, 16)
+        with_session = session()
+        for name, read in (
+            ("one process", lambda path: path),
+            ("Dask", lambda path: dd.read_parquet(path, columns=COLUMNS)),
+            ("Spark", lambda path: with_session.read.parquet(str(Path(path).parent))),
+        ):
+            sheet = Sheet(n)
+            sheet.line(f"{name}", lambda read=read: card(read(pattern)))
+            sheet.line(f"{name}, a tenth of the rows", lambda read=read: card(read(few)), n=n // 10)
+            sheet.line(f"{name}, the same rows in 200 files", lambda read=read: card(read(many)))
+        with_session.stop()
+
+
+SECTIONS = {"local": local, "pushdown": pushdown, "dask": dask, "spark": spark, "growth": growth}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], default=[])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--parts", type=int, default=16)
+    given = parser.parse_args()
+    print(describe())
+    with tempfile.TemporaryDirectory() as folder:
+        pattern = generate(Path(folder, "preds"), given.rows, given.parts)
+        for name in given.sections or SECTIONS:
+            print(f"\n{SECTIONS[name].__doc__.splitlines()[0]} ({given.rows:,} x {K}, {given.parts} files)")
+            SECTIONS[name](pattern, given.rows)
+
+
+if __name__ == "__main__":
+    main()

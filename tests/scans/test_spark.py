@@ -1,0 +1,144 @@
+"""Frames of Spark: the card of the rows in memory, whatever the partitions, and where tasks fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from functools import reduce
+
+import numpy as np
+import pytest
+
+import verax as vx
+from scanned import CLASSES, COLUMNS, N, alike, arrays, asked, broken, example, expected, same, table
+from verax.analyses.cards.recipes import CardRecipe
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pyspark = pytest.importorskip("pyspark")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs a Java runtime, and there is none", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    """A session with two workers, which tries each task up to three times."""
+    from pyspark import cloudpickle
+    from pyspark.sql import SparkSession
+
+    # What is defined here is sent along: workers cannot import this module.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2,3]").appName("verax")
+    settings = {
+        "spark.ui.enabled": False,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": 4,
+        "spark.sql.execution.arrow.maxRecordsPerBatch": 100,
+        "spark.log.level": "OFF",
+        # Compiling well takes longer than these jobs.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    session = reduce(lambda b, item: b.config(*item), settings.items(), builder).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def frame(spark):
+    """Partitions of one row, of none, and one with most rows; groups are in several of them."""
+    spread = spark.createDataFrame(table())
+    small = spread.filter("number < 4").repartition(6, "number")
+    return small.unionByName(spread.filter("number >= 4").repartition(2, "patient"))
+
+
+def test_a_frame_gives_the_card_of_its_rows(frame, monkeypatch):
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    collected = []
+    to_arrow = DataFrame.toArrow
+
+    def noted(self):
+        found = to_arrow(self)
+        collected.append((found.column_names, found.num_rows))
+        return found
+
+    monkeypatch.setattr(DataFrame, "toArrow", noted)
+    handle = vx.scan(frame, probs="all_p", **COLUMNS)
+    same(vx.evaluate(handle, ordered=True))
+    # No row came to the driver this way, only summaries.
+    assert collected[0][1] == 0
+    assert collected[1] == (["summary"], collected[1][1])
+    assert collected[1][1] <= 4
+
+
+@pytest.mark.parametrize("name", ["worst", "retention", "compare"])
+def test_spark_says_what_one_process_says(frame, name):
+    alike(asked(frame, name).to_dict(), expected(name))
+
+
+class FailsAtFirst(CardRecipe):
+    """A card whose task fails once after some of the work is done."""
+
+    def take(self, part):
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        card = super().take(part)
+        if context.attemptNumber() == 0 and context.partitionId() == 6:
+            raise OSError("the disk is gone")
+        return card
+
+
+def test_a_task_that_fails_is_run_again_and_counts_once(frame):
+    from verax.analyses.cards.evaluation import fitting_rules
+    from verax.inference.intervals import Resampling
+
+    handle = vx.scan(frame, probs="p_*", **COLUMNS)
+    plan = Resampling.checked(0.95, 1000, 0)
+    recipe = FailsAtFirst("model", fitting_rules(None, True), True, None, plan)
+    same(handle.summarise({"card": recipe})["card"])
+
+
+def test_errors_name_the_partition_the_place_and_the_id(spark):
+    bad = spark.createDataFrame(broken(1300)).coalesce(1)
+    with pytest.raises(
+        vx.InputError, match=r"Spark frame, partition 0: .*row 1300 .*\(number 1300\)"
+    ) as caught:
+        vx.evaluate(vx.scan(bad, probs="p_*", id="number", **COLUMNS))
+    assert (caught.value.rows, caught.value.kind) == ((1300,), "sum")
+    assert any("probs" in remedy.options for remedy in caught.value.remedies)
+
+
+def test_rows_are_numbered_as_spark_numbers_them(spark):
+    from pyspark.sql import functions
+
+    bad = spark.createDataFrame(broken(1300)).repartition(3, "number")
+    numbered = bad.withColumn("id", functions.monotonically_increasing_id())
+    expected = numbered.filter("number = 1300").first()["id"]
+    card = vx.evaluate(vx.scan(bad, probs="p_*", invalid="skip", **COLUMNS))
+    assert (card.n_rows, card.skipped.rows) == (N - 1, (expected,))
+
+
+def test_missing_values_vectors_and_odd_names(spark):
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions
+
+    y, p, *_ = arrays()
+    frame = spark.createDataFrame(table())
+    odd = frame.select(
+        functions.when(frame.number != 3, frame.label).alias("the `label`.x"),
+        array_to_vector("all_p").alias("probability"),
+    )
+    options = {"target": "the `label`.x", "probs": "probability", "classes": CLASSES}
+    card = vx.evaluate(vx.scan(odd, invalid="skip", **options))
+    keep = np.delete(np.arange(N), 3)
+    assert card["brier"] == pytest.approx(vx.brier(y[keep], p[keep]), rel=1e-12)
+    with pytest.raises(vx.InputError, match="must have a value in every row"):
+        vx.evaluate(vx.scan(odd, **options))
+
+
+def test_the_example_of_the_documentation(tmp_path, spark):
+    example("In a Spark job", tmp_path, spark=spark)
