@@ -3,8 +3,8 @@
     python benchmarks/engines.py [local] [pushdown] [dask] [spark] [growth] [--rows 5000000] [--parts 16]
 
 All sections by default. The rows are Parquet files of 5 classes in the page cache. The single-process pass is
-`scan` of the files. CPU seconds include child processes: the JVM of Spark and its Python workers. Every figure
-is the best of several runs after a first one.
+`scan` of the files. CPU seconds include child processes: the JVM of Spark and its Python workers. Every
+figure is the best of several runs after a first one.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def local(pattern: str, n: int) -> None:
 def pushdown(pattern: str, n: int) -> None:
     """Sums as expressions of polars and DuckDB against the card through batches.
 
-    The expressions give the means and variances of three scores and the confusion table. The card has more scores,
-    checks every row and keeps sums to twice the working precision.
+    The expressions give the means and variances of three scores and the confusion table. The card has more
+    scores, checks every row and keeps sums to twice the working precision.
     """
     import duckdb
     import polars as pl
