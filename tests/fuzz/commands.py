@@ -151,7 +151,11 @@ OPTIONS = {
         *("--classes", "--ordered!", "--json!"),
     ),
     "select": ("--rule", "--against", "--direction", "--json!"),
-    "toplist": ("--classes", "--outcome", "--position", "-k", "--invalid-penalty", "--json!"),
+    "toplist": (
+        *("--classes", "--outcome", "--position", "-k", "--invalid-penalty", "--json!", "--outcomes", "--id"),
+        *("--merge-variants", "--shape", "--require", "--weights", "--groups", "--skip-invalid!"),
+        *("--normalize!", "--omit-missing!", "--omit-others!", "--per-length!"),
+    ),
 }
 
 

@@ -24,6 +24,7 @@ FUZZERS: dict[str, int] = {
     "garbage": 3000,
     "lists": 800,
     "options": 600,
+    "records": 800,
     "sums": 150,
     "valid_rows": 400,
 }

@@ -34,7 +34,10 @@ Probs = Annotated[
     ),
 ]
 Classes = Annotated[
-    str | None, typer.Option(help="The classes, separated by commas; for ordered classes lowest first.")
+    str | None,
+    typer.Option(
+        help="The classes, separated by commas; for ordered classes lowest first. Of lists, also their number."
+    ),
 ]
 Ordered = Annotated[
     bool, typer.Option("--ordered", help="The classes have an order: use ordinal scores too.")

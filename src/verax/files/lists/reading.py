@@ -67,7 +67,8 @@ class Reader:
         """The field of outcomes; None where the shape has outcomes of its own."""
         if self.settings.outcome is not None or self.shape.outcome_of is not None:
             return self.settings.outcome
-        record = next(record for _, record in self.stream.head() if not failure_of(record))
+        head = self.stream.head()
+        record = next((record for _, record in head if not failure_of(record)), head[0][1])
         fields = [n for n, v in mapping(record).items() if n == "outcome" or isinstance(v, (str, int))]
         found = outcome_field(fields)
         if found is None:

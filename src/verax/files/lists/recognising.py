@@ -14,7 +14,7 @@ from verax.files.lists.streams import STDIN, Stream, ending, open_stream
 from verax.files.predictions import Request
 from verax.inputs.records.classifiers import MAPPED
 from verax.inputs.records.plain import FLAT
-from verax.inputs.records.record import Shape, failure_of, mapping
+from verax.inputs.records.record import Shape, failed, failure_of, mapping
 from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
 
 # Every shape by its name: of records, and of texts and tables.
@@ -24,6 +24,18 @@ _JSON = (".jsonl", ".ndjson", ".json")
 
 def open_shaped(path: Path | str, settings: Settings) -> tuple[Stream, Shape, Settings]:
     """The records of a file, their shape, and the settings with what the file itself says."""
+    stream, shape, settings = _opened(path, settings)
+    head = stream.head()
+    if not head:
+        raise InputError(f"{stream.source} has no records", argument="path", kind="file")
+    if all(failure_of(record) for _, record in head):
+        # Their shape is not known, and there may be no answer at all.
+        raise failed(head[0][1]).at(f"{stream.word} {head[0][0]}", 0, stream.source)
+    return stream, shape or _by_records(stream, settings), settings
+
+
+def _opened(path: Path | str, settings: Settings) -> tuple[Stream, Shape | None, Settings]:
+    """The records of a file, with their shape unless it is to be recognised by them."""
     shape = ALL_SHAPES.get(settings.shape or "") or _by_text(path, settings)
     if shape is LONG:
         stream, settings = long_table(Path(path), settings)
@@ -32,8 +44,7 @@ def open_shaped(path: Path | str, settings: Settings) -> tuple[Stream, Shape, Se
         return runs(Path(path)), TREC, replace(settings, id=settings.id or TREC.id_field)
     if shape is FASTTEXT:
         return predictions(Path(path)), FASTTEXT, settings
-    stream = open_stream(path, Request(delimiter=settings.delimiter))
-    return stream, shape or _by_records(stream, settings), settings
+    return open_stream(path, Request(delimiter=settings.delimiter)), shape, settings
 
 
 def _is_text(path: Path | str) -> bool:
@@ -58,8 +69,6 @@ def _by_text(path: Path | str, settings: Settings) -> Shape | None:
 
 def _by_records(stream: Stream, settings: Settings) -> Shape:
     head = stream.head()
-    if not head:
-        raise InputError(f"{stream.source} has no records", argument="path", kind="file")
     found = recognise([record for _, record in head])
     if found is None and settings.names is not None:
         # A field per class: what is in it may be a number or a text.

@@ -149,21 +149,25 @@ def _dicts(batch: Any) -> Iterator[dict[str, Any]]:
 
 def _rows_of_text(path: Path, request: Request, *, tabs: bool) -> Iterator[tuple[int, Any]]:
     delimiter = request.delimiter or ("\t" if tabs else ",")
-    lines = (line for _, line in text_lines(path))
-    reader = csv.reader(lines, delimiter=delimiter)
-    header = next(reader, None)
-    if header is None:
-        return
-    header[0] = header[0].removeprefix("\ufeff")
-    for cells in reader:
-        number = reader.line_num
-        if len(cells) != len(header):
-            raise InputError(
-                "Every line must have as many cells as the header",
-                argument="path",
-                kind="file",
-                found=f"line {number} has {len(cells)} and the header {len(header)}",
-                source=str(path),
-                remedies=[passing("if the columns are separated otherwise", delimiter=...)],
-            )
-        yield number, {name: cell if cell else None for name, cell in zip(header, cells, strict=True)}
+    reader = csv.reader((line for _, line in text_lines(path, empty=True)), delimiter=delimiter)
+    try:
+        header = next(reader, [])
+        header[:1] = [name.removeprefix("\ufeff") for name in header[:1]]
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise InputError(
+                    "Every line must have as many cells as the header",
+                    argument="path",
+                    kind="file",
+                    found=f"line {reader.line_num} has {len(cells)} and the header {len(header)}",
+                    source=str(path),
+                    remedies=[passing("if the columns are separated otherwise", delimiter=...)],
+                )
+            if cells:
+                named = zip(header, cells, strict=True)
+                yield reader.line_num, {name: cell if cell else None for name, cell in named}
+    except csv.Error as error:
+        found = f"line {reader.line_num} is not: {error}"
+        raise InputError(
+            "Every line must be CSV", argument="path", kind="file", found=found, source=str(path)
+        ) from None

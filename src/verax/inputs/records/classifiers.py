@@ -33,8 +33,7 @@ def of_numbers(pairs: Iterable[tuple[Any, Any]]) -> Listed:
     """The list of (class, probability) pairs; numbers may be stated in words, or missing."""
     labels, values, missing, from_text = [], [], 0, 0
     for label, value in pairs:
-        if isinstance(label, (dict, list, bool)) or label is None:
-            raise not_understood(label, "classes that are texts or whole numbers")
+        check_class(label)
         if type(value) is float and value == value:
             number: float | None = value
         else:
@@ -46,6 +45,12 @@ def of_numbers(pairs: Iterable[tuple[Any, Any]]) -> Listed:
         labels.append(label)
         values.append(number)
     return Listed(labels, values, missing=missing, from_text=from_text)
+
+
+def check_class(label: Any) -> None:
+    """Refuse what cannot name a class."""
+    if isinstance(label, bool) or not isinstance(label, (str, int)):
+        raise not_understood(label, "classes that are texts or whole numbers")
 
 
 def _scored(value: Any) -> Any:
@@ -95,7 +100,11 @@ def _read_arrays(record: Any, _: Choices) -> Listed:
             remedies=[SKIP],
         )
     pairs = zip(names, numbers, strict=True)
-    return of_numbers(pairs) if values is not None else of_pairs(pairs)
+    if values is not None:
+        return of_numbers(pairs)
+    for name in names:
+        check_class(name)
+    return of_pairs(pairs)
 
 
 def _is_arrays(record: Any) -> bool:

@@ -17,8 +17,10 @@ def _is_tokens(record: Any) -> bool:
 
 
 def _read_tokens(record: Any, choices: Choices) -> Listed:
-    if not isinstance(record, Mapping):
+    if isinstance(record, (list, tuple)):
         return of_objects(record)
+    if not isinstance(record, Mapping):
+        raise not_understood(record, WANTED)
     if "logprob" in record:
         return of_token(record)
     if "logprobs" not in record or isinstance(record["logprobs"], (int, float)):

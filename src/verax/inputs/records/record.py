@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -186,27 +187,39 @@ def first(value: Any) -> Any:
     return value[0] if isinstance(value, (list, tuple)) and value else None
 
 
+# Fields that hold a whole response, as a value or as the text of one.
+WRAPPERS = ("response", "body", "raw_response", "completion", "result")
+
+
 def body_of(record: Any) -> Any:
     """The response that a record holds: of a line of a batch, its body; otherwise the record itself."""
     while isinstance(record, Mapping):
-        inner = record.get("response", record.get("body"))
-        if not isinstance(inner, Mapping):
+        inner = next((found for name in WRAPPERS if (found := _opened(record.get(name))) is not None), None)
+        if inner is None:
             break
         record = inner
     return record
 
 
-def refuse_failed(record: Any) -> None:
-    """Refuse a record that says that its request failed."""
-    found = failure_of(record)
-    if found:
-        raise RecordError(
-            "must hold answers",
-            f"is a failed request ({found})",
-            reason="requests that failed",
-            kind="missing",
-            remedies=[SKIP],
-        )
+def _opened(value: Any) -> Mapping[Any, Any] | None:
+    """A mapping, also where it is written as a text."""
+    if isinstance(value, str) and value[:1] == "{":
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, Mapping) else None
+
+
+def failed(record: Any) -> RecordError:
+    """The error about a request that failed."""
+    return RecordError(
+        "must hold answers",
+        f"is a failed request ({failure_of(record)})",
+        reason="requests that failed",
+        kind="missing",
+        remedies=[SKIP],
+    )
 
 
 def failure_of(record: Any) -> str:

@@ -118,7 +118,7 @@ def _of_vllm(token: Any) -> Listed:
     if not found:
         raise not_understood(token, WANTED)
     texts = [mapping(value).get("decoded_token") for value in found.values()]
-    told_apart = None not in texts and len(set(texts)) == len(texts)
+    told_apart = all(isinstance(text, str) for text in texts) and len(set(texts)) == len(texts)
     listed = of_mapping(found)
     if told_apart:
         called = dict(zip(found, texts, strict=True))
@@ -132,9 +132,10 @@ def _is_llama(response: Any) -> bool:
 
 def _read_llama(response: Any, choices: Choices) -> Listed:
     """llama.cpp: `top_logprobs`; with post-sampling probabilities `top_probs`; in old versions `probs`."""
-    token = mapping(at(mapping(response)["completion_probabilities"], choices.position))
+    token = mapping(at(mapping(response).get("completion_probabilities"), choices.position))
     if "top_probs" in token or "prob" in token:
-        return _of_probabilities(sequence(token.get("top_probs")) or [token], "token", not token["top_probs"])
+        listed = sequence(token.get("top_probs"))
+        return _of_probabilities(listed or [token], "token", alone=not listed)
     if "probs" in token:
         return _of_probabilities(sequence(token["probs"]), "tok_str", alone=False)
     return of_token(token)
@@ -169,7 +170,7 @@ def _read_gemini(response: Any, choices: Choices) -> Listed:
     if not top and not chosen:
         raise no_logprobs("logprobsResult")
     listed = mapping(at(top, choices.position)).get("candidates") if top else None
-    objects = listed or [at(chosen, choices.position)]
+    objects = sequence(listed) or [at(chosen, choices.position)]
     camel = any("logProbability" in mapping(each) for each in objects)
     result = of_objects(objects, value="logProbability" if camel else "log_probability")
     result.alone = not listed

@@ -14,12 +14,10 @@ from verax.inputs.records.record import (
     Listed,
     Shape,
     body_of,
+    failed,
     failure_of,
-    not_understood,
-    refuse_failed,
 )
 from verax.inputs.records.responses import RESPONSES
-from verax.inputs.records.tokens import WANTED
 
 # In the order in which they are tried: the ones with the most telling fields first.
 SHAPES = {shape.name: shape for shape in (HARNESS, *RESPONSES, PIPELINE, ARRAYS, MAPPED, TOKENS, FLAT)}
@@ -43,18 +41,16 @@ def recognise(records: Sequence[Any]) -> Shape | None:
 
 def read(record: Any, shape: Shape, choices: Choices) -> Listed:
     """The list of a record of a known shape."""
-    refuse_failed(record)
+    if failure_of(record):
+        raise failed(record)
     return shape.read(body_of(record) if shape.unwrapped else record, choices)
 
 
 def read_tokens(record: Any, choices: Choices) -> Listed:
     """The list of a record with log-probabilities of tokens, in whatever shape."""
-    refuse_failed(record)
     shape = shape_of(record, TOKEN_SHAPES)
     if shape is None:
         shape = FLAT if isinstance(record, Mapping) else TOKENS
-        if not isinstance(record, (Mapping, list, tuple)):
-            raise not_understood(record, WANTED)
     return read(record, shape, choices)
 
 
