@@ -36,7 +36,7 @@ Probs = Annotated[
 Classes = Annotated[
     str | None,
     typer.Option(
-        help="The classes, separated by commas; for ordered classes lowest first. Of lists, also their number."
+        help="The classes, separated by commas, ordered ones lowest first; of lists, also their number."
     ),
 ]
 Ordered = Annotated[
