@@ -201,3 +201,14 @@ def test_subgroups_are_those_in_memory(table, rows, tmp_path, models):
         assert near(found.comparisons[label].to_dict(), comparison.to_dict())
     with pytest.raises(vx.InputError, match="scan"):
         vx.subgroups(handle, by="patient")
+
+
+@pytest.mark.parametrize("rule", [vx.brier, vx.rps, vx.log_score])
+def test_a_rule_is_called_with_a_handle(handle, rows, rule):
+    y, p, w, _ = rows
+    assert rule(handle(probs="p_*", weights="w")) == pytest.approx(rule(y, p, weights=w), rel=1e-12)
+
+
+def test_functions_that_need_all_rows_say_so(handle):
+    with pytest.raises(vx.InputError, match="roc_auc needs all rows at once"):
+        vx.roc_auc(handle(probs="p_*"))

@@ -16,7 +16,7 @@ from verax.display.tables import FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle, check_alone
+from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.options import Form, reads
 from verax.inputs.rows import Rows, faults_of, pair
@@ -150,7 +150,7 @@ def worst(
     """
     rules = ranking(rule, others)
     if isinstance(y, Handle):
-        return _find_in(y.in_order() if needs_order(rules) else y, rules, n, ids)
+        return _find_in(y.in_order() if needs_order(rules) else y, rules, n)
     rows = pair(y, p, ordered=needs_order(rules), **read)
     return find([(rows, ids)], rules, n).with_faults(faults_of({"": rows}))
 
@@ -192,10 +192,9 @@ def find(parts: Iterable[tuple[Rows, object | None]], rules: Sequence[Rule], n: 
     return Worst(name_of(chosen), n_rows, tuple(ranked), named)
 
 
-def _find_in(handle: Handle, rules: Sequence[Rule], n: int, ids: object) -> Worst:
+def _find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
     """The worst rows of predictions that are not in memory."""
     check_count("n", n)
-    check_alone({"ids": ids})
     model, chosen = handle.one_model(), tuple(rules)
     found = handle.summarise({"rows": WorstRecipe(model, chosen, n)})
     rows: WorstRows = found["rows"]

@@ -6,8 +6,9 @@ are, makes the summaries of each part there and merges them. Neither knows the o
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -23,6 +24,8 @@ from verax.inputs.skipping import Skipped
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
+# What functions call their forecasts.
+_FORECASTS = ("p", "forecasts")
 
 
 # How many rows a partition may have. Spark's monotonically_increasing_id numbers rows in the same way.
@@ -218,12 +221,20 @@ class Handle(ABC):
         )
 
 
-def check_alone(given: Mapping[str, object]) -> None:
-    """Refuse forecasts, and options about rows, that are given beside a handle."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(
-                "must not be given beside predictions that `scan` has opened",
-                argument=name,
-                remedies=[] if name == "p" else [Remedy("Say it when opening them: `scan(...)`.")],
-            )
+def check_alone(function: str, signature: inspect.Signature, handle: Handle, given: Sequence[str]) -> None:
+    """Refuse what is given beside a handle, and a handle where a function needs the forecasts themselves."""
+    if given:
+        raise InputError(
+            "must not be given beside predictions that `scan` has opened",
+            argument=given[0],
+            remedies=[] if given[0] in _FORECASTS else [Remedy("Say it when opening them: `scan(...)`.")],
+        )
+    needed = (signature.parameters.get(name) for name in _FORECASTS)
+    if any(p is not None and p.default is inspect.Parameter.empty for p in needed):
+        raise InputError(
+            f"must be outcomes in memory: {function} needs all rows at once",
+            argument="y",
+            kind="type",
+            found=f"these are {handle.name}, which `scan` has opened",
+            remedies=[Remedy("Read them with `verax.files.read`, if they fit.", python_only=True)],
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import textwrap
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
@@ -121,9 +121,9 @@ def _reading(function: Callable[P, T], *, per_row: bool, part: bool = False) -> 
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
-        if args and isinstance(args[0], Handle):
-            given = {"p": args[1]} if len(args) > 1 else {}
-            check_alone(given | {name: kwargs[name] for name in ("p", *bundle) if name in kwargs})
+        rows = {**dict(zip((p.name for p in own), args, strict=False)), **kwargs}
+        if isinstance(handle := rows.get("y"), Handle):
+            check_alone(function.__name__, named, handle, _given(rows, ("p", "forecasts", "ids", *bundle)))
             return function(*args, **kwargs)
         invalid = kwargs.pop("invalid", "raise")
         if isinstance(invalid, str) and invalid == "raise":
@@ -134,6 +134,17 @@ def _reading(function: Callable[P, T], *, per_row: bool, part: bool = False) -> 
     checked.__signature__ = shown  # type: ignore[attr-defined]
     checked.__doc__ = _documented(function.__doc__, bundle)
     return checked
+
+
+def _given(values: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """The names of what is given and is not the default."""
+    default = {name: option[1] for name, option in _OPTIONS.items()}
+    return [
+        name
+        for name in names
+        if (value := values.get(name)) is not None
+        and not (isinstance(value, (bool, str)) and value == default.get(name))
+    ]
 
 
 def _skipping(

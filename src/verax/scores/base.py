@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Any, ClassVar, Unpack
 
@@ -12,12 +12,14 @@ import numpy as np
 
 from verax.common.checks import check_n_classes
 from verax.engines.arrays import compute, formula_for
+from verax.engines.differences import PairedTally
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Formula, RowStats
 from verax.engines.tally import Tally
 from verax.errors import InputError, RuleError
-from verax.inputs.arrays import Array, move_like, namespace_of, to_array
+from verax.inputs.arrays import Array, move_like, namespace_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.options import Form, Weighted, reads, reads_each
 from verax.inputs.rows import RowBatch, Rows, pair
 from verax.scores.properties import Properties
@@ -83,20 +85,27 @@ class Rule(ABC):
     # ---- use -------------------------------------------------------------------------------
 
     @reads
-    def __call__(self, y: object, p: object, **read: Unpack[Weighted]) -> float:
+    def __call__(self, y: object, p: object = None, **read: Unpack[Weighted]) -> float:
         """The weighted mean loss of forecasts `p` when `y` happened.
 
         Parameters
         ----------
         y : array_like
-            (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows.
+            (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows; or predictions
+            that `scan` has opened, in place of both.
         p : array_like or TopLists
             (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
         **read
         """
+        if isinstance(y, Handle):
+            return self._mean_of(y.in_order() if self.ordinal else y)
         rows = pair(y, p, ordered=self.ordinal, **read)
         formula = formula_for(rows, self)
         return float(Tally([formula], rows.n_classes, counts=False).update(rows).moments.mean[0])
+
+    def _mean_of(self, handle: Handle) -> float:
+        found = handle.summarise({"losses": _LossRecipe(self, handle.one_model())})["losses"]
+        return float(found.moments.mean[1])
 
     @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
@@ -210,6 +219,24 @@ def losses_of(rules: Sequence[Formula], forecasts: Rows) -> list[Array]:
     if len(blocks) == 1:
         return blocks[0]
     return [forecasts.xp.concat([block[i] for block in blocks]) for i in range(len(rules))]
+
+
+@dataclass(frozen=True)
+class _LossRecipe(Recipe[PairedTally]):
+    """The mean loss of a model by a rule."""
+
+    rule: Rule
+    model: str
+
+    def take(self, part: Part) -> PairedTally:
+        rows = part.models[self.model]
+        batch = rows.batch(0, rows.n_rows)
+        weights = None if batch.weights is None else to_host(batch.weights)
+        (losses,) = losses_of([self.rule], rows)
+        return PairedTally(1).update(np.asarray(to_host(losses), float)[:, None], weights)
+
+    def load(self, stored: bytes) -> PairedTally:
+        return PairedTally.from_bytes(stored)
 
 
 class _Losses:
