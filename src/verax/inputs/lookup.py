@@ -75,8 +75,12 @@ class _Words:
     """Texts of one width, read as whole numbers: a hash finds the only class that a text can be."""
 
     def __init__(self, names: np.ndarray[Any, Any], positions: Ints, factors: np.ndarray[Any, Any]) -> None:
-        self._names, self._factors = np.ascontiguousarray(names.T), factors
-        self._positions = positions
+        # Words that all classes share tell nothing about which class it is: they are compared once each.
+        varies = (names != names[0]).any(axis=0)
+        varies[0] |= not varies.any()
+        self._shared = [(j, names[0, j]) for j in np.flatnonzero(~varies).tolist()]
+        self._own = [(j, factors[j], names[:, j].copy()) for j in np.flatnonzero(varies).tolist()]
+        self._word, self._positions = names.dtype, positions
         self._table = np.zeros(2**_DIGITS, np.int64)
         self._table[self._hash(names)] = np.arange(len(names))
 
@@ -99,20 +103,24 @@ class _Words:
         return None
 
     def _hash(self, words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        total = words[:, 0] * self._factors[0]
-        for j in range(1, words.shape[1]):
-            total += words[:, j] * self._factors[j]
+        (first, factor, _), *others = self._own
+        total = words[:, first] * factor
+        for j, factor, _ in others:
+            total += words[:, j] * factor
         return np.asarray(total >> np.uint64(64 - _DIGITS))
 
     def __call__(self, y: np.ndarray[Any, Any]) -> Ints:
-        words = np.ascontiguousarray(y).view(self._names.dtype).reshape(len(y), len(self._names))
+        words = np.ascontiguousarray(y).view(self._word).reshape(len(y), -1)
         positions = np.empty(len(y), np.int64)
         for start in range(0, len(y), _PIECE):
             piece = words[start : start + _PIECE]
             found = self._table[self._hash(piece)]
-            known = piece[:, 0] == self._names[0][found]
-            for j in range(1, piece.shape[1]):
-                known &= piece[:, j] == self._names[j][found]
+            (first, _, names), *others = self._own
+            known = piece[:, first] == names[found]
+            for j, _, names in others:
+                known &= piece[:, j] == names[found]
+            for j, word in self._shared:
+                known &= piece[:, j] == word
             positions[start : start + _PIECE] = np.where(known, self._positions[found], UNKNOWN)
         return positions
 
