@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import t as student
 
 from verax.errors import InputError
+from verax.inference import bootstrap
 from verax.inference.intervals import MOST_REPLICATES, Interval, Resampling, t_quantile
 
 HALF = Interval(0.25, 0.5, method="t", confidence=0.9, caution="few groups")
@@ -92,3 +93,13 @@ def test_quantiles_of_t_whether_expanded_or_not(confidence) -> None:
         # Of quantiles near 0, SciPy's have fewer exact digits.
         tolerance = 1e-9 if confidence < 0.01 else 1e-12
         assert t_quantile(freedom, confidence) == pytest.approx(expected, rel=tolerance)
+
+
+def test_counts_that_are_drawn_row_by_row_are_multinomial(monkeypatch):
+    monkeypatch.setattr(bootstrap, "_MANY_CELLS", 0)
+    counts = np.array([1.0, 5.0, 2.0, 0.0, 8.0])
+    drawn = bootstrap.resampled_metrics(0.5 * counts, 0.25 * counts, 20_000, 0, lambda _cells, tables: tables)
+    rate = counts[counts > 0] / 16
+    assert (drawn.sum(axis=1) == 16).all()
+    np.testing.assert_allclose(drawn.mean(axis=0), 16 * rate, atol=0.06)
+    np.testing.assert_allclose(np.cov(drawn.T), 16 * (np.diag(rate) - np.outer(rate, rate)), atol=0.12)

@@ -17,6 +17,8 @@ from verax.inputs.groups import Groups
 
 # A bootstrap sample of more rows than this cannot be told from the sample it is drawn from.
 _MOST_DRAWN = 2.0**53
+# From so many cells with at most so many rows each, rows are drawn instead of counts of cells.
+_MANY_CELLS, _FEW_ROWS = 2**14, 8
 
 
 def percentile_interval(replicates: Floats, confidence: float) -> Floats:
@@ -84,11 +86,26 @@ def resampled_metrics(
     drawn = []
     for size in batches(n_replicates, len(occurring)):
         if same_weight:
-            tables = rng.multinomial(n_rows, cells / cells.sum(), size=size).astype(float)
+            tables = _drawn_counts(rng, rows, n_rows, size)
         else:
             tables = unit * rng.poisson(rows, size=(size, len(rows)))
         drawn.append(reduce(occurring, tables))
     return np.concatenate(drawn)
+
+
+def _drawn_counts(rng: np.random.Generator, rows: Floats, n_rows: int, size: int) -> Floats:
+    """Multinomial counts of cells that hold so many of `n_rows` rows each, (size, C).
+
+    Where there are many cells with few rows each, rows are drawn one by one: several times as fast.
+    """
+    copies = np.rint(rows).astype(np.int64)
+    if len(rows) < _MANY_CELLS or n_rows > _FEW_ROWS * len(rows) or copies.sum() != n_rows:
+        return rng.multinomial(n_rows, rows / rows.sum(), size=size).astype(float)
+    cell = np.repeat(np.arange(len(rows)), copies)
+    tables = np.empty((size, len(rows)))
+    for table in tables:
+        table[:] = np.bincount(cell[rng.integers(0, n_rows, n_rows)], minlength=len(rows))
+    return tables
 
 
 def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: int) -> Iterator[Any]:

@@ -80,7 +80,7 @@ class _Words:
         varies[0] |= not varies.any()
         self._shared = [(j, names[0, j]) for j in np.flatnonzero(~varies).tolist()]
         self._own = [(j, factors[j], names[:, j].copy()) for j in np.flatnonzero(varies).tolist()]
-        self._word, self._positions = names.dtype, positions
+        self._word, self._n_words, self._positions = names.dtype, names.shape[1], positions
         self._table = np.zeros(2**_DIGITS, np.int64)
         self._table[self._hash(names)] = np.arange(len(names))
 
@@ -110,7 +110,7 @@ class _Words:
         return np.asarray(total >> np.uint64(64 - _DIGITS))
 
     def __call__(self, y: np.ndarray[Any, Any]) -> Ints:
-        words = np.ascontiguousarray(y).view(self._word).reshape(len(y), -1)
+        words = np.ascontiguousarray(y).view(self._word).reshape(len(y), self._n_words)
         positions = np.empty(len(y), np.int64)
         for start in range(0, len(y), _PIECE):
             piece = words[start : start + _PIECE]

@@ -76,9 +76,8 @@ def kappa_of_cells(y: Ints, decisions: Ints, weights: Floats, cost_of: CostOf) -
 
 def _margin(labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
     """The labels that occur, increasing, and the sums of the weights of each, (b, L)."""
-    order = np.argsort(labels, kind="stable")
-    occurring, begins = np.unique(labels[order], return_index=True)
-    return occurring, np.add.reduceat(weights[:, order], begins, axis=1)
+    occurring = np.flatnonzero(np.bincount(labels))
+    return occurring, np.stack([np.bincount(labels, row)[occurring] for row in weights])
 
 
 def _moderate(weights: Floats) -> Floats:
