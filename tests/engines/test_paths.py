@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import verax as vx
 from verax.engines.tally import Tally
 from verax.inputs.columns import Columns
-from verax.inputs.lists import ragged
 from verax.inputs.rows import pair
 from verax.kernels import limits
 from verax.kernels.loading import kernels
@@ -115,8 +114,7 @@ RULES = [*vx.RULES.values(), vx.penalized(vx.rps, "minimal"), vx.Log(base=2), vx
 
 def by_path(monkeypatch, threshold, call):
     """The result of a call in which inputs of at least `threshold` probabilities are compiled."""
-    for module in (limits, ragged):
-        monkeypatch.setattr(module, "COMPILED_FROM", threshold)
+    monkeypatch.setattr(limits, "COMPILED_FROM", threshold)
     return call()
 
 

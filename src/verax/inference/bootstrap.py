@@ -86,26 +86,24 @@ def resampled_metrics(
     drawn = []
     for size in batches(n_replicates, len(occurring)):
         if same_weight:
-            tables = _drawn_counts(rng, rows, n_rows, size)
+            tables = _drawn_counts(rng, cells / cells.sum(), n_rows, size)
         else:
             tables = unit * rng.poisson(rows, size=(size, len(rows)))
         drawn.append(reduce(occurring, tables))
     return np.concatenate(drawn)
 
 
-def _drawn_counts(rng: np.random.Generator, rows: Floats, n_rows: int, size: int) -> Floats:
-    """Multinomial counts of cells that hold so many of `n_rows` rows each, (size, C).
+def _drawn_counts(rng: np.random.Generator, shares: Floats, n_rows: int, size: int) -> Floats:
+    """Multinomial counts of cells that have these shares of the rows, (size, C).
 
     Where there are many cells with few rows each, rows are drawn one by one: several times as fast.
     """
-    copies = np.rint(rows).astype(np.int64)
-    if len(rows) < _MANY_CELLS or n_rows > _FEW_ROWS * len(rows) or copies.sum() != n_rows:
-        return rng.multinomial(n_rows, rows / rows.sum(), size=size).astype(float)
-    cell = np.repeat(np.arange(len(rows)), copies)
-    tables = np.empty((size, len(rows)))
-    for table in tables:
-        table[:] = np.bincount(cell[rng.integers(0, n_rows, n_rows)], minlength=len(rows))
-    return tables
+    if len(shares) >= _MANY_CELLS and n_rows <= _FEW_ROWS * len(shares):
+        cell = np.repeat(np.arange(len(shares)), np.rint(n_rows * shares).astype(np.int64))
+        if len(cell) == n_rows:
+            draws = (cell[rng.integers(0, n_rows, n_rows)] for _ in range(size))
+            return np.stack([np.bincount(rows, minlength=len(shares)) for rows in draws]).astype(float)
+    return rng.multinomial(n_rows, shares, size=size).astype(float)
 
 
 def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: int) -> Iterator[Any]:
