@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -31,7 +31,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import verax as vx
-from verax.adapters.sklearn import MissingClassWarning, Recalibrated, scorer
+from verax.adapters.sklearn import MissingClassWarning, Recalibrated, scorer, scores
 from verax.selection import HBlockSplit
 
 NAMES = np.array(["low", "medium", "high"])  # not in alphabetical order
@@ -148,6 +148,40 @@ def test_several_at_once_and_in_two_processes(data):
         x, y
     )
     assert set(search.cv_results_) >= {"mean_test_rps", "mean_test_quartic"}
+
+
+class Counting(LogisticRegression):
+    """Counts how often its probabilities are asked for."""
+
+    asked = 0
+
+    def predict_proba(self, x):
+        type(self).asked += 1
+        return super().predict_proba(x)
+
+
+def test_all_scores_come_from_one_prediction(data):
+    x, y = data
+    rules = ["brier", "rps", "log_score"]
+    Counting.asked = 0
+    found = cross_validate(Counting(max_iter=500), x, y, cv=3, scoring=scores(rules))
+    assert Counting.asked == 3
+    for name in rules:
+        alone = cross_val_score(LogisticRegression(max_iter=500), x, y, cv=3, scoring=scorer(name))
+        assert found[f"test_{name}"] == pytest.approx(alone, rel=1e-12)
+    search = GridSearchCV(
+        LogisticRegression(max_iter=500), {"C": [0.01, 1]}, scoring=scores(rules), refit="rps"
+    )
+    assert search.fit(x, y).best_score_ == search.cv_results_["mean_test_rps"].max()
+    assert repr(scores(["rps"], classes=[0, 1, 2])) == "scores(['rps'], classes=[0, 1, 2])"
+
+
+def test_a_rule_is_a_metric_of_scikit_learn(data):
+    x, y = data
+    made = make_scorer(vx.brier, response_method="predict_proba", greater_is_better=False)
+    assert "brier" in repr(made)
+    model = LogisticRegression(max_iter=500).fit(x, y)
+    assert made(model, x, y) == pytest.approx(scorer("brier")(model, x, y), rel=1e-12)
 
 
 def test_copies_are_the_same(data):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from verax.analyses.recalibration.recalibration import recalibrate
+from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
+from verax.inputs.forecasts import Forecasts
 from verax.inputs.outcomes import check_classes
 from verax.scores.base import Rule
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import as_rules, name_of, parse
 
 
 class MissingClassWarning(UserWarning):
@@ -62,16 +64,43 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     return RuleScorer(parse(rule), classes)
 
 
-class RuleScorer:
-    """Minus the mean loss of a rule on an estimator's probabilities; see `scorer`."""
+def scores(rules: Sequence[Rule | str], *, classes: Sequence[Hashable] | None = None) -> RuleScores:
+    """A scorer of several rules that calls `predict_proba` once: minus the mean loss of each, by name.
 
-    def __init__(self, rule: Rule, classes: Sequence[Hashable] | None = None) -> None:
-        self.rule = rule
+    It is passed as `scoring` where scikit-learn takes several metrics (`cross_validate`, `GridSearchCV` with
+    `refit="brier"`); the columns of results are then called `test_brier` and so on.
+
+    Parameters
+    ----------
+    rules : sequence of Rule or str
+        The rules.
+    classes : sequence of hashable, optional
+        As for `scorer`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_validate
+    >>> from verax.adapters.sklearn import scores
+    >>> x, y = load_iris(return_X_y=True)
+    >>> found = cross_validate(LogisticRegression(max_iter=1000), x, y, scoring=scores(["brier", "rps"]))
+    >>> sorted(name for name in found if name.startswith("test"))
+    ['test_brier', 'test_rps']
+    """
+    return RuleScores(as_rules(rules, "rules"), classes)
+
+
+class _Scorer:
+    """What scorers of one rule and of several share."""
+
+    def __init__(self, rules: Sequence[Rule], classes: Sequence[Hashable] | None = None) -> None:
+        self.rules = tuple(rules)
         self.classes = None if classes is None else _names(classes)
         self._weighted: bool | str | None = None
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Minus the weighted mean loss of the estimator's forecasts for `X` when `y` happened."""
+    def _means(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> list[float]:
+        """Minus the weighted mean loss by each rule of the forecasts for `X` when `y` happened."""
         p, trained = _forecasts(estimator, X)
         outcomes = to_host(to_array(y, "y")[0])
         classes = self.classes or self._all_classes(trained, outcomes)
@@ -87,20 +116,24 @@ class RuleScorer:
             aligned = np.zeros((len(p), len(classes)), p.dtype)
             aligned[:, [classes.index(c) for c in trained]] = p
             p = aligned
-        score = -self.rule(outcomes, p, classes=classes, weights=sample_weight)
+        ordered = any(rule.ordinal for rule in self.rules)
+        rows = Forecasts(outcomes, p, classes=classes, weights=sample_weight, ordered=ordered)
+        tally = Tally(self.rules, rows.n_classes, counts=False).update(rows)
+        found = [-float(mean) for mean in tally.moments.mean]
         if missing := [c for c in classes if c not in trained]:
-            _report(missing, outcomes, score)
-        return score
+            _report(missing, outcomes, min(found))
+        return found
 
     def _all_classes(self, trained: list[Any], outcomes: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-        """The classes of the estimator and of the rows scored; in order, if the rule needs one."""
+        """The classes of the estimator and of the rows scored; in order, if a rule needs one."""
         found = tuple(dict.fromkeys([*trained, *np.unique(outcomes).tolist()]))
-        if not self.rule.ordinal:
+        ordinal = next((rule for rule in self.rules if rule.ordinal), None)
+        if ordinal is None:
             return found
         if not all(isinstance(label, int) for label in found):
             raise InputError(
                 "must list the classes in order, lowest first, unless they are integers: "
-                f"{name_of(self.rule)} is ordinal, and an order is never guessed",
+                f"{name_of(ordinal)} is ordinal, and an order is never guessed",
                 argument="classes",
                 kind="order",
                 found=f"the classes are {join(map(show, found))}",
@@ -111,7 +144,7 @@ class RuleScorer:
 
     # ---- scikit-learn's routing of metadata --------------------------------------------------
 
-    def set_score_request(self, *, sample_weight: bool | str | None = None) -> RuleScorer:
+    def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
         """Ask for `sample_weight` (True), or for weights passed under another name; changes this scorer."""
         self._weighted = sample_weight
         return self
@@ -122,9 +155,39 @@ class RuleScorer:
         request.score.add_request(param="sample_weight", alias=self._weighted)
         return request
 
+    def _of_classes(self) -> str:
+        return "" if self.classes is None else f", classes={list(self.classes)!r}"
+
+
+class RuleScorer(_Scorer):
+    """Minus the mean loss of a rule on an estimator's probabilities; see `scorer`."""
+
+    def __init__(self, rule: Rule, classes: Sequence[Hashable] | None = None) -> None:
+        super().__init__([rule], classes)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule."""
+        return self.rules[0]
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the weighted mean loss of the estimator's forecasts for `X` when `y` happened."""
+        return self._means(estimator, X, y, sample_weight)[0]
+
     def __repr__(self) -> str:
-        classes = "" if self.classes is None else f", classes={list(self.classes)!r}"
-        return f"scorer({name_of(self.rule)!r}{classes})"
+        return f"scorer({name_of(self.rule)!r}{self._of_classes()})"
+
+
+class RuleScores(_Scorer):
+    """Minus the mean losses of several rules on an estimator's probabilities; see `scores`."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+        """Minus the weighted mean loss by each rule, by its name."""
+        found = self._means(estimator, X, y, sample_weight)
+        return {name_of(rule): mean for rule, mean in zip(self.rules, found, strict=True)}
+
+    def __repr__(self) -> str:
+        return f"scores({[name_of(rule) for rule in self.rules]!r}{self._of_classes()})"
 
 
 def _names(classes: Sequence[Hashable]) -> tuple[Hashable, ...] | None:

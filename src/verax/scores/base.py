@@ -48,10 +48,15 @@ class Rule(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if not hasattr(cls, "name"):
-            cls.name = cls.__name__.lower()
+            cls.name = cls.__qualname__.rpartition(".")[2].lower()
         for method in ("bounds", "sup_correct", "inf_wrong"):
             if method in cls.__dict__:
                 setattr(cls, method, _with_checked_classes(cls.__dict__[method]))
+
+    @property
+    def __name__(self) -> str:
+        """What tools call it that take functions, such as `sklearn.metrics.make_scorer`."""
+        return repr(self)
 
     @property
     @abstractmethod
