@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.lists import read_lists_together
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show, subgroups_by
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import Method
+from verax.inputs.lists.toplists import TopLists
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
+
+if TYPE_CHECKING:
+    from verax.files import Joined
+    from verax.files.lists.together import ListsTogether
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log --json`,
@@ -23,7 +29,7 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files()
+@reads_files(lists=True)
 def compare(
     given: Annotated[
         list[str], typer.Argument(metavar="FILE", help="Two or more files of predictions, also as name=file.")
@@ -55,7 +61,8 @@ def compare(
     """Compare models by their files: which differences are real, pair by pair.
 
     Rows are matched by --id, or by their order; what does not match is refused. Several models in one file
-    are named with their columns: --probs name=columns. Pairs of losses need all rows in memory.
+    are named with their columns: --probs name=columns. Pairs of losses need all rows in memory. Files with a
+    list per row are recognised by their content, and may be compared with full distributions.
     """
     from verax import files
     from verax.analyses.comparison.compare import compare as weigh
@@ -64,9 +71,17 @@ def compare(
     reading.check_groups(html)
     rules = as_rules(rule or (["rps", "log"] if reading.ordered else ["brier", "log"]))
     order_matters = needs_order(rules, ordered=reading.ordered)
-    rows = reading.read_together(paths, ordered=order_matters, shared_ids=shared_ids)
+    how: dict[str, Any] = {"time_ordered": time_ordered, "method": cast(Method, method)}
+    how |= {"reference": reference, "bootstrap": bootstrap, "ordered": order_matters}
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed, **reading.scale}
     settings["weights_are"] = reading.weights_are
+    listed = read_lists_together(paths, reading, shared_ids=shared_ids)
+    if listed is not None:
+        if html is not None:
+            raise InputError("does not apply to files of lists", argument="html")
+        _show_lists(paths, *listed, {"rule": rules, **how, **settings}, as_json=as_json)
+        return
+    rows = reading.read_together(paths, ordered=order_matters, shared_ids=shared_ids)
     try:
         found = weigh(
             rows.y,
@@ -75,11 +90,7 @@ def compare(
             classes=rows.classes,
             weights=rows.first.weights,
             groups=rows.first.groups,
-            ordered=order_matters,
-            time_ordered=time_ordered,
-            method=cast(Method, method),
-            reference=reference,
-            bootstrap=bootstrap,
+            **how,
             **settings,
         )
     except InputError:
@@ -113,14 +124,49 @@ def compare(
         "html": None if html is None else str(html),
     }
     taken = [f"{name}: {'; '.join(part.taken)}" for name, part in rows.files.items()]
-    lacking = [
+    texts = [*taken, f"Rows were matched {rows.how}.", *_lacking(rows), "", repr(found)]
+    texts += [f"\n{part}" for part in parts.values()]
+    texts += [] if html is None else [f"The report is in {html}."]
+    show(result, texts, as_json=as_json)
+
+
+def _lacking(rows: Joined | ListsTogether) -> list[str]:
+    """What was left out of each file, a line each."""
+    return [
         f"{name}: {left} left out, which another file lacks."
         for name, left in rows.left_out.items()
         if left.count
     ]
-    texts = [*taken, f"Rows were matched {rows.how}.", *lacking, "", repr(found)]
-    texts += [f"\n{part}" for part in parts.values()]
-    texts += [] if html is None else [f"The report is in {html}."]
+
+
+def _show_lists(
+    paths: dict[str, Path],
+    rows: ListsTogether,
+    taken: dict[str, list[str]],
+    how: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """The comparison of files of which at least one holds lists."""
+    from verax.analyses.comparison.compare import compare as weigh
+
+    options = {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups}
+    if all(isinstance(p, TopLists) for p in rows.models.values()):
+        # How lists were written was said when they were read.
+        how = {name: value for name, value in how.items() if name not in ("normalize", "logits")}
+    found = weigh(rows.y, rows.models, **options, **how).with_skipped(rows.skipped)
+    result = {
+        "command": "compare",
+        "files": {name: str(path) for name, path in paths.items()},
+        "matched": rows.how,
+        "left_out": {name: vars(left) for name, left in rows.left_out.items()},
+        "taken": taken,
+        "comparison": found.to_dict(),
+        "subgroups": {},
+        "html": None,
+    }
+    said = [f"{name}: {'; '.join(lines)}" for name, lines in taken.items()]
+    texts = [*said, f"Rows were matched {rows.how}.", *_lacking(rows), "", repr(found)]
     show(result, texts, as_json=as_json)
 
 

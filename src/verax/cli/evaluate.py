@@ -21,8 +21,7 @@ from verax.scores.registry import as_rules
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verax.files import KeptRows, Source
-    from verax.files.lists import ListFile
+    from verax.files import KeptRows
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
@@ -60,7 +59,7 @@ def evaluate(
     from verax import files
 
     reading.check_groups(html)
-    lists = _lists(file, reading)
+    lists = reading.lists_in(file)
     if lists is not None and not lists.are_distributions:
         _refuse_for_lists(reading, html)
         from verax.analyses.cards.listcard import padded_rules
@@ -82,7 +81,7 @@ def evaluate(
         return
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
     rules = _rules(rule, bounds, reading.ordered)
-    source = _open(file, reading, lists, ordered=needs_order(rules, ordered=reading.ordered))
+    source = reading.rows_in(file, lists, ordered=needs_order(rules, ordered=reading.ordered))
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
@@ -142,22 +141,10 @@ def evaluate(
         raise typer.Exit(FAILED)
 
 
-def _lists(file: Path, reading: Reading) -> ListFile | None:
-    """The lists of a file that holds some; None for a file of columns."""
-    return reading.open_lists(file) if reading.holds_lists(file) else None
-
-
 def _refuse_for_lists(reading: Reading, html: Path | None) -> None:
     for name, given in (("by", reading.by), ("html", html), ("logits", reading.logits)):
         if given:
             raise InputError("does not apply to a file of lists that do not name all classes", argument=name)
-
-
-def _open(file: Path, reading: Reading, lists: ListFile | None, *, ordered: bool) -> Source:
-    """The file as a source of rows; lists of all classes are full distributions."""
-    from verax.files.lists import DistributionFile
-
-    return reading.open(file, ordered=ordered) if lists is None else DistributionFile(lists)
 
 
 def _calibration(

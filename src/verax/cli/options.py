@@ -153,6 +153,16 @@ class Reading:
 
         return not self.probs and holds_lists(path, logits=self.logits, **self._of_lists())
 
+    def lists_in(self, path: Path) -> ListFile | None:
+        """The lists of a file that holds some; None for a file of columns."""
+        return self.open_lists(path) if self.holds_lists(path) else None
+
+    def rows_in(self, path: Path, lists: ListFile | None, *, ordered: bool) -> Source:
+        """The file as a source of rows of full distributions; lists of all classes are such."""
+        from verax.files.lists import DistributionFile
+
+        return self.open(path, ordered=ordered) if lists is None else DistributionFile(lists)
+
     def open_lists(self, path: Path) -> ListFile:
         """The lists of a file with what happened."""
         from verax.files.lists import open_lists

@@ -30,7 +30,7 @@ _EXAMPLES = """Examples:
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(without=("by", "row_id"))
+@reads_files(lists=True, without=("by",))
 def retain(
     file: options.File,
     reading: Reading,
@@ -47,6 +47,7 @@ def retain(
         list[str] | None,
         typer.Option(
             help=f"One of {', '.join(METRICS)}; by default qwk for ordered classes, else accuracy. "
+            "Of files of lists: accuracy, error, coverage, top_5_accuracy, top_5_error (any number). "
             "May be repeated."
         ),
     ] = None,
@@ -72,7 +73,7 @@ def retain(
     from verax import files
 
     keys = _keys(rule, doubt_by, reading.ordered)
-    metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
+    lists = reading.lists_in(file)
     cuts = Options(
         _shares(removed),
         cast(Area, area),
@@ -83,23 +84,31 @@ def retain(
         ties=cast(Ties, ties),
         weights_are=cast(WeightsAre, reading.weights_are),
     )
-    order_matters = needs_order(keys, metrics, ordered=reading.ordered)
-    source = reading.open(file, ordered=order_matters)
-    with progress(f"Reading {file.name}", source.n_rows) as advance:
-        batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
-        curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
-    curves = curves.with_skipped(source.skipped)
+    if lists is not None and not lists.are_distributions:
+        from verax.cli.lists import curves_of_lists, described
+
+        curves = curves_of_lists(lists, keys, metric, cuts, ordered=reading.ordered)
+        taken, said = lists.to_dict(), described(lists)
+    else:
+        metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
+        order_matters = needs_order(keys, metrics, ordered=reading.ordered)
+        source = reading.rows_in(file, lists, ordered=order_matters)
+        with progress(f"Reading {file.name}", source.n_rows) as advance:
+            batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
+            curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
+        curves = curves.with_skipped(source.skipped)
+        taken, said = source.roles.to_dict(), [f"{file}: {'; '.join(source.taken)}"]
     if plot is not None:
         axes = curves.plot()
         draw_to(plot, (axes[0] if isinstance(axes, list) else axes).figure)
     result = {
         "command": "retain",
         "file": str(file),
-        "taken": source.roles.to_dict(),
+        "taken": taken,
         "curves": curves.to_dict(),
         "plot": None if plot is None else str(plot),
     }
-    show(result, [f"{file}: {'; '.join(source.taken)}", _table(curves)], as_json=as_json)
+    show(result, [*said, _table(curves)], as_json=as_json)
 
 
 def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Rule | Doubt]:
@@ -142,5 +151,5 @@ def _table(curves: RetentionCurves) -> str:
     better = {c.metric: "higher" if c.higher_is_better else "lower" for c in drawn}
     notes = [f"{metric}: {which} is better." for metric, which in better.items()]
     notes += [SEES_THE_OUTCOME] if drawn[0].sees_outcome else []
-    notes += [] if curves.skipped is None else [f"{curves.skipped}."]
+    notes += curves.remarks
     return "\n".join([*text_table(lines, right=range(2, len(header))), *notes])

@@ -13,10 +13,12 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, show
+from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 
 if TYPE_CHECKING:
     from verax.files import Predictions
+    from verax.files.lists import ListFile
     from verax.inputs.forecasts import Forecasts
 
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
@@ -24,7 +26,7 @@ _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(without=("weights", "weights_are", "groups", "by"))
+@reads_files(lists=True, without=("weights", "weights_are", "groups", "by"))
 def worst(
     file: options.File,
     reading: Reading,
@@ -37,13 +39,18 @@ def worst(
 ) -> None:
     """Show the rows with the largest loss, how other rules rank them, and where the loss comes from.
 
-    Ranks need the losses of all rows: 8 bytes per row and rule are kept, and of the rows only the worst.
+    Ranks need the losses of all rows: 8 bytes per row and rule are kept, and of the rows only the worst. Of a
+    file with a list per row, the list is shown, the place of the outcome in it and what was left for others.
     """
     from verax import files
 
     rules = ranking(rule or ("rps" if reading.ordered else "brier"))
     order_matters = needs_order(rules)
-    source = reading.open(file, ordered=order_matters)
+    lists = reading.lists_in(file)
+    if lists is not None and not lists.are_distributions:
+        _show_lists(lists, rules, n, ordered=order_matters or reading.ordered, as_json=as_json)
+        return
+    source = reading.rows_in(file, lists, ordered=order_matters)
     with progress(f"Reading {file.name}", source.n_rows) as advance:
         batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
         numbers: list[Any] = []
@@ -56,6 +63,15 @@ def worst(
         **found.to_dict(),
     }
     show(result, [f"{file}: {'; '.join(source.taken)}", repr(found)], as_json=as_json)
+
+
+def _show_lists(read: ListFile, rules: list[Rule], n: int, *, ordered: bool, as_json: bool) -> None:
+    from verax.cli.lists import CALLED_BY_NUMBER, described, worst_lists
+
+    found = worst_lists(read, rules, n, ordered=ordered)
+    result = {"command": "worst", "file": read.path, "taken": read.to_dict(), **found.to_dict()}
+    called = [] if read.ids is not None else [CALLED_BY_NUMBER]
+    show(result, [*described(read), repr(found), *called], as_json=as_json)
 
 
 def _noting(

@@ -205,6 +205,11 @@ class MaySkip:
         """With the rows it names called by `rows`, their numbers among all `n_given` rows."""
         return self
 
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to say of rows left out and of invalid lists: a sentence each."""
+        return self._said()
+
     def _said(self) -> list[str]:
         """What `repr` adds: a line each, or none."""
         left_out = [] if self.skipped is None else [f"{self.skipped}."]

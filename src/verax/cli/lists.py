@@ -1,0 +1,67 @@
+"""What `worst`, `retain` and `compare` do with files of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verax.analyses.retention.curves import as_list_metrics, draw
+from verax.analyses.retention.cuts import Options
+from verax.analyses.retention.doubts import Doubt
+from verax.analyses.retention.result import RetentionCurves
+from verax.analyses.worst import Worst, find
+from verax.errors import InputError
+from verax.inputs.rows import Rows, faults_of
+from verax.scores.base import Rule
+
+if TYPE_CHECKING:
+    from verax.cli.options import Reading
+    from verax.files.lists import ListFile
+    from verax.files.lists.together import ListsTogether
+
+CALLED_BY_NUMBER = "Rows are called by their numbers in the file; --id names a field that identifies them."
+
+
+def described(read: ListFile) -> list[str]:
+    """What was taken for what, and what a reader of results should know."""
+    return [f"{read.path}: {'; '.join(read.taken)}", *(f"Note: {note}" for note in read.notes)]
+
+
+def worst_lists(read: ListFile, rules: Sequence[Rule], n: int, *, ordered: bool) -> Worst:
+    """The worst rows of a file of lists, by their ids or by their numbers in the file."""
+    rows = read.lists.with_outcomes(read.y, ordered=ordered)
+    ids = read.numbers.tolist() if read.ids is None else read.ids
+    found = find([(rows, ids)], rules, n).with_faults(faults_of({"": rows}))
+    return found.with_skipped(read.skipped)
+
+
+def curves_of_lists(
+    read: ListFile, keys: Sequence[Rule | Doubt], metric: list[str] | None, cuts: Options, *, ordered: bool
+) -> RetentionCurves:
+    """Curves of the lists of a file."""
+    in_order = ordered or any(key.ordinal for key in keys)
+    rows: Rows = read.lists.with_outcomes(read.y, weights=read.weights, groups=read.groups, ordered=in_order)
+    curves = draw([rows], keys, as_list_metrics(metric or ["accuracy"]), cuts)
+    return curves.with_faults(faults_of({"": rows})).with_skipped(read.skipped)
+
+
+def read_lists_together(
+    paths: Mapping[str, Path], reading: Reading, *, shared_ids: bool
+) -> tuple[ListsTogether, dict[str, list[str]]] | None:
+    """The files of several models, and what was taken, where at least one holds lists; None otherwise."""
+    from verax.files.lists.together import match_lists
+
+    holds = {name: reading.named_probs is None and reading.holds_lists(path) for name, path in paths.items()}
+    if not any(holds.values()):
+        return None
+    if reading.by:
+        raise InputError("does not apply to files of lists", argument="by")
+    files: dict[str, Any] = {}
+    for name, path in paths.items():
+        files[name] = reading.open_lists(path) if holds[name] else reading.open(path, ordered=False).read()
+    taken = {
+        name: [*part.taken, *(f"note: {note}" for note in getattr(part, "notes", ()))]
+        for name, part in files.items()
+    }
+    return match_lists(files, shared_ids=shared_ids), taken
