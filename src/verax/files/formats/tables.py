@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -253,18 +254,30 @@ class Table:
 
 
 def runs_of(batches: Iterable[Any], rows: int) -> Iterator[tuple[int, list[Any]]]:
-    """Record batches in runs of about `rows` rows and of one schema, with the number of the first row."""
-    waiting: list[Any] = []
+    """Record batches in runs of one schema, with the number of the first row.
+
+    A run has at least `rows` rows, unless there are no more of its schema, and less than twice as many and a
+    batch: short ones at the end would be scored without kernels.
+    """
+    waiting: deque[Any] = deque()
     start = n = 0
     for batch in batches:
         # Parts of a folder and blocks of a JSON file may have types of their own.
-        if waiting and (n >= rows or batch.schema != waiting[0].schema):
-            yield start, waiting
-            start, n, waiting = start + n, 0, []
+        if waiting and batch.schema != waiting[0].schema:
+            yield start, list(waiting)
+            start, n = start + n, 0
+            waiting.clear()
         waiting.append(batch)
         n += batch.num_rows
+        while n >= 2 * rows:
+            run, taken = [], 0
+            while taken < rows:
+                run.append(waiting.popleft())
+                taken += run[-1].num_rows
+            yield start, run
+            start, n = start + taken, n - taken
     if n:
-        yield start, waiting
+        yield start, list(waiting)
 
 
 def common_format(paths: Sequence[Path]) -> str:
