@@ -59,7 +59,7 @@ def in_any_tree(parts, rng):
 WEIGHTS = {
     "none": lambda rng: None,
     "some": lambda rng: rng.exponential(size=N) * (rng.random(N) < 0.7),
-    "extreme": lambda rng: 2.0 ** rng.integers(-700, 700, N),
+    "extreme": lambda rng: 2.0 ** (rng.choice([-1040, -600, 600, 980]) + rng.integers(-20, 20, N)),
     "counts": lambda rng: rng.integers(0, 4, N).astype(float),
 }
 GROUPS = {
@@ -135,6 +135,14 @@ def test_an_empty_part_need_not_know_the_names_of_the_classes():
     named = vx.Tally.of(y, p, classes=["a", "b"])
     for merged in (vx.Tally.of([], p[:0]) + named, named + vx.Tally.of([], p[:0])):
         assert merged.card().classes == ("a", "b")
+
+
+def test_a_tally_of_predictions_that_are_not_in_memory(tmp_path):
+    y, p = forecasts(30, 3)
+    for i, rows in enumerate((slice(0, 20), slice(20, 30))):
+        np.savez(tmp_path / f"{i}.npz", labels=y[rows], probs=p[rows])
+    parts = [vx.Tally.of(vx.scan(tmp_path / f"{i}.npz"), ordered=True) for i in range(2)]
+    same(facts(sum(parts).card()), facts(vx.evaluate(y, p, ordered=True)))
 
 
 LIKE = {"confidence": 0.9, "seed": 1, "bootstrap": 20, "rules": ["brier"], "classes": [5, 6, 7]}

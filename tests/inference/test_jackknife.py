@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import verax as vx
+from verax.engines.clusters import changes_without_each
 from verax.inference import jackknife
+from verax.inference.intervals import wilson
 from verax.scores.metrics import METRICS
 
 
@@ -61,3 +65,21 @@ def test_few_groups_are_left_out_one_by_one(monkeypatch):
 
     monkeypatch.setattr("verax.scores.metrics.DecisionMetric.slopes_at", refuse)
     assert errors(card(500, 3)).all()
+
+
+@pytest.mark.parametrize("heaviest", [1.0, 2.0**20, 2.0**60, 2.0**300])
+def test_without_a_group_that_has_nearly_all_the_weight_nothing_cancels(heaviest):
+    rng = np.random.default_rng(1)
+    weight, mean = np.r_[heaviest, rng.exponential(size=5)], rng.random(6)
+    totals = (weight * mean)[:, None]
+    exact_w, exact_t = ([Fraction(x) for x in column] for column in (weight, totals[:, 0]))
+    whole = sum(exact_t) / sum(exact_w)
+    expected = [
+        float(whole - (sum(exact_t) - t) / (sum(exact_w) - w)) for w, t in zip(exact_w, exact_t, strict=True)
+    ]
+    np.testing.assert_allclose(changes_without_each(weight, totals)[:, 0], expected, rtol=1e-9)
+
+
+def test_a_share_of_less_than_a_row_may_be_anything():
+    low, high = wilson(1e-200, 1e-210, 1.96, 0.95)
+    assert (low, high) == pytest.approx((0, 1), abs=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -83,6 +84,22 @@ def test_a_paired_tally_comes_back_as_it_was(groups, weights):
         np.testing.assert_array_equal(a.means, b.means)
         np.testing.assert_array_equal(a.standard_errors()[0], b.standard_errors()[0])
         assert (a.n_rows, a.n_positive, a.weight) == (b.n_rows, b.n_positive, b.weight)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_paired_tallies_of_any_partition_merge_through_bytes(grouped):
+    losses, weights = RNG.exponential(size=(40, 3)), 2.0 ** RNG.integers(-400, 400, 40)
+    groups = np.array([f"group {i}" for i in RNG.integers(0, 7, 40)]) if grouped else None
+    place = RNG.integers(0, 5, 40)
+
+    def tally(rows):
+        found = PairedTally(3).update(losses[rows], weights[rows], None if groups is None else groups[rows])
+        return found.to_bytes()
+
+    parts = [PairedTally.from_bytes(tally(place == i)) for i in range(5)]
+    merged, whole = reduce(PairedTally.merge, parts), PairedTally.from_bytes(tally(np.full(40, True)))
+    np.testing.assert_allclose(merged.means, whole.means, rtol=1e-12)
+    np.testing.assert_allclose(merged.standard_errors()[0], whole.standard_errors()[0], rtol=1e-9)
 
 
 def test_skipped_rows_come_back_as_they_were():

@@ -17,6 +17,7 @@ _FEW, _FEW_GROUPS = 20, 10
 # Where one row has nearly all the weight, a share varies as that of less than one row; of fewer than this
 # many rows, Wilson's interval is everything.
 _LEAST_ROWS = 1e-9
+_ROUNDING = 1e-12
 # What weights say: how much a row stands for, or how often it was seen.
 WeightsAre = Literal["importance", "counts"]
 # From this many degrees of freedom on, the expansion of the t quantile is as exact as a double.
@@ -203,6 +204,15 @@ def wilson(share: float, n: float, quantile: float, confidence: float) -> Interv
     return Interval(low, high, method="Wilson", confidence=confidence)
 
 
+def between(share: float) -> bool:
+    """Whether a share is neither 0 nor 1, up to rounding.
+
+    >>> between(0.5), between(1 - 1e-15)
+    (True, False)
+    """
+    return _ROUNDING < share < 1 - _ROUNDING
+
+
 def bounded(
     value: float, variance: float, freedom: float, n: float, bounds: tuple[float, float], plan: Resampling
 ) -> Interval:
@@ -218,7 +228,7 @@ def bounded(
         return Interval(value - half, value + half, method="t", confidence=plan.confidence).within(bounds)
     share = min(max((value - least) / (most - least), 0.0), 1.0)
     spread = variance / (most - least) ** 2
-    rows = share * (1 - share) / spread if spread > 0 and 0 < share < 1 else n
+    rows = share * (1 - share) / spread if spread > 0 and between(share) else n
     low, high = wilson(share, rows, quantile, plan.confidence)
     ends = least + low * (most - least), least + high * (most - least)
     return Interval(*ends, method="Wilson", confidence=plan.confidence)

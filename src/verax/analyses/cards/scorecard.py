@@ -27,6 +27,7 @@ from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
 from verax.inference.intervals import (
     Interval,
     Resampling,
+    between,
     bounded,
     few,
     few_groups,
@@ -277,7 +278,7 @@ class Scorecard(MaySkip):
         mean, n = float(self.tally.moments.mean[i]), self.effective_rows
         rows = self.weight if self.resampling.copies else self.tally.n_positive
         variance = float(self._variances[i]) * (1 - 1 / rows)
-        if 0 < mean < 1 and variance > 0:
+        if between(mean) and variance > 0:
             n = mean * (1 - mean) / variance
         return wilson(mean, n, self._quantile, self.resampling.confidence)
 
@@ -403,7 +404,7 @@ class Scorecard(MaySkip):
         if not self.effective_rows > 1 + _ONE:
             return self._undefined(_NO_ROWS, "Wilson")
         share, n = self.accuracy, self.effective_rows
-        if not self.resampling.copies and 0 < share < 1:
+        if not self.resampling.copies and between(share):
             # The variance of the weighted share, from the squared weights of right and wrong decisions.
             right, total = self._counts.squared_correct, self.tally.squared[0]
             squares = right * (1 - share) ** 2 + (total - right) * share**2
