@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from verax.inputs.lists.labelsets import instance_f1
     from verax.inputs.lists.pooling import combine
     from verax.inputs.lists.toplists import TopLists
+    from verax.scans.saved import Recorded
     from verax.scans.scan import scan
     from verax.scores.base import Rule
     from verax.scores.certificates.certify import Certificate, certify
@@ -111,6 +112,7 @@ __all__ = [
     "RankScores",
     "RankedLog",
     "Recalibration",
+    "Recorded",
     "Reliability",
     "ReliabilityCurve",
     "RetentionCurve",
@@ -211,6 +213,7 @@ _LAZY = {
     "RankScores": "verax.analyses.discrimination.result",
     "RankedLog": "verax.scores.rules",
     "Recalibration": "verax.analyses.recalibration.result",
+    "Recorded": "verax.scans.saved",
     "Reliability": "verax.analyses.calibration.curves",
     "ReliabilityCurve": "verax.analyses.calibration.curves",
     "RetentionCurve": "verax.analyses.retention.curves",

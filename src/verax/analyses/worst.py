@@ -199,12 +199,17 @@ def _find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
     found = handle.summarise({"rows": WorstRecipe(model, chosen, n)})
     rows: WorstRows = found["rows"]
     losses = tuple(map(tuple, rows.losses.tolist()))
-    worse: Worse = handle.summarise({"ranks": WorseRecipe(model, chosen, losses)})["ranks"]
+    # Without the rows, only their order by the first rule is known.
+    ranked = chosen if handle.has_rows else chosen[:1]
+    counts = np.array([[np.sum(rows.losses[:, 0] > loss[0]) for loss in losses]])
+    if handle.has_rows:
+        worse: Worse = handle.summarise({"ranks": WorseRecipe(model, chosen, losses)})["ranks"]
+        counts = worse.counts
     cases = []
     for i, (number, outcome) in enumerate(zip(rows.numbers.tolist(), rows.outcomes.tolist(), strict=True)):
         name = number if rows.ids is None else rows.ids[i].item()
         case = dense_case(number, name, outcome, rows.forecasts[i], losses[i][0], handle.classes, chosen[0])
-        ranks = {name_of(rule): 1 + int(worse.counts[j, i]) for j, rule in enumerate(chosen)}
+        ranks = {name_of(rule): 1 + int(counts[j, i]) for j, rule in enumerate(ranked)}
         cases.append(replace(case, ranks=ranks))
     result = Worst(name_of(chosen[0]), rows.n_rows, tuple(cases), rows.ids is not None)
     return result.with_skipped(found.skipped)

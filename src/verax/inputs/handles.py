@@ -178,6 +178,8 @@ class Handle(ABC):
         What was taken for what: a line each.
     by : tuple[str, ...]
         The columns of subgroups.
+    has_rows : bool
+        Whether rows can be read as often as needed. If not, there are summaries that were made before.
     """
 
     name: str
@@ -187,6 +189,7 @@ class Handle(ABC):
     n_rows: int | None
     taken: tuple[str, ...]
     by: tuple[str, ...] = ()
+    has_rows: bool = True
 
     @abstractmethod
     def in_order(self) -> Handle:

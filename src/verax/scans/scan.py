@@ -10,7 +10,7 @@ from verax.inputs.handles import Handle
 from verax.scans.asking import Asked, unknown_source
 
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
-ENGINES = ("batches", "frames", "dask", "spark")
+ENGINES = ("saved", "batches", "frames", "dask", "spark")
 
 
 def scan(

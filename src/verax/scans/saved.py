@@ -1,0 +1,191 @@
+"""Summaries that were saved: a handle that records what analyses ask for, and one on the files it writes.
+
+Shards are analysed one by one, wherever they are, and their summaries are saved. Later, the same analyses of
+all shards are read from the files, without any row.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from hashlib import blake2b
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.cards.container import CARD, not_saved, read_summaries, write_summaries
+from verax.analyses.cards.recipes import CardRecipe
+from verax.common.packing import dump, load, refusing
+from verax.common.paths import matching
+from verax.errors import InputError, Remedy
+from verax.files.predictions import Request
+from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.skipping import Skipped
+from verax.scans.asking import Asked
+
+ENDING = ".verax"
+_ABOUT, _KIND = "about", "recorded summaries"
+
+
+class Recorded(Handle):
+    r"""A handle that keeps every summary that it was asked for, so that none is made twice, and saves them.
+
+    >>> import pathlib, tempfile, verax as vx
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for day in ("monday", "tuesday"):
+    ...     _ = (folder / f"{day}.csv").write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    ...     shard = Recorded(vx.scan(folder / f"{day}.csv"))
+    ...     _ = vx.evaluate(shard), vx.decompose(shard, rule="brier")
+    ...     shard.save(folder / f"{day}.verax")
+    >>> week = vx.scan([folder / "monday.verax", folder / "tuesday.verax"])
+    >>> vx.evaluate(week).n_rows, round(vx.decompose(week, rule="brier").score, 3)
+    (4, 0.2)
+    """
+
+    def __init__(self, handle: Handle, record: dict[str, Any] | None = None) -> None:
+        self._handle = handle
+        self._record: dict[str, Any] = {} if record is None else record
+        for name in ("name", "models", "classes", "n_classes", "n_rows", "taken", "by"):
+            setattr(self, name, getattr(handle, name))
+
+    def in_order(self) -> Handle:
+        return Recorded(self._handle.in_order(), self._record)
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        keys = {name: _key(recipe, self.models) for name, recipe in recipes.items()}
+        new = {key: recipes[name] for name, key in keys.items() if key not in self._record}
+        if new:
+            found = self._handle._summarise(new)
+            self._record |= {**found.found, "n_rows": found.n_rows, "skipped": found.skipped}
+            for key in [key for key, recipe in new.items() if isinstance(recipe, CardRecipe)]:
+                self._record.setdefault(CARD, self._record.get(key))
+        made = {name: self._record[key] for name, key in keys.items() if key in self._record}
+        return Summaries(made, self._record["n_rows"], self._record["skipped"])
+
+    def save(self, path: str | Path) -> None:
+        """Write all summaries that were asked for to a file, which `scan` opens."""
+        if not self._record:
+            raise InputError(
+                "must have been asked for something before it is saved",
+                argument="handle",
+                remedies=[Remedy("Call the analyses that you need later, such as `evaluate`, first.")],
+            )
+        skipped = self._record["skipped"]
+        about = {
+            **{name: getattr(self, name) for name in ("name", "models", "classes", "n_classes", "by")},
+            "n_rows": self._record["n_rows"],
+            "skipped": None if skipped is None else skipped.to_dict(),
+        }
+        others = ("n_rows", "skipped")
+        stored = {
+            name: each.to_bytes()
+            for name, each in self._record.items()
+            if name not in others and each is not None
+        }
+        write_summaries(path, {_ABOUT: dump(_KIND, about), **stored})
+
+
+class SavedHandle(Handle):
+    """Summaries in files, merged. It gives what was recorded, and says so where something was not."""
+
+    has_rows = False
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        files = [(path, read_summaries(path)) for path in paths]
+        about = [_about(path, stored) for path, stored in files]
+        self._stored = [
+            (str(path), stored) for (path, stored), each in zip(files, about, strict=True) if each["n_rows"]
+        ]
+        first = about[0]
+        for path, other in zip(paths, about, strict=True):
+            for name in ("classes", "n_classes", "by"):
+                if other[name] != first[name]:
+                    raise _different(paths[0], path, name)
+            if len(other["models"]) != len(first["models"]):
+                raise _different(paths[0], path, "models")
+        self.name = f"{paths[0]} and {len(paths) - 1:,} more" if len(paths) > 1 else str(paths[0])
+        self.models, self.classes = first["models"], first["classes"]
+        self.n_classes, self.by = first["n_classes"], first["by"]
+        self.n_rows = sum(each["n_rows"] for each in about)
+        names = zip(paths, (each["name"] for each in about), strict=True)
+        self.taken = tuple(f"{path}: summaries of {name}" for path, name in names)
+        skipped = [each["skipped"] for each in about if each["skipped"] is not None]
+        # Rows are numbered in each file from 0.
+        self._skipped = None
+        if skipped:
+            left_out = reduce(add, map(Skipped.from_values, skipped))
+            self._skipped = Skipped(left_out.n_given, left_out.count, (), left_out.reasons)
+
+    def in_order(self) -> Handle:
+        # What depends on the order was recorded only where it was known.
+        return self
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        found = {name: self._merged(recipe) for name, recipe in recipes.items()} if self._stored else {}
+        return Summaries(found, self.n_rows or 0, self._skipped)
+
+    def _merged(self, recipe: Recipe[Any]) -> Any:
+        key = _key(recipe, self.models)
+        lacking = [path for path, stored in self._stored if key not in stored]
+        if lacking:
+            raise InputError(
+                f"{lacking[0]} lacks summaries that this analysis needs",
+                argument="source",
+                kind="missing",
+                found=f"none was made by {type(recipe).__name__} with these settings",
+                remedies=[
+                    Remedy("Run the analysis with the same settings and names of models before saving.")
+                ],
+            )
+        return reduce(lambda a, b: a.merge(b), (recipe.load(stored[key]) for _, stored in self._stored))
+
+
+def _key(recipe: Recipe[Any], models: Sequence[str]) -> str:
+    """A name for what a recipe makes, the same in every process.
+
+    Models without a name are called like their files, so where a recipe is about one, its place counts.
+    """
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        text = re.sub(r" at 0x[0-9a-f]+", "", repr(recipe))
+    for i, name in enumerate(models):
+        text = text.replace(f"model={name!r}", f"model={i}")
+    return f"{type(recipe).__name__}-{blake2b(text.encode(), digest_size=12).hexdigest()}"
+
+
+def _about(path: Path, stored: Mapping[str, bytes]) -> dict[str, Any]:
+    if _ABOUT not in stored:
+        error = InputError("", argument="data", found="it has a card alone, which `load` reads")
+        raise not_saved(path, error)
+    values = load(stored[_ABOUT], _KIND)
+    with refusing("is missing or of another type"):
+        return {
+            "name": str(values["name"]),
+            "models": tuple(map(str, values["models"])),
+            "classes": values["classes"],
+            "n_classes": int(values["n_classes"]),
+            "by": tuple(values["by"]),
+            "n_rows": int(values["n_rows"]),
+            "skipped": values["skipped"],
+        }
+
+
+def _different(one: Path, other: Path, what: str) -> InputError:
+    return InputError(
+        f"{one} and {other} cannot be merged", argument="source", kind="file", found=f"their {what} differ"
+    )
+
+
+def opened(source: object, asked: Asked) -> Handle | None:
+    """The handle on files of summaries; None for anything else."""
+    given = [source] if isinstance(source, (str, Path)) else source
+    if not isinstance(given, (list, tuple)) or not given:
+        return None
+    if not all(isinstance(each, (str, Path)) and str(each).endswith(ENDING) for each in given):
+        return None
+    if asked.request != Request() or asked.probs is not None:
+        raise InputError("must be given without options: they were said when it was saved", argument="source")
+    return SavedHandle([path for each in given for path in matching(each)])
