@@ -16,6 +16,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import demofiles
+import realdata
 import verax as vx
 from cases import facts, facts_of
 from commandline import verax
@@ -259,6 +260,17 @@ def test_labels_that_are_only_numbered_stand_for_their_numbers(tmp_path):
     assert open_lists(write(tmp_path / "a.jsonl", [{"label": 1, "out": out}] * 2)).y == ["LABEL_1"] * 2
 
 
+def test_outcomes_may_be_positions_where_the_order_of_the_classes_is_known(tmp_path):
+    records = [{"label": i, "classes": ["cat", "dog"], "probs": [0.9, 0.1]} for i in (0, 1)]
+    read = open_lists(write(tmp_path / "a.jsonl", records))
+    assert read.y == ["cat", "dog"]
+    assert read.taken[1] == "outcomes: label (positions: 0 = cat, 1 = dog)"
+    turned = {"label": 0, "classes": ["dog", "cat"], "probs": [0.8, 0.2]}
+    with pytest.raises(vx.InputError, match="line 1 has '0', and the classes are 'cat' and 'dog'"):
+        open_lists(write(tmp_path / "a.jsonl", [*records, turned]))
+    assert open_lists(tmp_path / "a.jsonl", classes=["cat", "dog"]).y == ["cat", "dog", "cat"]
+
+
 def test_a_file_of_columns_holds_no_lists(tmp_path):
     """Dense files stay what they are, also those that look like long tables or flat log-probabilities."""
     texts = {
@@ -309,6 +321,14 @@ def test_sample_logs_of_multiple_choice(tmp_path):
     assert mixed.lists.unaccounted == pytest.approx([0, 0], abs=1e-12)
     by_length = open_lists(path, per_length=True).lists.to_dicts()[0]
     assert by_length[1] / by_length[0] == pytest.approx(math.exp(-2 / 2 + 1 / 3))
+
+
+def test_sample_logs_of_questions_with_more_choices_than_classes(tmp_path):
+    path = write(tmp_path / "a.jsonl", [sample([-1.0] * 3, "0", [" x", " y", " z"])])
+    with pytest.raises(vx.InputError, match=r"must have at most 2 choices.*line 1 has 3"):
+        open_lists(path, classes=["x", "y"])
+    read = open_lists(path, classes=["A", "B", "C", "D"])
+    assert (read.y, read.lists.n_classes) == (["A"], 4)
 
 
 def test_targets_of_sample_logs_that_are_no_choice(tmp_path):
@@ -500,3 +520,39 @@ def test_bounds_on_lists(bound, code, said, folder):
 def test_lists_of_some_classes_have_no_subgroups_and_no_order(folder):
     for option in (("--by", "site"), ("--ordered",)):
         assert run(folder, "evaluate", "completions.jsonl", "--classes", 50000, *option).returncode == 2
+
+
+@pytest.mark.parametrize("shape", ["lm-eval", "chat", "pipeline", "long"])
+def test_real_answers_of_a_language_model(shape, tmp_path):
+    """LLaMA on 2,886 questions of MMLU, written in four shapes: the card of the dense rows."""
+    data = realdata.load("llm-mmlu-conformal", "mmlu_llama.npz")
+    p, y = data["probs"][0].astype(float)[:400], data["labels"][:400].astype(int)
+    p /= p.sum(axis=1, keepdims=True)
+    letters = "ABCD"
+    records = []
+    for row, truth in zip(p.tolist(), y.tolist(), strict=True):
+        logs = {letter: math.log(value) for letter, value in zip(letters, row, strict=True)}
+        scored = [{"label": letter, "score": value} for letter, value in zip(letters, row, strict=True)]
+        records.append(
+            {
+                "lm-eval": sample(list(logs.values()), str(truth), [f" {c}" for c in letters]),
+                "chat": {"answer": letters[truth], **chat(logs)},
+                "pipeline": {"answer": letters[truth], "out": scored},
+            }.get(shape)
+        )
+    if shape == "long":
+        path = tmp_path / "long.csv"
+        lines = [
+            f"{i},{c},{v!r},{letters[t]}"
+            for i, t in enumerate(y)
+            for c, v in zip(letters, p[i].tolist(), strict=True)
+        ]
+        path.write_text("id,class,probability,truth\n" + "\n".join(lines))
+    else:
+        path = write(tmp_path / "a.jsonl", records)
+    read = open_lists(path, classes=list(letters))
+    card = vx.evaluate(read.y, read.lists)
+    expected = vx.evaluate(y, p)
+    for name in ("brier", "log", "spherical"):
+        assert card[name] == pytest.approx(expected[name], rel=1e-9)
+    assert card.coverage == 1

@@ -42,6 +42,15 @@ class Collector:
     settings : Settings
     source, word : str
         The file, and what its records are called in messages: "line", "row", "item".
+
+    Attributes
+    ----------
+    rows : list of Row
+        What stands beside the lists that were kept.
+    numbers, places : array
+        Where these stand in the file: the numbers of their lines, and which records they are, from 0.
+    same_order : bool
+        All lists name the same classes in the same order.
     """
 
     def __init__(self, shape: Shape, settings: Settings, source: str, word: str) -> None:
@@ -49,7 +58,7 @@ class Collector:
         self.counts: Counter[str] = Counter()
         self.merged_mass = self.omitted_mass = 0.0
         self.rows: list[Row] = []
-        self.numbers, self._places = array("q"), array("q")
+        self.numbers, self.places = array("q"), array("q")
         self._given = 0
         self._codes, self._values, self._lengths = array("q"), array("d"), array("q")
         self._called = merger(settings.merge_variants)
@@ -66,6 +75,8 @@ class Collector:
             )
         self._texts: tuple[str, ...] | None = None
         self._same_texts = True
+        self._labels: list[Any] | None = None
+        self.same_order = True
         self._skipped: list[int] = []
         self._reasons: Counter[str] = Counter()
 
@@ -88,7 +99,7 @@ class Collector:
         self._values.extend(values)
         self._lengths.append(len(codes))
         self.numbers.append(number)
-        self._places.append(place)
+        self.places.append(place)
         self.rows.append(row)
 
     def _prepared(self, listed: Listed) -> tuple[list[Any], list[float]]:
@@ -134,7 +145,11 @@ class Collector:
         """The codes of classes, and their probabilities."""
         known = self._code
         if self.shape.positions:
+            self._check_choices(len(labels))
             return labels, values
+        if self.same_order:
+            self._labels = labels if self._labels is None else self._labels
+            self.same_order = labels == self._labels
         if not self._fixed:
             return [known.setdefault(label, len(known)) for label in labels], values
         codes = [known.get(label, -1) for label in labels]
@@ -153,6 +168,19 @@ class Collector:
         self.counts["entries_omitted"] += len(codes) - len(own)
         self.omitted_mass += sum(values) - sum(values[place] for place in own)
         return [codes[place] for place in own], [values[place] for place in own]
+
+    def _check_choices(self, n: int) -> None:
+        """Refuse a question with more choices than there are classes."""
+        names = self.settings.names
+        most = self.settings.n_classes if names is None else len(names)
+        if most is not None and n > most:
+            raise RecordError(
+                f"must have at most {most} choices, as many as there are classes",
+                f"has {n}",
+                reason="more choices than there are classes",
+                kind="length",
+                remedies=[SKIP],
+            )
 
     def _skip(self, places: Sequence[int], reason: str) -> None:
         self._skipped.extend(places)
@@ -221,8 +249,8 @@ class Collector:
     def _choices(self, lengths: np.ndarray[Any, Any]) -> tuple[int, Vocabulary | None]:
         """Classes that are the positions of choices, called by their texts where these never change."""
         settings = self.settings
-        m = int(lengths.max(initial=2)) if settings.n_classes is None else settings.n_classes
         names = settings.names
+        m = settings.n_classes or (int(lengths.max(initial=2)) if names is None else len(names))
         if names is None and self._same_texts and self._texts is not None and len(self._texts) == m:
             texts = tuple(text.strip() for text in self._texts)
             names = texts if len(set(texts)) == m else None
@@ -263,7 +291,7 @@ class Collector:
         rows = np.flatnonzero(mask)
         if not rows.size:
             return
-        places = np.frombuffer(self._places, np.int64)[rows]
+        places = np.frombuffer(self.places, np.int64)[rows]
         if self.settings.invalid == "skip":
             self._skip(places.tolist(), REASONS["p", "sum" if kind == "sum" else "sign"])
             return
@@ -293,7 +321,7 @@ class Collector:
 
     def leave_out(self, rows: Sequence[int], reason: str) -> None:
         """Count records as left out, by their places in `rows`."""
-        self._skip([self._places[row] for row in rows], reason)
+        self._skip([self.places[row] for row in rows], reason)
 
     @property
     def skipped(self) -> Skipped | None:

@@ -32,7 +32,8 @@ _CLASSES = (
     *("class", "class_name", "class_id", "predicted_class", "predicted_label", "prediction", "predicted"),
     *("candidate", "choice", "option", "token", "label", "category", "species"),
 )
-_HEAD, _ROWS = 1000, 2**16
+# Rows that are looked at, and rows and ids that are read at a time.
+_HEAD, _ROWS, _IDS = 1000, 2**16, 2**12
 
 
 @dataclass(frozen=True)
@@ -129,25 +130,31 @@ def _records(table: Table, columns: LongColumns, settings: Settings) -> Iterator
         )
     codes = np.asarray(ids.indices)
     order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    classes, values = arrays[columns.classes], _numbers(arrays[columns.probabilities])
+    starts = np.append(np.flatnonzero(np.diff(codes[order], prepend=-1)), len(order))
+    sorted_by_id = {name: column.combine_chunks().take(pa.array(order)) for name, column in arrays.items()}
+    values = _numbers(sorted_by_id.pop(columns.probabilities))
     keys = ids.dictionary.to_pylist()
-    beside = [name for name in names if name not in (columns.id, columns.classes, columns.probabilities)]
-    for key, rows in zip(keys, np.split(order, starts[1:]), strict=True):
-        taken = pa.array(rows)
-        record = {
-            columns.id: key,
-            "classes": classes.take(taken).to_pylist(),
-            "probabilities": values[rows].tolist(),
-        }
-        for name in beside:
-            given = set(arrays[name].take(taken).to_pylist())
-            record[name] = given.pop() if len(given) == 1 else sorted(map(str, given))
-        yield int(rows[0]), record
+    for first in range(0, len(keys), _IDS):
+        last = min(first + _IDS, len(keys))
+        begin, end = starts[first], starts[last]
+        texts = {name: part[begin:end].to_pylist() for name, part in sorted_by_id.items()}
+        numbers = values[begin:end].tolist()
+        for place in range(first, last):
+            mine = slice(int(starts[place] - begin), int(starts[place + 1] - begin))
+            record = {name: _one(part[mine]) for name, part in texts.items() if name != columns.classes}
+            record |= {columns.id: keys[place], "classes": texts[columns.classes][mine]}
+            yield int(order[starts[place]]), {**record, "probabilities": numbers[mine]}
+
+
+def _one(values: list[Any]) -> Any:
+    """The value that all lines of a row have; the different ones where they are several."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    return sorted(set(map(str, values)))
 
 
 def _numbers(column: Any) -> Any:
     try:
-        return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.array(column.to_pylist(), object)

@@ -13,7 +13,7 @@ from verax.files.lists.gold import Gold, outcome_field, read_gold
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.ranked import FASTTEXT, TREC, label_of, read_judgements
 from verax.files.lists.settings import Settings
-from verax.files.lists.spelling import alike, none_named, other_spelling, some
+from verax.files.lists.spelling import alike, from_positions, none_named, other_spelling, some
 from verax.files.lists.streams import Stream
 from verax.files.lists.words import notes, taken
 from verax.inputs.lists.toplists import TopLists
@@ -52,6 +52,7 @@ class Reader:
         named = (self.outcome, settings.id, settings.weights, settings.groups)
         fields = frozenset(name for name in named if name is not None)
         self.choices = Choices(settings.position, settings.per_length, fields, settings.names, beside=True)
+        self.by_position = False
         self.collector = Collector(shape, settings, stream.source, stream.word)
 
     def _gold(self, path: str) -> Gold:
@@ -110,7 +111,9 @@ class Reader:
             np.array([row.group for row in rows]) if settings.groups is not None else None,
             numbers,
             self.collector.tallies,
-            taken(self.shape, settings, self.outcome, self.gold),
+            taken(
+                self.shape, settings, self.outcome, self.gold, lists.vocabulary if self.by_position else None
+            ),
             notes(self.collector.tallies, lists, y, settings.merge_variants),
             self.collector.skipped,
             outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
@@ -206,7 +209,13 @@ class Reader:
         called = merger(self.settings.merge_variants)
         if called is not None:
             given = [called(value) for value in given]
-        return [] if vocabulary is None else alike(given, vocabulary)
+        if vocabulary is None:
+            return given
+        y = alike(given, vocabulary)
+        # The order of the classes is known where the caller states it, or all lists have it.
+        if self.settings.names is not None or (vocabulary.complete and self.collector.same_order):
+            self.by_position, y = from_positions(y, vocabulary)
+        return y
 
     def _with_known_outcomes(
         self, lists: TopLists, kept: Any, rows: list[Row], numbers: Any, y: list[Any]
@@ -226,7 +235,7 @@ class Reader:
                 kind="label",
                 found=f"{self.stream.word} {numbers[bad[0]]} has {show(y[bad[0]])}, and the classes are "
                 f"{some(vocabulary.names)}",
-                rows=[int(kept[i]) for i in bad[:3]],
+                rows=[self.collector.places[int(kept[i])] for i in bad[:3]],
                 values=[y[i] for i in bad[:3]],
                 count=len(bad),
                 source=self.stream.source,

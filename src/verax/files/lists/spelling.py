@@ -39,6 +39,23 @@ def alike(given: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
     ]
 
 
+def from_positions(y: list[Any], vocabulary: Vocabulary) -> tuple[bool, list[Hashable]]:
+    """Outcomes that are positions of classes as the names of these, and whether they are.
+
+    They are if all are whole numbers and no class is called by a number.
+    """
+    names = vocabulary.names
+    numbers = [_position(value, len(names)) for value in y]
+    if None in numbers or any(isinstance(name, int) or str(name).strip().isdecimal() for name in names):
+        return False, y
+    return True, [names[number] for number in numbers if number is not None]
+
+
+def _position(value: Any, n: int) -> int | None:
+    number = int(value) if isinstance(value, int) or str(value).strip().isdecimal() else -1
+    return number if 0 <= number < n else None
+
+
 def other_spelling(y: list[Any], vocabulary: Vocabulary, rule: str | None) -> list[Remedy]:
     """The weakest rule of merging under which some outcome is a class; none where there is no such rule."""
     names = list(RULES)

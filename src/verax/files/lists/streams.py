@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from verax.common.paths import check_regular, refusing_wrong_names
 from verax.errors import InputError, passing
 from verax.files.formats.tables import FORMATS, Table
@@ -142,9 +145,28 @@ def _rows_of_table(path: Path, request: Request) -> Iterator[tuple[int, Any]]:
 
 
 def _dicts(batch: Any) -> Iterator[dict[str, Any]]:
-    columns = [batch.column(i).to_pylist(maps_as_pydicts="strict") for i in range(batch.num_columns)]
+    columns = [_values(batch.column(i)) for i in range(batch.num_columns)]
     names = batch.schema.names
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; lists of numbers or texts as slices of one list, which is much faster."""
+    kind = column.type
+    nested = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    flat = column.flatten() if nested and not column.null_count else None
+    if flat is None or flat.null_count:
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    if pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type):
+        values = flat.to_numpy(zero_copy_only=False).tolist()
+    elif pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type):
+        coded = flat.dictionary_encode()
+        texts = coded.dictionary.to_pylist()
+        values = [texts[code] for code in coded.indices.to_numpy().tolist()]
+    else:
+        values = flat.to_pylist(maps_as_pydicts="strict")
+    ends = np.cumsum(column.value_lengths().to_numpy(), dtype=np.int64).tolist()
+    return [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _rows_of_text(path: Path, request: Request, *, tabs: bool) -> Iterator[tuple[int, Any]]:

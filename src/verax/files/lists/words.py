@@ -9,18 +9,24 @@ from verax.errors import show
 from verax.files.lists.gold import Gold
 from verax.files.lists.settings import Settings
 from verax.files.lists.spelling import none_named, some
+from verax.files.predictions import short
 from verax.inputs.lists.toplists import TopLists
+from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.record import Shape
 from verax.inputs.records.variants import RULES
 
 
-def taken(shape: Shape, settings: Settings, outcome: str | None, gold: Gold | None) -> tuple[str, ...]:
-    """A line for everything that was taken for something."""
+def taken(
+    shape: Shape, settings: Settings, outcome: str | None, gold: Gold | None, positions: Vocabulary | None
+) -> tuple[str, ...]:
+    """A line for everything that was taken for something; `positions` are those that outcomes stand for."""
     if gold is not None:
         how = f"by {settings.id}" if gold.by_id else "in order"
         outcomes = f"{gold.column + ' of ' if gold.column else ''}{gold.path}, matched {how}"
     else:
         outcomes = outcome or "target"
+    if positions is not None:
+        outcomes += f" (positions: {short([f'{i} = {name}' for i, name in enumerate(positions.names)])})"
     lines = [f"lists: {shape.what}", f"outcomes: {outcomes}"]
     for word in ("weights", "groups", "id"):
         name = getattr(settings, word)

@@ -33,7 +33,8 @@ def of_numbers(pairs: Iterable[tuple[Any, Any]]) -> Listed:
     """The list of (class, probability) pairs; numbers may be stated in words, or missing."""
     labels, values, missing, from_text = [], [], 0, 0
     for label, value in pairs:
-        check_class(label)
+        if type(label) is not str:
+            check_class(label)
         if type(value) is float and value == value:
             number: float | None = value
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 from verax.inputs.records.record import Choices, Listed, Shape, first, mapping, not_understood
 from verax.inputs.records.responses import of_logprobs
-from verax.inputs.records.tokens import WANTED, of_mapping, of_objects, of_token
+from verax.inputs.records.tokens import WANTED, of_objects, of_pairs, of_token
 
 
 def _is_tokens(record: Any) -> bool:
@@ -27,7 +27,7 @@ def _read_tokens(record: Any, choices: Choices) -> Listed:
         return of_logprobs(record, choices.position)
     found = record["logprobs"]
     nested = isinstance(found, Mapping) and not found.keys() & {"content", "tokens", "top_logprobs"}
-    return of_mapping(found) if nested else of_logprobs(found, choices.position)
+    return of_pairs(found.items()) if nested else of_logprobs(found, choices.position)
 
 
 def flat_items(record: Any, choices: Choices) -> dict[Any, Any]:
@@ -49,7 +49,7 @@ def _read_flat(record: Any, choices: Choices) -> Listed:
         raise not_understood(record, WANTED)
     items = flat_items(record, choices)
     numbers = {name: value for name, value in items.items() if not isinstance(value, str)}
-    return of_mapping(numbers if choices.beside and numbers else items)
+    return of_pairs((numbers if choices.beside and numbers else items).items())
 
 
 TOKENS = Shape(

@@ -11,7 +11,6 @@ from verax.inputs.records.tokens import (
     at,
     name_of,
     no_logprobs,
-    of_mapping,
     of_objects,
     of_pairs,
     of_token,
@@ -37,7 +36,7 @@ def _of_completion(found: Mapping[Any, Any], position: int) -> Listed:
     top = sequence(found.get("top_logprobs"))
     listed = at(top, position) if top else None
     if listed:
-        return of_mapping(mapping(listed))
+        return of_pairs(mapping(listed).items())
     tokens, values = found.get("tokens"), found.get("token_logprobs")
     alone = of_pairs([(name_of(at(tokens, position), None), at(values, position))])
     alone.alone = True
@@ -77,11 +76,11 @@ def of_logprobs(found: Any, position: int) -> Listed:
 def _of_top(top: Any, position: int) -> Listed:
     """`top_logprobs` on its own: an array of objects, a mapping, or one mapping per generated token."""
     if isinstance(top, Mapping):
-        return of_mapping(top)
+        return of_pairs(top.items())
     objects = sequence(top)
     if objects and not any("logprob" in mapping(each) for each in objects):
         listed = at(top, position)
-        return of_mapping(listed) if isinstance(listed, Mapping) else of_objects(sequence(listed))
+        return of_pairs(listed.items()) if isinstance(listed, Mapping) else of_objects(sequence(listed))
     return of_objects(objects)
 
 
@@ -119,7 +118,7 @@ def _of_vllm(token: Any) -> Listed:
         raise not_understood(token, WANTED)
     texts = [mapping(value).get("decoded_token") for value in found.values()]
     told_apart = all(isinstance(text, str) for text in texts) and len(set(texts)) == len(texts)
-    listed = of_mapping(found)
+    listed = of_pairs(found.items())
     if told_apart:
         called = dict(zip(found, texts, strict=True))
         listed.labels = [called[name] for name in listed.labels]

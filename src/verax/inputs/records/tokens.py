@@ -51,13 +51,19 @@ def probability_of(value: Any) -> float | None:
 
 
 def of_pairs(pairs: Iterable[tuple[Hashable, Any]]) -> Listed:
-    """The list of (token, log-probability) pairs.
+    """The list of (token, log-probability) pairs; a log-probability may be an object with a 'logprob'.
 
     Tokens at TOO_UNLIKELY are not listed: their probability is not known, and need not be zero.
     """
     labels, values, unlikely = [], [], 0
-    for token, value in pairs:
-        p = probability_of(value)
+    exp = math.exp
+    for token, number in pairs:
+        # Nearly all are like this, and need no further look.
+        if type(number) is float and TOO_UNLIKELY < number <= 0:
+            labels.append(token)
+            values.append(exp(number))
+            continue
+        p = probability_of(mapping(number).get("logprob", number))
         if p is None:
             unlikely += 1
         else:
@@ -77,7 +83,6 @@ def of_objects(
             name, number = each.get(token, each.get("id")), each[value]
         except (AttributeError, KeyError, TypeError):
             raise not_understood(each, WANTED) from None
-        # Nearly all are like this, and need no further look.
         p = exp(number) if type(number) is float and TOO_UNLIKELY < number <= 0 else probability_of(number)
         if p is None:
             unlikely += 1
@@ -88,20 +93,11 @@ def of_objects(
     return Listed(labels, values, unlikely=unlikely)
 
 
-def of_mapping(listed: Mapping[Any, Any]) -> Listed:
-    """The list of {token: log-probability}; a value may be an object with a 'logprob'."""
-    return of_pairs((name, _number(value)) for name, value in listed.items())
-
-
-def _number(value: Any) -> Any:
-    return value["logprob"] if "logprob" in mapping(value) else value
-
-
 def of_token(token: Mapping[Any, Any]) -> Listed:
     """The list of a generated token: its `top_logprobs`, or where there are none the token alone."""
     top = token.get("top_logprobs")
     if isinstance(top, Mapping) and top:
-        return of_mapping(top)
+        return of_pairs(top.items())
     if isinstance(top, (list, tuple)) and top:
         return of_objects(top)
     if "logprob" not in token:
