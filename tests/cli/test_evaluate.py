@@ -108,7 +108,7 @@ GOLDEN = """
  "subgroups": {},
  "require": [{"require": "brier.high<2.5", "score": "brier", "of": "high", "value": 2.0, "sign": "<",
               "bound": 2.5, "met": true}],
- "met": true, "html": null, "notes": []}
+ "met": true, "html": null, "save": null, "notes": []}
 """
 
 
