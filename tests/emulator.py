@@ -70,14 +70,11 @@ class EmulatedDevice:
     def clear(self, pointer, size, stream):
         ctypes.memset(pointer, 0, size)
 
-    def copy_back(self, target, pointer, stream):
+    def fetch(self, target, pointer, stream):
         ctypes.memmove(target.ctypes.data, pointer, target.nbytes)
 
     def copy_over(self, pointer, source, stream):
         ctypes.memmove(pointer, source.ctypes.data, source.nbytes)
-
-    def wait(self, stream):
-        pass
 
     def place(self):
         """Where tensors of PyTorch on the host are."""

@@ -69,6 +69,7 @@ template <typename T> T __shfl_sync(unsigned, T x, int source, int width = 32) {
     int lane = threadIdx.x % 32;
     return exchange(x, lane - lane % width + source);
 }
+static int __ffs(int x) { return __builtin_ffs(x); }
 static bool __all_sync(unsigned mask, bool x) {
     int all = x;
     for (int d = 1; d < 32; d <<= 1) all &= __shfl_xor_sync(mask, all, d);
@@ -79,6 +80,11 @@ static void atomicMax(unsigned long long* at, unsigned long long x) { *at = x > 
 
 static long long __double_as_longlong(double x) {
     long long y;
+    std::memcpy(&y, &x, 8);
+    return y;
+}
+static double __longlong_as_double(long long x) {
+    double y;
     std::memcpy(&y, &x, 8);
     return y;
 }
@@ -103,9 +109,12 @@ static unsigned short float_to_half(float x) {
     std::memcpy(&z, &y, 2);
     return z;
 }
+static float inverse_of(float x) { return 1 / x; }
 using std::exp;
 using std::fabs;
 using std::fma;
+using std::fmax;
+using std::fmin;
 using std::ilogb;
 using std::ldexp;
 using std::log;

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from verax.engines.sums import Sum
+from verax.engines.sums import LateSum, Sum
 from verax.inputs.arrays import Floats
 
 # Beyond this many classes no table of K x K counts is kept: it would take too much memory.
 CONFUSION_UP_TO = 1024
 # How many of the rows whose outcome was given probability zero are remembered by number.
 ROWS_KEPT = 100
+# Tables of more cells than this are made when they are looked at: a GPU brings its own.
+_LARGE = 2**12
 
 
 @dataclass
@@ -50,7 +53,7 @@ class Counts:
     def zeros(cls, n_classes: int, *, decisions: bool = True, weighted: bool = False) -> Counts:
         """Nothing counted yet; without `decisions` only outcomes given probability zero will be."""
         n = n_cells(n_classes) if decisions else 0
-        return cls(n_classes, Sum.zeros(n), squares=Sum.zeros(n) if weighted else None)
+        return cls(n_classes, _zero_cells(n), squares=_zero_cells(n) if weighted else None)
 
     def add(self, y: Any, decision: Any, weights: Any) -> None:
         """Count rows by NumPy calls; the compiled path has a kernel for this."""
@@ -164,3 +167,7 @@ def squared_weights(weights: Any) -> Any:
     """The squares of weights, which overflow where the weights are extreme; that pass is not kept."""
     with np.errstate(over="ignore"):
         return weights * weights
+
+
+def _zero_cells(n: int) -> Sum:
+    return Sum.zeros(n) if n <= _LARGE else LateSum(partial(np.zeros, n))

@@ -35,7 +35,7 @@ class Sum:
     def of(cls, terms: Any) -> Sum:
         """One term for every element."""
         high = np.array(terms, dtype=float)
-        return cls(high, np.zeros_like(high))
+        return cls(high, np.zeros(high.shape))
 
     def __add__(self, other: Sum) -> Sum:
         if len(self.high) > _PIECE:
@@ -167,11 +167,11 @@ class Moments:
 
         `infinite` and `count` are the weight and the number of the rows with an infinite loss.
         """
-        w = np.broadcast_to(weight, np.shape(first)).astype(float)
         none = np.zeros(np.shape(first))
+        w = none + weight
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             m2 = np.where(w > 0, second - first / w * first, 0.0)
-            total = Sum.of(first).plus(shift * w)
+            total = Sum(*two_sum(np.asarray(first, dtype=float), shift * w))
         count = none if count is None else np.array(count, dtype=float)
         return cls(
             Sum.of(w), total, np.maximum(m2, 0.0), Sum.of(none if infinite is None else infinite), count

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Set
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -165,13 +166,20 @@ def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
         )
 
 
+# The namespaces of types of arrays that were seen: to find one takes longer than to look it up.
+_namespaces: dict[type, Namespace] = {}
+
+
 def namespace_of(x: Array) -> Namespace:
     """The array-API namespace of `x`; plain NumPy for NumPy arrays."""
     if isinstance(x, (np.ndarray, Columns)):
         return np
-    from array_api_compat import array_namespace
+    found = _namespaces.get(type(x))
+    if found is None:
+        from array_api_compat import array_namespace
 
-    return array_namespace(x)
+        found = _namespaces[type(x)] = array_namespace(x)
+    return found
 
 
 def device_of(x: Array) -> object:
@@ -219,11 +227,15 @@ def kind_of(x: Array) -> str:
         kinds = {"f": "real", "i": "integer", "u": "integer", "b": "bool", "c": "complex"}
         kinds |= {"U": "text", "S": "text", "T": "text", "O": "object"}
         return kinds.get(x.dtype.kind, "other")
-    xp = namespace_of(x)
+    return _kind_of_type(namespace_of(x), x.dtype)
+
+
+@lru_cache(maxsize=64)
+def _kind_of_type(xp: Namespace, dtype: Any) -> str:
     for kind, name in (("real floating", "real"), ("integral", "integer"), ("bool", "bool")):
-        if xp.isdtype(x.dtype, kind):
+        if xp.isdtype(dtype, kind):
             return name
-    return "complex" if xp.isdtype(x.dtype, "complex floating") else "other"
+    return "complex" if xp.isdtype(dtype, "complex floating") else "other"
 
 
 def widen(x: Array) -> Array:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from functools import cache
 from glob import glob
+from threading import Lock
 from typing import Any
 
 from verax.errors import VeraxError
@@ -18,6 +19,8 @@ _COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
 _MOST_SHARED = 8
 # Below this, shared memory needs no leave.
 _FREE_SHARED = 48 * 2**10
+# Bytes of the host's memory that results are copied to.
+_ROOM = 2**16
 # Formulas are rounded as NumPy rounds them; sums ask for fused multiply-adds by name.
 _OPTIONS = (b"--std=c++17", b"--fmad=false")
 
@@ -38,7 +41,7 @@ class Args(ctypes.Structure):
         *_members("y", ctypes.c_void_p),
         *_members("y_stride", ctypes.c_int64),
         *_members("w", ctypes.c_void_p),
-        *_members("w_stride n step ignore parts", ctypes.c_int64),
+        *_members("w_stride n step ignore parts probing", ctypes.c_int64),
         *_members("clear scale limb", ctypes.c_double),
         *_members("shift heaviest partial totals cells", ctypes.c_void_p),
         *_members("blocks", ctypes.c_int64),
@@ -67,6 +70,10 @@ class Device:
         self._call("cuDeviceGetAttribute", ctypes.byref(major), _COMPUTE_MAJOR, handle)
         self._call("cuDeviceGetAttribute", ctypes.byref(minor), _COMPUTE_MINOR, handle)
         self._architecture = f"sm_{major.value}{minor.value}"
+        with self:
+            room = ctypes.c_void_p()
+            self._call("cuMemAllocHost_v2", ctypes.byref(room), ctypes.c_size_t(_ROOM))
+        self._room, self._lock = room.value, Lock()
         self._functions: dict[tuple[str, str], ctypes.c_void_p] = {}
         self._modules: dict[str, ctypes.c_void_p] = {}
 
@@ -113,33 +120,25 @@ class Device:
 
     def clear(self, pointer: int, size: int, stream: int) -> None:
         """Set memory to zero."""
-        self._call(
-            "cuMemsetD8Async", ctypes.c_uint64(pointer), 0, ctypes.c_size_t(size), ctypes.c_void_p(stream)
-        )
+        self._call("cuMemsetD8Async", pointer, 0, size, stream)
 
-    def copy_back(self, target: Any, pointer: int, stream: int) -> None:
-        """Copy to a NumPy array; it holds the numbers after `wait`."""
-        self._call(
-            "cuMemcpyDtoHAsync_v2",
-            target.ctypes.data_as(ctypes.c_void_p),
-            ctypes.c_uint64(pointer),
-            ctypes.c_size_t(target.nbytes),
-            ctypes.c_void_p(stream),
-        )
+    def fetch(self, target: Any, pointer: int, stream: int) -> None:
+        """Wait for a stream, and copy to a NumPy array."""
+        # Into memory that the GPU knows, where it is free: a copy to other memory takes detours.
+        room = self._room if target.nbytes <= _ROOM and self._lock.acquire(blocking=False) else None
+        try:
+            place = target.ctypes.data if room is None else room
+            self._call("cuMemcpyDtoHAsync_v2", place, pointer, target.nbytes, stream)
+            self._call("cuStreamSynchronize", stream)
+            if room is not None:
+                ctypes.memmove(target.ctypes.data, room, target.nbytes)
+        finally:
+            if room is not None:
+                self._lock.release()
 
     def copy_over(self, pointer: int, source: Any, stream: int) -> None:
         """Copy a NumPy array to the GPU; it has been read when this returns."""
-        self._call(
-            "cuMemcpyHtoDAsync_v2",
-            ctypes.c_uint64(pointer),
-            source.ctypes.data_as(ctypes.c_void_p),
-            ctypes.c_size_t(source.nbytes),
-            ctypes.c_void_p(stream),
-        )
-
-    def wait(self, stream: int) -> None:
-        """Wait for a stream."""
-        self._call("cuStreamSynchronize", ctypes.c_void_p(stream))
+        self._call("cuMemcpyHtoDAsync_v2", pointer, source.ctypes.data, source.nbytes, stream)
 
     def allocate(self, size: int) -> int:
         """Memory of its own, for libraries that lend none."""
@@ -177,11 +176,12 @@ def _driver() -> Any:
     if library.cuInit(0) != 0:
         raise CompilerMissingError("NVIDIA's driver did not start.")
     # Types that are known beforehand make calls quicker.
-    library.cuLaunchKernel.argtypes = [
-        ctypes.c_void_p,
-        *[ctypes.c_uint] * 7,
-        *[ctypes.c_void_p] * 3,
-    ]
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    library.cuLaunchKernel.argtypes = [pointer, *[ctypes.c_uint] * 7, *[pointer] * 3]
+    library.cuMemsetD8Async.argtypes = [ctypes.c_uint64, ctypes.c_ubyte, size, pointer]
+    library.cuMemcpyDtoHAsync_v2.argtypes = [pointer, ctypes.c_uint64, size, pointer]
+    library.cuMemcpyHtoDAsync_v2.argtypes = [ctypes.c_uint64, pointer, size, pointer]
+    library.cuStreamSynchronize.argtypes = [pointer]
     return library
 
 

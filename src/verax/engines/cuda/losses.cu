@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(Args a) {
         real losses[1];
         formulas(stats, losses);
         real w = (real)weight_of(a, row.i, row.y);
-        real loss = !row.kept ? (real)0 : row.inside ? losses[0] * w : INF - INF;
+        real loss = !row.kept ? (real)0 : row.inside ? losses[0] * w : (real)NOT_A_NUMBER;
 #if EACH
         if (row.s == 0) a.out[row.i] = loss;
 #else
@@ -166,13 +166,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
         if (row.active) {
             real losses[1];
             formulas(stats, losses);
-            sums[0] += row.inside ? (double)losses[0] : 1.0 / 0.0 - 1.0 / 0.0;
+            sums[0] += row.inside ? (double)losses[0] : NOT_A_NUMBER;
             sums[1] += 1;
         }
 #else
         real scale = (real)(weight_of(a, row.i, row.y) * (double)a.upstream[row.i * a.upstream_stride] / divisor);
 #endif
-        if (!row.inside) scale = INF - INF;
+        if (!row.inside) scale = (real)NOT_A_NUMBER;
         int y = row.y, first = row.first;
 #if NEEDS_CDF_LOG
         // share[c]: what class k takes of the outcome's sides of all thresholds, the sum of p_k / P(side).
@@ -184,14 +184,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
             LOOP EACH_UP(c) {
                 int j = first + c;
                 below += v[c];
-                if (j >= y) share[c] = below;
-                if (j >= y && j < K - 1) from_below += 1 / below;
+                if (j >= y) share[c] = inverse_of(below);
+                if (j >= y && j < K - 1) from_below += share[c];
             }
             LOOP EACH_DOWN(c) {
                 int j = first + c;
                 above += v[c];
-                if (j < y) share[c] = above;
-                if (j <= y && j > 0) from_above += 1 / above;
+                if (j > y) continue;
+                real odds = inverse_of(above);
+                if (j < y) share[c] = odds;
+                if (j > 0) from_above += odds;
             }
         }
         real odds_after = sum_after(from_below, row.s), odds_before = sum_before(from_above, row.s);
@@ -200,14 +202,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
             LOOP EACH_DOWN(c) {
                 int j = first + c;
                 if (j > y) {
-                    if (j < K - 1) odds_after += 1 / share[c];
+                    if (j < K - 1) odds_after += share[c];
                     share[c] = v[c] * (odds_after + all_above);
                 }
             }
             LOOP EACH_UP(c) {
                 int j = first + c;
                 if (j <= y) {
-                    if (j > 0 && j < y) odds_before += 1 / share[c];
+                    if (j > 0 && j < y) odds_before += share[c];
                     share[c] = v[c] * (all_below + (j == y ? all_above : odds_before));
                 }
             }
@@ -288,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
         __syncwarp();
         int64 rows = a.n - base < ROWS ? a.n - base : ROWS;
         for (int t = lane; t < (int)rows * K; t += 32)
-            a.gradient[base * K + t] = write(memory[(t / K) * S * E + t % K]);
+            a.gradient[base * K + t] = write(memory[ROWS == 1 ? t : t / K * S * E + t % K]);
 #endif
     }
 #if WITH_LOSS

@@ -4,11 +4,12 @@
 //   K classes, S threads per row (1, 2, ... 32), E consecutive classes per thread, WARPS per block;
 //   REGISTERS: one thread per row, whose probabilities stay in registers; otherwise 32 / S rows at a time are
 //   brought to shared memory, because neighbouring threads then read neighbouring memory;
-//   NARROW: probabilities are kept in the type they came in;
+//   SPLIT: rows are split at the outcome (sides.cu); NARROW: probabilities are kept in the type they came in;
 //   DENSE: rows follow each other without gaps; COLUMNS: columns are strided (column-major or sliced input); LOGITS, WEIGHTED, CLASSED (class weights), IGNORE;
 //   TABLE: 0 no counts, 1 table in shared memory, 2 in global memory, 3 outcomes only;
 //   NEEDS_*: which statistics the formulas read; real: the type that is computed in; value_t, outcome_t, weight_t;
-//   PLAIN: what the outcome's probability must be for products of E + 1 cumulative ones not to underflow;
+//   PLAIN: what the outcome's probability must be for products of cumulative ones not to underflow, of E + 1 of them
+//   where rows are in registers or split, else of four;
 //   RULES, COUNTS, SUMS: how many losses, integer counts and sums there are;
 //   FIRST_SUM, SUM_STEP: where the sums of the rules stand.
 // formulas(), slopes() and accumulate() follow this text, then rows.cu, sums.cu and losses.cu.
@@ -21,10 +22,19 @@ typedef unsigned long long uint64;
 
 #define EVERYONE 0xffffffffu
 #define ROWS (32 / S)
+#if SPLIT
+// Places of a row with what stands behind them: rows begin in different banks of shared memory.
+#define PLACES (S * E + (ROWS > 1 ? 32 : 1))
+#define TILE (ROWS * PLACES)
+#else
 #define TILE (32 * E)
+#endif
 #define THREADS (32 * WARPS)
 #define CUMULATIVE (NEEDS_CDF || NEEDS_CDF_LOG)
-#define INF ((real)(1.0 / 0.0))
+// As bits, because compilers do not divide by zero: it would be computed for each row.
+#define INFINITE __longlong_as_double(0x7ff0000000000000LL)
+#define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000LL)
+#define INF ((real)INFINITE)
 
 struct Args {
     const value_t* p;
@@ -35,6 +45,7 @@ struct Args {
     int64 w_stride;
     int64 n, step, ignore;      // rows; how far 32 rows are from the next 32; the outcome of rows to leave out
     int64 parts;                // how many of the S parts of 32 rows are summed
+    int64 probing;              // whether the only block tells what losses are summed relative to later
     double clear, scale;        // how far a row's sum may be from 1; what weights are multiplied by
     double limb;                // how many units of an integer of a cell make one of the integer above it
     double* shift;              // (RULES) losses are summed relative to these
@@ -72,6 +83,11 @@ __device__ inline float fma_of(float a, float b, float c) { return fmaf(a, b, c)
 __device__ inline real maximum(real a, real b) { return a > b || a != a ? a : b; }
 __device__ inline real minimum(real a, real b) { return a < b || a != a ? a : b; }
 __device__ inline real sign_of(real x) { return x > 0 ? (real)1 : x < 0 ? (real)-1 : x; }
+// Of numbers; NaN loses.
+__device__ inline double greater(double a, double b) { return fmax(a, b); }
+__device__ inline float greater(float a, float b) { return fmaxf(a, b); }
+__device__ inline double lesser(double a, double b) { return fmin(a, b); }
+__device__ inline float lesser(float a, float b) { return fminf(a, b); }
 __device__ inline int least(int a, int b) { return a < b ? a : b; }
 
 #ifndef EMULATED
@@ -80,12 +96,20 @@ __device__ inline float half_to_float(unsigned short x) {
     asm("{cvt.f32.f16 %0, %1;}" : "=f"(y) : "h"(x));
     return y;
 }
+// Of numbers that are not subnormal, to the last digit.
+__device__ inline float inverse_of(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 __device__ inline unsigned short float_to_half(float x) {
     unsigned short y;
     asm("{cvt.rn.f16.f32 %0, %1;}" : "=h"(y) : "f"(x));
     return y;
 }
 #endif
+
+__device__ inline double inverse_of(double x) { return 1 / x; }
 
 #if VALUE == 2
 typedef float narrow_t;
@@ -123,17 +147,21 @@ struct Product {
 // Probabilities made of logits that are smaller are no longer used: 2^-900, 2^-100.
 #define FAR ((real)(sizeof(real) == 8 ? 1.1830521861667747e-271 : 7.888609052210118e-31))
 
-// Multiply by x; `plain` where the product of all factors of a thread cannot underflow.
+// Make room for some more factors.
+__device__ inline void renew(Product& product) {
+    bool small = product.m < SMALL;
+    product.m *= small ? LARGE : (real)1;
+    product.e -= small ? DIGITS : 0;
+}
+
+// Multiply by x; `plain` where the product of the next factors cannot underflow.
 __device__ inline void times(Product& product, real x, bool plain) {
     if (!plain) {
         while (x < SMALL && x > 0) {
             x *= LARGE;
             product.e -= DIGITS;
         }
-        if (product.m < SMALL) {
-            product.m *= LARGE;
-            product.e -= DIGITS;
-        }
+        renew(product);
     }
     product.m *= x;
 }

@@ -41,7 +41,7 @@ _INTEGERS["int64"] = "long long"
 # Up to this many classes a thread keeps a whole row in registers.
 _IN_REGISTERS = 8
 # Most classes of a thread before a row gets more threads.
-_PER_THREAD = 32
+_PER_THREAD = 33
 # Bytes of shared memory for the tiles of a block, where several warps fit, and the most that one may have.
 _TILES, _LARGEST_TILE = 96 * 2**10, 200 * 2**10
 # A table of counts up to this size is kept in shared memory.
@@ -143,6 +143,7 @@ class _Geometry:
     classes_per_thread: int
     warps: int
     tiles: int
+    split: bool = False
 
     @classmethod
     def of(cls, n_classes: int, bytes_per_value: int, arrays: int) -> _Geometry | None:
@@ -154,11 +155,26 @@ class _Geometry:
             threads *= 2
         # An odd number, so that the threads of a warp read different banks of shared memory.
         classes = -(-n_classes // threads) | 1
-        tile = 32 * classes * bytes_per_value * arrays
+        return cls._of_tiles(threads, classes, 32 * classes * bytes_per_value * arrays)
+
+    @classmethod
+    def of_sides(cls, n_classes: int, bytes_per_value: int) -> _Geometry | None:
+        """How the K - 1 classes on both sides of the outcome are shared out (`sides.cu`)."""
+        threads = 4
+        while threads < 32 and -(-(n_classes - 1) // (threads - 1)) > _PER_THREAD:
+            threads *= 2
+        # One thread less has room for all classes, because on each side one may have room left.
+        classes = -(-(n_classes - 1) // (threads - 1)) | 1
+        rows = 32 // threads
+        places = threads * classes + (32 if rows > 1 else 1)
+        return cls._of_tiles(threads, classes, rows * places * bytes_per_value, split=True)
+
+    @classmethod
+    def _of_tiles(cls, threads: int, classes: int, tile: int, *, split: bool = False) -> _Geometry | None:
         if tile > _LARGEST_TILE:
             return None
         warps = max(w for w in (8, 4, 2, 1) if w == 1 or w * tile <= _TILES)
-        return cls(False, threads, classes, warps, warps * tile)
+        return cls(False, threads, classes, warps, -(-warps * tile // 8) * 8, split)
 
 
 def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most: int) -> Program | None:
@@ -170,7 +186,11 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
     trace = record(rules, form.n_classes, log_true=form.logits)
     # Probabilities are kept as they came, which takes less memory; those of logits are computed.
     narrow = not form.logits
-    geometry = _Geometry.of(form.n_classes, _size_of(form.value if narrow else form.computed), 1)
+    size = _size_of(form.value if narrow else form.computed)
+    if narrow and not form.columns and form.n_classes > _PER_THREAD:
+        geometry = _Geometry.of_sides(form.n_classes, size)
+    else:
+        geometry = _Geometry.of(form.n_classes, size, 1)
     if trace is None or geometry is None:
         return None
     k, weighted = form.n_classes, form.weight is not None
@@ -188,6 +208,8 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
     several = geometry.threads_per_row > 1
     shift_at = summaries_at + (several * geometry.warps * 32 * _SUMMARY * _size_of(form.computed))
     table_at = shift_at + 8 * len(trace.losses)
+    # Where a warp has one row at a time, or a thread has one, registers suffice for more blocks.
+    few_at_once = geometry.registers or (geometry.split and geometry.threads_per_row == 32)
     settings = {
         "SUMMARIES_AT": summaries_at,
         "SHIFT_AT": shift_at,
@@ -199,7 +221,7 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
         "SUM_STEP": step,
         "TABLE": table,
         "TABLE_AT": table_at,
-        "BLOCKS_PER_SM": 1 if weighted else 3 if geometry.registers else 2,
+        "BLOCKS_PER_SM": 1 if weighted else 3 if few_at_once else 2,
         "NARROW": int(narrow),
     }
     texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step), _infinite_at(infinite)]
@@ -308,6 +330,7 @@ def _source(
         "E": geometry.classes_per_thread,
         "WARPS": geometry.warps,
         "REGISTERS": int(geometry.registers),
+        "SPLIT": int(geometry.split),
         "DENSE": int(form.dense),
         "COLUMNS": int(form.columns),
         "LOGITS": int(form.logits),
@@ -315,7 +338,7 @@ def _source(
         "CLASSED": int(form.classed),
         "IGNORE": int(form.ignore),
         "VALUE": code,
-        "PLAIN": 2.0 ** (-(900 if real == "double" else 100) / (geometry.classes_per_thread + 1)),
+        "PLAIN": 2.0 ** -_bits_per_factor(geometry, real),
     }
     lines = [f"#define {name} {number}" for name, number in (defines | needs | settings).items()]
     lines += [
@@ -324,8 +347,15 @@ def _source(
         f"typedef {_INTEGERS[form.outcome]} outcome_t;",
     ]
     lines += [f"typedef {'float' if form.weight == 'float32' else 'double'} weight_t;", ""]
-    numbers, *rest = (_text(name) for name in ("numbers", "rows", "sums", "losses"))
+    numbers, *rest = (_text(name) for name in ("numbers", "rows", "sides", "sums", "losses"))
     return "\n".join([*lines, numbers, *texts, *rest])
+
+
+def _bits_per_factor(geometry: _Geometry, real: str) -> float:
+    """How small, as a power of 1/2, factors of a product may be that is not watched (`PLAIN`)."""
+    if geometry.registers or geometry.split:
+        return (900 if real == "double" else 100) / (geometry.classes_per_thread + 1)
+    return 100.0 if real == "double" else 15.0
 
 
 @cache
@@ -345,8 +375,8 @@ def _steps(trace: Trace, floor: str = "{}") -> list[str]:
 
 def _literal(value: float) -> str:
     if math.isnan(value):
-        return "(real)(0.0 / 0.0)"
-    return f"(real){value!r}" if math.isfinite(value) else f"(real)({math.copysign(1, value)} / 0.0)"
+        return "(real)NOT_A_NUMBER"
+    return f"(real){value!r}" if math.isfinite(value) else f"(real){'-' if value < 0 else ''}INFINITE"
 
 
 def _formulas(trace: Trace) -> str:

@@ -60,7 +60,6 @@ struct Row {
     real others;         // probability of all classes but the outcome
     real low_sum, high_sum;  // sums of the cumulative errors below and above the outcome
     real highest, log_total;  // of logits: the largest, and log(sum(exp(z - largest)))
-    real below_true, above_true;  // P(<= y), P(>= y)
     bool far;            // logits so far apart that probabilities underflow
 };
 
@@ -102,6 +101,8 @@ __device__ __noinline__ real far_cdf_log(const value_t* z, int64 stride, int y, 
 #endif
 #define EACH_UP(c) for (int c = 0; c < E; ++c)
 #define EACH_DOWN(c) for (int c = E - 1; c >= 0; --c)
+
+#if !SPLIT
 
 #if REGISTERS
 
@@ -291,7 +292,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
 #if CUMULATIVE
     row.before = sum_before(part, row.s);
     row.after = sum_after(part, row.s);
-    real low = 0, high = 0, squares = 0, below_true = 0, above_true = 0;
+    real low = 0, high = 0, squares = 0;
     Product product = {1, 0};
     // No side that holds the outcome has less probability than it.
     bool plain = stats.p_true >= (real)PLAIN;
@@ -313,40 +314,41 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
             low += error;
         }
         squares = fma_of(error, error, squares);
-        if (NEEDS_CDF_LOG) times(product, under ? above[c + 1] : below, plain);
-        below_true = c == y ? below : below_true;
-        above_true = c == y ? above[c] : above_true;
+        if (NEEDS_CDF_LOG) product.m *= under ? above[c + 1] : below;
     }
-    if (y == K - 1) {
-        below_true = 1;
-        above_true = above[E - 1];
+    if (NEEDS_CDF_LOG && !plain) {
+        // Once more, with care.
+        product = {1, 0};
+        below = 0;
+#pragma unroll
+        for (int c = 0; c < E - 1; ++c) {
+            below += (real)v[c];
+            times(product, c < y ? above[c + 1] : below, false);
+        }
     }
 #else
     Walk walk = {row.before, row.after, 0, 0, 0, {1, 0}, {1, 0}};
     // One question for the whole warp, because a question in the loop would cost more than the loop.
-    if (!NEEDS_CDF_LOG || __all_sync(EVERYONE, plain)) {
+    if (!NEEDS_CDF_LOG) {
         LOOP EACH_UP(c) step(walk, v, first, y, c, true);
+    } else if (__all_sync(EVERYONE, plain)) {
+        for (int g = 0; g + 4 <= E; g += 4) {
+#pragma unroll
+            for (int c = g; c < g + 4; ++c) step(walk, v, first, y, c, true);
+            renew(walk.up);
+            renew(walk.down);
+        }
+        for (int c = E / 4 * 4; c < E; ++c) step(walk, v, first, y, c, true);
     } else {
         EACH_UP(c) step(walk, v, first, y, c, false);
     }
     low = walk.low;
     high = walk.high;
     squares = walk.squares;
-    product = {walk.up.m * walk.down.m, walk.up.e + walk.down.e};
-    if (!plain) {
-        product = walk.up;
-        times(product, walk.down.m, false);
-        product.e += walk.down.e;
-    }
-#if LOGITS && NEEDS_CDF_LOG
-    // P(<= y) and P(>= y), by the thread that has the outcome.
-    if (y >= first && y < first + E) {
-        below_true = row.before;
-        above_true = row.after;
-        for (int j = first; j <= y; ++j) below_true += v[j - first];
-        for (int j = first + E - 1; j >= y; --j) above_true += v[j - first];
-    }
-#endif
+    product = walk.up;
+    renew(walk.down);
+    times(product, walk.down.m, false);
+    product.e += walk.down.e;
 #endif
 #if NEEDS_CDF
     row.low_sum = group_sum(low);
@@ -356,19 +358,27 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
 #endif
 #if NEEDS_CDF_LOG
     stats.cdf_log = -group_sum(log_of(product));
-    row.below_true = group_sum(below_true);
-    row.above_true = group_sum(above_true);
     row.far = false;
 #if LOGITS
-    real smallest = minimum(y < K - 1 ? row.below_true : (real)1, y > 0 ? row.above_true : (real)1);
-    row.far = row.values && smallest < FAR;
-    // One thread walks over such a row, and tells the others.
-    if (row.far && row.s == 0)
-        stats.cdf_log =
-            far_cdf_log(a.p + row.i * a.row_stride, a.column_stride, y, row.highest + row.log_total);
-    if (S > 1) {
-        real exact = __shfl_sync(EVERYONE, stats.cdf_log, 0, S);
-        stats.cdf_log = row.far ? exact : stats.cdf_log;
+    // No side that holds the outcome has less probability than it, so this is rare.
+    if (!__all_sync(EVERYONE, stats.p_true >= FAR)) {
+        real below_true = 0, above_true = 0;
+        LOOP EACH_UP(c) {
+            below_true += first + c <= y ? v[c] : (real)0;
+            above_true += first + c >= y ? v[c] : (real)0;
+        }
+        below_true = group_sum(below_true);
+        above_true = group_sum(above_true);
+        real smallest = minimum(y < K - 1 ? below_true : (real)1, y > 0 ? above_true : (real)1);
+        row.far = row.values && smallest < FAR;
+        // One thread walks over such a row, and tells the others.
+        if (row.far && row.s == 0)
+            stats.cdf_log =
+                far_cdf_log(a.p + row.i * a.row_stride, a.column_stride, y, row.highest + row.log_total);
+        if (S > 1) {
+            real exact = __shfl_sync(EVERYONE, stats.cdf_log, 0, S);
+            stats.cdf_log = row.far ? exact : stats.cdf_log;
+        }
     }
 #endif
 #endif
@@ -376,6 +386,8 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
     stats.invalid = 0;
     return stats;
 }
+
+#endif
 
 // Which row a thread works on, of a tile that begins with row `base`, and what is known of it at once.
 __device__ inline Row begin(const Args& a, int64 base, int lane) {

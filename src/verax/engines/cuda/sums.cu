@@ -102,11 +102,24 @@ __device__ inline Summary summarize(const Args& a, int64 base, int64 next, int l
     Summary mine;
     cell_t* memory = (cell_t*)arena + warp * TILE;
     Summary* summaries = (Summary*)((char*)arena + SUMMARIES_AT) + warp * 32;
+#if SPLIT
+    // The outcomes of 32 rows, one for each thread.
+    int64 i = base + lane < a.n ? base + lane : a.n - 1, y = (int64)a.y[i * a.y_stride];
+    int outcome = y >= 0 && y < K ? (int)y : 0;
+#endif
     for (int part = 0; part < PARTS; ++part) {
-        int64 tile = base + part * ROWS;
+        int64 tile = base + part * ROWS, following = part < PARTS - 1 ? tile + ROWS : next;
+#if SPLIT
+        Row row;
+        row.s = lane % S;
+        row.y = __shfl_sync(EVERYONE, outcome, part * ROWS + lane / S);
+        fetch(a, tile, following, lane, row.y, memory, loads);
+        Stats stats = statistics(a, row, memory + lane / S * PLACES);
+#else
         Row row = begin(a, tile, lane);
-        fetch(a, tile, part < PARTS - 1 ? tile + ROWS : next, lane, memory, loads);
+        fetch(a, tile, following, lane, memory, loads);
         Stats stats = statistics(a, row, memory + lane * E);
+#endif
         if (S == 1) {
             mine = {stats, row.decision, row.values, row.sums};
         } else if (row.s == 0) {
@@ -120,6 +133,15 @@ __device__ inline Summary summarize(const Args& a, int64 base, int64 next, int l
     return mine;
 }
 #endif
+
+// What losses are summed relative to: the mean loss of the rows of one block, where it is a number.
+__device__ inline void settle_shifts(const Args& a) {
+    double weight = WEIGHTED ? a.partial[COUNTS] : a.partial[0];
+    for (int r = threadIdx.x; r < RULES; r += THREADS) {
+        double mean = a.partial[COUNTS + FIRST_SUM + r * SUM_STEP] / weight;
+        a.shift[r] = mean - mean == 0 ? mean : 0.0;
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args a) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -143,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
 #pragma unroll
     for (int q = 0; q < COUNTS; ++q) counts[q] = 0;
     double heaviest = WEIGHTED && TABLE ? *a.heaviest * a.scale : 0.0;
-    double weight_unit = heaviest > 0 && heaviest < 1.0 / 0.0 ? ldexp(1.0, -(ilogb(heaviest) + 1)) : 0.0;
+    double weight_unit = heaviest > 0 && heaviest < INFINITE ? ldexp(1.0, -(ilogb(heaviest) + 1)) : 0.0;
     int64 stride = (int64)gridDim.x * WARPS * a.step, base = ((int64)blockIdx.x * WARPS + warp) * a.step;
 #if !REGISTERS
     Loads loads;
@@ -162,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         bool inside = outcome >= 0 && outcome < K;
         int y = inside ? (int)outcome : 0;
         double w = weight_of(a, i, y);
-        bool weighs = !WEIGHTED || (w >= 0 && w < 1.0 / 0.0);
+        bool weighs = !WEIGHTED || (w >= 0 && w < INFINITE);
         counts[0] += 1;
         if (!row.values || !row.sums || !inside || !weighs) {
             counts[2] += !row.values;
@@ -198,21 +220,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
 #endif
     }
     reduce_block(a, counts, sums, true);
-#if TABLE == 1
     __syncthreads();
+    if (a.probing) settle_shifts(a);
+#if TABLE == 1
     if (a.cells)
         for (int t = threadIdx.x; t < CELLS * LIMBS; t += THREADS)
             if (table[t]) atomicAdd(a.cells + t, (uint64)table[t]);
 #endif
-}
-
-// What losses are summed relative to: the mean loss of the rows of one block, where it is a number.
-extern "C" __global__ void settle(Args a) {
-    int r = threadIdx.x;
-    if (r >= RULES) return;
-    double weight = WEIGHTED ? a.partial[COUNTS] : a.partial[0];
-    double mean = a.partial[COUNTS + FIRST_SUM + r * SUM_STEP] / weight;
-    a.shift[r] = mean - mean == 0 ? mean : 0.0;
 }
 
 // Add to a sum of a metric: `size` totals, then the sums of their rounding errors.
@@ -249,7 +263,7 @@ extern "C" __global__ void add_to_states(Args a) {
 #if TABLE
     const int64 n_cells = CELLS + (TABLE == 3);
     double finer = 1 / a.limb, most = *a.heaviest;
-    double unit = most > 0 && most < 1.0 / 0.0 ? ldexp(1.0, ilogb(most) + 1) : 1.0;
+    double unit = most > 0 && most < INFINITE ? ldexp(1.0, ilogb(most) + 1) : 1.0;
     for (int64 t = first; t < CELLS; t += stride) {
         double x = (double)a.cells[t], xx = x;
         if (WEIGHTED) {

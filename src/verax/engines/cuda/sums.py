@@ -232,7 +232,7 @@ class Pass:
         self._device.prepare(
             self.program.source,
             self.program.shared,
-            *("tally", "settle", "finish", "heaviest", "add_to_states"),
+            *("tally", "finish", "heaviest", "add_to_states"),
         )
 
     def _launch(self, name: str, blocks: int, threads: int, shared: int = 0) -> None:
@@ -250,9 +250,9 @@ class Pass:
         args.cells, args.blocks = None, 1
         # Where a warp takes a few rows at a time, one after the other, it takes fewer.
         args.parts = _PROBED_PARTS
+        args.probing = 1
         self._launch("tally", 1, program.threads, program.shared)
-        self._launch("settle", 1, 32 * -(-self.n_rules // 32))
-        args.step, args.blocks, args.parts = 32, self.blocks, self.program.threads_per_row
+        args.step, args.blocks, args.parts, args.probing = 32, self.blocks, program.threads_per_row, 0
 
     def sum(self) -> None:
         """Sum all rows."""
@@ -312,36 +312,29 @@ class _Run:
         self._pass.sum()
         late = self._pass.n_cells >= _LARGE_TABLE
         found = np.empty(self._pass.n_head if late else self._n_kept)
-        self._device.copy_back(found, self._memory.pointer, self._stream)
-        self._device.wait(self._stream)
+        self._device.fetch(found, self._memory.pointer, self._stream)
         head = found[: self._pass.n_head]
         return self._interpret(head, None if late else found[len(head) :].view(np.uint64), final=final)
 
     def _interpret(self, head: Floats, cells: Any, *, final: bool = False) -> DeviceSums | Floats | None:
         """The sums as a tally has them; better shifts, where these cost digits; None for array calls."""
         program, n = self._program, self._n_rules
-        shift, counts, sums = np.split(head[:-1], [n, n + program.n_counts])
-        if counts[[VALUES, BAD_SUMS, TARGETS, WEIGHTS]].any():
+        counts, sums = head[n : n + program.n_counts], head[n + program.n_counts : -1]
+        shift, number = head[:n], counts.tolist()
+        if number[VALUES] or number[BAD_SUMS] or number[TARGETS] or number[WEIGHTS]:
             return None
-        if counts[ROWS] != self._rows.n_rows:
+        if number[ROWS] != self._rows.n_rows:
             raise VeraxError(
-                f"Only {counts[ROWS]:.0f} of {self._rows.n_rows} rows were scored; this is a defect of verax."
+                f"Only {number[ROWS]:.0f} of {self._rows.n_rows} rows were scored; this is a defect of verax."
             )
-        if self._weighted and not counts[POSITIVE]:
+        if self._weighted and not number[POSITIVE]:
             return None
         first, step = (2, 4) if self._weighted else (0, 2)
         of_rules = sums[first : first + n * step].reshape(n, step)
-        if not np.isfinite(of_rules).all():
+        if not all(map(math.isfinite, of_rules.ravel().tolist())):
             return None
-        n_infinite = np.zeros(n)
-        n_infinite[list(program.infinite)] = counts[7 : 7 + len(program.infinite)]
-        weight, squared = (sums[0], sums[1]) if self._weighted else (counts[ROWS], counts[ROWS])
-        finite, infinite = np.full((2, n), [[weight], [squared]]), np.zeros((2, n))
-        if self._weighted:
-            extra = sums[first + n * step :][: 4 * len(program.infinite)].reshape(-1, 4).T
-            finite[:, list(program.infinite)], infinite[:, list(program.infinite)] = extra[:2], extra[2:]
-        else:
-            finite, infinite = finite - n_infinite, infinite + n_infinite
+        weight, squared = (sums[0], sums[1]) if self._weighted else (number[ROWS], number[ROWS])
+        finite, infinite, n_infinite = self._weights(weight, squared, counts, sums[first + n * step :])
         better = _better_shift(shift, finite[0], *of_rules[:, :2].T)
         if better is not None and not final:
             return better
@@ -359,13 +352,30 @@ class _Run:
         return DeviceSums(
             weight=Sum.of([weight]),
             moments=moments[0],
-            n_positive=float(counts[POSITIVE] if self._weighted else counts[ROWS]),
+            n_positive=number[POSITIVE if self._weighted else ROWS],
             square_sum=Sum.of([squared]) if self._weighted else None,
             squares=moments[1] if self._weighted else None,
             cells=tables[0] if tables else None,
             square_cells=tables[1] if self._weighted and tables else None,
-            n_zero=int(counts[ZERO]),
+            n_zero=int(number[ZERO]),
         )
+
+    def _weights(
+        self, weight: float, squared: float, counts: Floats, extra: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """For each rule: weights and squared weights of finite losses, of infinite ones; how many these are."""
+        n, places = self._n_rules, list(self._program.infinite)
+        finite, infinite, n_infinite = np.empty((2, n)), np.zeros((2, n)), np.zeros(n)
+        finite[0], finite[1] = weight, squared
+        found = counts[7 : 7 + len(places)]
+        if found.any():
+            n_infinite[places] = found
+            if not self._weighted:
+                finite, infinite = finite - n_infinite, infinite + n_infinite
+        if self._weighted:
+            extra = extra[: 4 * len(places)].reshape(-1, 4).T
+            finite[:, places], infinite[:, places] = extra[:2], extra[2:]
+        return finite, infinite, n_infinite
 
     def _tables(self, cells: Any, counts: Floats, sums: Floats, heaviest: float) -> list[Sum]:
         """The tables of weights and of squared weights, where decisions are counted.
@@ -411,8 +421,7 @@ class _Table:
         cells = np.empty(self.size, np.uint64)
         with self.device.current():
             # The kernels have ended: any stream will do.
-            self.device.copy_back(cells, self.pointer, 0)
-            self.device.wait(0)
+            self.device.fetch(cells, self.pointer, 0)
         return self.read(cells)
 
     def read(self, cells: Any) -> Floats:
@@ -430,12 +439,17 @@ class _Table:
 
 def _better_shift(shift: Floats, weight: Floats, first: Floats, second: Floats) -> Floats | None:
     """The mean losses, where sums relative to `shift` lose digits; else None."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        total = np.abs(shift * weight + first)
-        far = np.abs(shift) * weight > _FAR * total
-        far |= (first * first > _SPREAD * second * weight) & (np.abs(first) > _CLOSE * total)
-        far &= weight > 0
-        return np.where(far, shift + first / weight, shift) if far.any() else None
+    # Rules are few, and the numbers of one are compared faster than arrays are.
+    columns = (x.tolist() for x in (shift, weight, first, second))
+    better = [_better(*numbers) for numbers in zip(*columns, strict=True)]
+    return np.array(better) if better != shift.tolist() else None
+
+
+def _better(shift: float, weight: float, first: float, second: float) -> float:
+    total = abs(shift * weight + first)
+    far = abs(shift) * weight > _FAR * total
+    far = far or (first * first > _SPREAD * second * weight and abs(first) > _CLOSE * total)
+    return shift + first / weight if far and weight > 0 else shift
 
 
 def zero_rows(rows: Any, most: int) -> list[int]:
