@@ -7,6 +7,7 @@
 #include <vector>
 
 #define EMULATED 1
+#define __CUDA_ARCH__ 900
 #define __device__
 #define __global__
 #define __shared__
@@ -75,6 +76,13 @@ static bool __all_sync(unsigned mask, bool x) {
     for (int d = 1; d < 32; d <<= 1) all &= __shfl_xor_sync(mask, all, d);
     return all;
 }
+template <typename F> int reduced(int x, F combine) {
+    for (int d = 1; d < 32; d <<= 1) x = combine(x, __shfl_xor_sync(0, x, d));
+    return x;
+}
+static int __reduce_add_sync(unsigned, int x) { return reduced(x, [](int a, int b) { return a + b; }); }
+static int __reduce_min_sync(unsigned, int x) { return reduced(x, [](int a, int b) { return a < b ? a : b; }); }
+static int __reduce_max_sync(unsigned, int x) { return reduced(x, [](int a, int b) { return a > b ? a : b; }); }
 template <typename T, typename U> void atomicAdd(T* at, U x) { *at += x; }
 static void atomicMax(unsigned long long* at, unsigned long long x) { *at = x > *at ? x : *at; }
 
@@ -86,6 +94,16 @@ static long long __double_as_longlong(double x) {
 static double __longlong_as_double(long long x) {
     double y;
     std::memcpy(&y, &x, 8);
+    return y;
+}
+static int __float_as_int(float x) {
+    int y;
+    std::memcpy(&y, &x, 4);
+    return y;
+}
+static float __int_as_float(int x) {
+    float y;
+    std::memcpy(&y, &x, 4);
     return y;
 }
 static unsigned __float_as_uint(float x) {

@@ -187,10 +187,9 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
     # Probabilities are kept as they came, which takes less memory; those of logits are computed.
     narrow = not form.logits
     size = _size_of(form.value if narrow else form.computed)
+    geometry = _Geometry.of(form.n_classes, size, 1)
     if narrow and not form.columns and form.n_classes > _PER_THREAD:
-        geometry = _Geometry.of_sides(form.n_classes, size)
-    else:
-        geometry = _Geometry.of(form.n_classes, size, 1)
+        geometry = _Geometry.of_sides(form.n_classes, size) or geometry
     if trace is None or geometry is None:
         return None
     k, weighted = form.n_classes, form.weight is not None

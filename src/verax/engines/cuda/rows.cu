@@ -15,12 +15,27 @@ __device__ inline cell_t group_max(cell_t x) {
     return x;
 }
 
+// What one instruction does for the integers of a whole warp.
+#define AT_ONCE (S == 32 && __CUDA_ARCH__ >= 800)
+
+__device__ inline int group_count(int x) {
+#if AT_ONCE
+    return __reduce_add_sync(EVERYONE, x);
+#else
+    return group_sum(x);
+#endif
+}
+
 __device__ inline int group_min(int x) {
+#if AT_ONCE
+    return __reduce_min_sync(EVERYONE, x);
+#endif
     for (int d = 1; d < S; d <<= 1) x = least(x, __shfl_xor_sync(EVERYONE, x, d));
     return x;
 }
 
 __device__ inline bool group_all(bool x) {
+    if (S == 32) return __all_sync(EVERYONE, x);
     int all = x;
     for (int d = 1; d < S; d <<= 1) all &= __shfl_xor_sync(EVERYONE, all, d);
     return all;
@@ -282,7 +297,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
         modes += mode;
         decision = mode ? first + c : decision;
     }
-    modes = group_sum(modes);
+    modes = group_count(modes);
     row.decision = group_min(decision);
     row.modes = modes;
     stats.top = (real)top;

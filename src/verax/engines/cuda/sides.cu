@@ -179,7 +179,12 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     cell_t top = p_true;
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) top = greater(tops[g], top);
+#if AT_ONCE && VALUE > 0
+    // Probabilities that are valid are in the order of their bits.
+    top = __int_as_float(__reduce_max_sync(EVERYONE, __float_as_int(top)));
+#else
     top = group_max(top);
+#endif
     int modes = s == 0 && p_true == top, decision = p_true == top ? y : K;
     unsigned found = 0;
 #pragma unroll
@@ -193,7 +198,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
             decision = least(decision, high ? S * E + y - place : place - (below * E - y));
         }
     }
-    modes = group_sum(modes);
+    modes = group_count(modes);
     row.decision = group_min(decision);
     row.modes = modes;
     stats.top = (real)top;

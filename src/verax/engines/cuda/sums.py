@@ -363,7 +363,7 @@ class _Run:
     def _weights(
         self, weight: float, squared: float, counts: Floats, extra: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """For each rule: weights and squared weights of finite losses, of infinite ones; how many these are."""
+        """By rule: weights and squared weights of finite losses, of infinite ones; how many these are."""
         n, places = self._n_rules, list(self._program.infinite)
         finite, infinite, n_infinite = np.empty((2, n)), np.zeros((2, n)), np.zeros(n)
         finite[0], finite[1] = weight, squared
