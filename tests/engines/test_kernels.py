@@ -104,10 +104,25 @@ def check(gpu, p, y, w=None, tame=False, **options):
 def test_sums_are_those_of_the_array_path(gpu, k, dtype):
     only_on_gpu(
         gpu,
-        (k, dtype) in {(2, "float64"), (5, "float32"), (17, "float16"), (8, "bfloat16"), (100, "float64")},
+        (k, dtype) in {(2, "float64"), (5, "float32"), (17, "float16"), (8, "bfloat16"), (100, "float32")},
     )
     y, p = forecasts(200 if k > 99 else 700, k)
     check(gpu, gpu.put(p, getattr(torch, dtype)), gpu.put(y))
+
+
+@pytest.mark.parametrize("k", [8, 40, 100, 1000])
+def test_sides_of_thresholds_that_nearly_vanish(gpu, k):
+    # Products of cumulative probabilities underflow, or are zero; outcomes at both ends and between.
+    only_on_gpu(gpu, k in (40, 1000))
+    rng = np.random.default_rng(k)
+    p = rng.dirichlet(np.ones(k), size=45)
+    y = np.resize([0, 1, k // 2, k - 2, k - 1], 45)
+    for i, tiny in enumerate([0.0, 1e-300, 1e-40, 1e-9]):
+        rows = slice(10 * i, 10 * i + 10)
+        # First nearly all probability above the outcome, then nearly all below it; ends keep the rest.
+        p[rows] = tiny
+        p[10 * i : 10 * i + 5, -1] = p[10 * i + 5 : 10 * i + 10, 0] = 1 - tiny * (k - 1)
+    check(gpu, gpu.put(p), gpu.put(y), tame=True)
 
 
 @pytest.mark.parametrize("k", [5, 17, 100, 1100])

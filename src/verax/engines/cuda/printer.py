@@ -47,7 +47,7 @@ _TILES, _LARGEST_TILE = 96 * 2**10, 200 * 2**10
 # A table of counts up to this size is kept in shared memory.
 _TABLE = 8 * 2**10
 # The size of a row's summary (`struct Summary`), in numbers.
-_SUMMARY = 12
+_SUMMARY = 14
 # Grids are no larger than this, whatever the GPU, so that results do not depend on it.
 _BLOCKS = 1056
 
@@ -207,8 +207,6 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
     several = geometry.threads_per_row > 1
     shift_at = summaries_at + (several * geometry.warps * 32 * _SUMMARY * _size_of(form.computed))
     table_at = shift_at + 8 * len(trace.losses)
-    # Where a warp has one row at a time, or a thread has one, registers suffice for more blocks.
-    few_at_once = geometry.registers or (geometry.split and geometry.threads_per_row == 32)
     settings = {
         "SUMMARIES_AT": summaries_at,
         "SHIFT_AT": shift_at,
@@ -220,7 +218,7 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
         "SUM_STEP": step,
         "TABLE": table,
         "TABLE_AT": table_at,
-        "BLOCKS_PER_SM": 1 if weighted else 3 if few_at_once else 2,
+        "BLOCKS_PER_SM": 1 if weighted else 3 if geometry.registers else 2,
         "NARROW": int(narrow),
     }
     texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step), _infinite_at(infinite)]

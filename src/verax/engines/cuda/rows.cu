@@ -75,6 +75,7 @@ struct Row {
     real others;         // probability of all classes but the outcome
     real low_sum, high_sum;  // sums of the cumulative errors below and above the outcome
     real highest, log_total;  // of logits: the largest, and log(sum(exp(z - largest)))
+    Product sides;       // of the outcome's sides of all thresholds, where its logarithm is taken later
     bool far;            // logits so far apart that probabilities underflow
 };
 
@@ -407,6 +408,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
 // Which row a thread works on, of a tile that begins with row `base`, and what is known of it at once.
 __device__ inline Row begin(const Args& a, int64 base, int lane) {
     Row row;
+    row.sides = {1, 0};
     row.s = S == 1 ? 0 : lane % S;
     row.i = base + lane / S;
     row.active = row.i < a.n;

@@ -121,7 +121,17 @@ __device__ inline Product sides_of(const cell_t* v, real inner, int empty, bool 
     return product;
 }
 
-// The statistics of a row whose places begin at `places`.
+// The product over the threads of a row.
+__device__ inline Product group_product(Product product) {
+    for (int d = 1; d < S; d <<= 1) {
+        renew(product);
+        product.m *= __shfl_xor_sync(EVERYONE, product.m, d);
+        product.e += __shfl_xor_sync(EVERYONE, product.e, d);
+    }
+    return product;
+}
+
+// The statistics of a row whose places begin at `places`; all but `cdf_log`, which is -log(row.sides).
 __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places) {
     Stats stats;
     const int y = row.y, s = row.s, below = threads_below(y);
@@ -173,7 +183,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     const bool plain = __all_sync(EVERYONE, stats.p_true >= (real)PLAIN);
     int empty = (high ? (S - below) * E - (K - 1 - y) : below * E - y) - (s - first) * E;
     empty = empty > 0 ? empty : 0;
-    stats.cdf_log = -group_sum(log_of(sides_of(v, inner, empty, plain)));
+    row.sides = group_product(sides_of(v, inner, empty, plain));
 #endif
 #if NEEDS_MODES
     cell_t top = p_true;

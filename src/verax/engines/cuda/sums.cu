@@ -84,6 +84,7 @@ struct Summary {
     Stats stats;
     int decision;
     bool values, sums;
+    Product sides;
 };
 
 // The summary of a thread's row: thread t of a warp gets row base + t.
@@ -94,7 +95,7 @@ __device__ inline Summary summarize(const Args& a, int64 base, int lane) {
     Row row = begin(a, base, lane);
     fetch(a, row, v);
     Stats stats = statistics(a, row, v);
-    return {stats, row.decision, row.values, row.sums};
+    return {stats, row.decision, row.values, row.sums, row.sides};
 }
 #else
 // Several threads work on each row, one after the other until there are 32; formulas then take a thread each.
@@ -111,6 +112,7 @@ __device__ inline Summary summarize(const Args& a, int64 base, int64 next, int l
         int64 tile = base + part * ROWS, following = part < PARTS - 1 ? tile + ROWS : next;
 #if SPLIT
         Row row;
+        row.sides = {1, 0};
         row.s = lane % S;
         row.y = __shfl_sync(EVERYONE, outcome, part * ROWS + lane / S);
         fetch(a, tile, following, lane, row.y, memory, loads);
@@ -121,15 +123,19 @@ __device__ inline Summary summarize(const Args& a, int64 base, int64 next, int l
         Stats stats = statistics(a, row, memory + lane * E);
 #endif
         if (S == 1) {
-            mine = {stats, row.decision, row.values, row.sums};
+            mine = {stats, row.decision, row.values, row.sums, row.sides};
         } else if (row.s == 0) {
-            summaries[part * ROWS + lane / S] = {stats, row.decision, row.values, row.sums};
+            summaries[part * ROWS + lane / S] = {stats, row.decision, row.values, row.sums, row.sides};
         }
     }
     if (S > 1) {
         __syncwarp();
         mine = summaries[lane];
     }
+#if SPLIT && NEEDS_CDF_LOG
+    // One logarithm for each row, by a thread of its own.
+    mine.stats.cdf_log = -log_of(mine.sides);
+#endif
     return mine;
 }
 #endif

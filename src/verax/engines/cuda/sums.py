@@ -36,7 +36,7 @@ from verax.kernels.limits import COMPILED_FROM
 # Rows that are not in standard form are brought to it at once, up to this many numbers.
 _MOST_COPIED = 2**28
 # How many rows tell what the losses are roughly: 32 for each warp of one block, or so many parts of them.
-_PROBE, _PROBED_PARTS = 256, 4
+_PROBE, _PROBED_PARTS = 256, 2
 # Tables of at least this many counts are fetched from the GPU when they are looked at.
 _LARGE_TABLE = 2**12
 # Most blocks that add a table of counts to a metric's.
