@@ -615,13 +615,14 @@ def test_holm_counts_subgroups_that_are_not_shown():
     rng = np.random.default_rng(1)
     q, site = rng.random(2400), np.repeat(np.arange(40), 60)
     y = (rng.random(2400) < np.where(site == 0, q**2.2, q)).astype(int)
-    found = Report.of(y, q, by={"site": site}).contents.subgroups["site"]
+    report = Report.of(y, q, by={"site": site})
+    found = report.contents.subgroups["site"]
     everywhere = vx.subgroups(y, q, by=site, bootstrap=100)
     assert (len(found), len(everywhere)) == (20, 40)
     first = found[0]
     assert first.p_adjusted == pytest.approx(40 * first.p_value) == everywhere[0].p_adjusted
     assert [line.label for line in found.flagged] == [line.label for line in everywhere.flagged] == [0]
-    assert "p-values are corrected for all 40 subgroups" in Report.of(y, q, by={"site": site}).to_html()
+    assert "p-values are corrected for all 40 subgroups" in report.to_html()
 
 
 def test_models_of_rows_in_order_of_time_are_compared_as_such():

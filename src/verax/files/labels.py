@@ -165,9 +165,12 @@ class Labels:
             return np.full(len(values), -1)
         low, high = int(keys[0]), int(keys[-1])
         if high - low < _SPAN and len(values) > len(keys):
+            inside = low <= int(values.min()) and int(values.max()) <= high
+            if inside and values.dtype.kind == "i" and known == {i: i for i in range(len(keys))}:
+                return values
             table = np.full(high - low + 1, -1)
             table[keys - low] = places
-            if low <= int(values.min()) and int(values.max()) <= high:
+            if inside:
                 return np.asarray(table[values - low])
             outside = (values < low) | (values > high)
             return np.where(outside, -1, table[np.where(outside, low, values) - low])
@@ -179,6 +182,8 @@ class Labels:
         if self.names is None or not any(_number(str(c)) is not None for c in self.classes or ()):
             return y
         classes = self.classes or ()
+        if classes == tuple(range(len(classes))):
+            return y
         whole = all(isinstance(c, int) for c in classes)
         return np.array(classes if whole else [str(c) for c in classes])[y]
 
