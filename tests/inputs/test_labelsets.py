@@ -154,7 +154,7 @@ ERRORS = {
         facts("classes", "list", rows=[0], values=[(0, 1)]),
     ),
     "many labels": (
-        lambda: vx.TopLists.from_label_probabilities(np.full((1, 1000), 0.1), 1),
+        lambda: vx.TopLists.from_label_probabilities(np.full((1, 10_001), 0.1), 1),
         facts("labels", "value"),
     ),
     "f1": (
@@ -170,3 +170,37 @@ def test_what_is_no_set_of_labels_is_named(name):
     with pytest.raises(vx.InputError) as caught:
         call()
     assert facts_of(caught.value, expected) == expected
+
+
+def test_thousands_of_labels_have_finite_scores(tmp_path):
+    rng = np.random.default_rng(0)
+    n_labels = 2000
+    q = rng.random((3, n_labels)) * 1e-3
+    q[:, :3] = [0.9, 0.4, 0.2]
+    lists = vx.TopLists.from_label_probabilities(q, 4)
+    assert lists.n_classes == 2**n_labels
+    y = np.zeros((3, n_labels), int)
+    y[0, 0] = 1
+    y[1, 5:500] = 1
+    y[2, [0, 1]] = 1
+    listed = np.array([np.log1p(-q[i, y[i] == 0]).sum() + np.log(q[i, y[i] == 1]).sum() for i in range(3)])
+    left = 1 - np.array([sum(row.values()) for row in lists])
+    expected = [-listed[0], n_labels * math.log(2) - math.log(left[1]), -listed[2]]
+    np.testing.assert_allclose(vx.log_score.samples(y, lists), expected, rtol=1e-12)
+    squares = np.array([sum(t * t for t in row.values()) for row in lists])
+    hit = np.exp(listed) * [1, 0, 1]
+    np.testing.assert_allclose(vx.brier.samples(y, lists), 1 + squares - 2 * hit, rtol=1e-12)
+    # A wrong mode costs the largest loss of a right one: the logarithm of the number of sets.
+    wrong = vx.zero_one.samples(y, lists)
+    penalized = np.array(expected) + wrong * n_labels * math.log(2)
+    np.testing.assert_allclose(vx.pll.samples(y, lists), penalized, rtol=1e-12)
+    card = vx.evaluate(y, lists)
+    assert card["log"] == pytest.approx(np.mean(expected), rel=1e-12)
+    assert "1.148e+602 classes" in str(card)
+    card.save(tmp_path / "card.verax")
+    assert vx.load(tmp_path / "card.verax")["log"] == card["log"]
+    assert "1.15e+602 classes" in repr(lists)
+    assert vx.worst(y, lists, rule="log", n=1)[0].row == 1
+    assert vx.spherical(y, lists) < 1
+    with pytest.raises(vx.InputError, match="must be at most 10,000"):
+        vx.TopLists.from_label_sets([[{0}]], labels=10_001)

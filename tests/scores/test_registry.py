@@ -94,7 +94,7 @@ def test_every_registered_rule_is_an_attribute():
         (lambda: vx.penalized(vx.brier, ties="lenient"), "ties"),
         (lambda: vx.rps.bounds(1), "n_classes"),
         (lambda: vx.pbs.constant(2.5), "n_classes"),
-        (lambda: vx.log_score.sup_correct(2**901), "n_classes"),
+        (lambda: vx.rps.sup_correct(2**901), "n_classes"),
         (lambda: as_rules([]), "rule"),
     ],
 )

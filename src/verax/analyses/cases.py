@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.sizes import as_float, in_digits
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
 from verax.scores.base import Rule
@@ -89,7 +90,7 @@ class ListCase(Case):
         return {
             "place": self.place,
             "unaccounted": self.unaccounted,
-            "n_unlisted": float(self.n_unlisted),
+            "n_unlisted": as_float(self.n_unlisted),
             "valid": self.valid,
             **listed,
         }
@@ -157,7 +158,7 @@ def _list_source(
     valid: bool,
 ) -> str:
     """Where the loss of a list comes from: the place of the outcome, its best rival, and what was left."""
-    others = f"{n_unlisted:,}" if n_unlisted < 10**9 else f"{float(n_unlisted):.3g}"
+    others = in_digits(n_unlisted, 3)
     if place is None:
         said = f"not listed: {unaccounted:.2g} was left for {others} other classes"
     else:

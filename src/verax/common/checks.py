@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from verax.common.sizes import MOST_CLASSES
 from verax.errors import InputError, Remedy, show
-
-# With more classes, an even share of the probability comes near the smallest double.
-MOST_CLASSES = 2**900
 
 
 def check_choice(argument: str, value: object, allowed: Iterable[str | None], *, also: str = "") -> None:
@@ -82,7 +80,7 @@ def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
     check_count("n_classes", value, least=2)
     assert isinstance(value, (int, np.integer))
     if int(value) > most:
-        limit = "2**900" if most == MOST_CLASSES else f"{most:,}"
+        limit = f"{most:,}" if most < 10**15 else f"2**{most.bit_length() - 1}"
         raise InputError(f"must be at most {limit}, not {show(value)}", argument="n_classes", values=[value])
     return int(value)
 

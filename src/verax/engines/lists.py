@@ -7,11 +7,13 @@ list, whatever the number of classes. An invalid list is scored as its largest v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
+from verax.common.sizes import as_float, beyond_floats
 from verax.engines.arrays import compute, formula_for, validate
 from verax.engines.compiled import Reduction, reduction
 from verax.engines.stats import Formula, RowStats
@@ -72,7 +74,7 @@ def _(batch: ListBatch) -> tuple[bool, bool]:
 @compute.register
 def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
     _refuse(needs)
-    lists, survey, m = batch.lists, batch.survey, float(batch.n_classes)
+    lists, survey, m = batch.lists, batch.survey, as_float(batch.n_classes)
     t, row = lists.confidences, lists.row_of
     kept = np.arange(t.size) < (lists.offsets[:-1] + survey.kept)[row]
     is_outcome = lists.classes == batch.y[row]
@@ -86,6 +88,11 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
     others[row[hit_entries]] += 1
     rest_sq = lists.sums(np.where(kept & ~is_outcome, t * t, 0.0)) + (others * proxy) * proxy
     stats = RowStats(np, batch.n_classes, p_true=p_true, rest_sq=rest_sq)
+    if beyond_floats(batch.n_classes):
+        # The share of an unlisted class is below all floats; its logarithm is not.
+        with np.errstate(divide="ignore"):
+            stats.log_p = np.log(survey.unaccounted_kept) - math.log(batch.n_classes)
+            stats.log_p[row[hit_entries]] = np.log(np.minimum(t[hit_entries], 1.0))
     if "hit" in needs:
         stats.add(hit=_hits(lists, survey, hit_entries, m))
     found = np.flatnonzero(is_outcome)
@@ -137,7 +144,7 @@ class _ListReduction(Reduction):
             survey.kept,
             survey.unaccounted_kept,
             batch.y,
-            float(batch.n_classes),
+            as_float(batch.n_classes),
             survey.tolerance,
             self._buffer,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax.common.sizes import beyond_floats
 from verax.inputs.rows import Rows
 from verax.kernels.ledger import compiles
 
@@ -30,7 +31,7 @@ class Plan:
         n, k = forecasts.n_rows, forecasts.width
         on_numpy = forecasts.xp is np
         kind = (type(forecasts), forecasts.n_classes, getattr(forecasts, "dtype", None), work)
-        if on_numpy and compiles(n * k, kind):
+        if on_numpy and not beyond_floats(forecasts.n_classes) and compiles(n * k, kind):
             block = max(64, min(8192, 2**17 // k))
             return cls(True, block, -(-n // (block * CHUNK_BLOCKS)))
         block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from verax.common.checks import check_n_classes
+from verax.common.sizes import MOST_CLASSES, MOST_SETS, in_digits
 from verax.engines.arrays import compute, formula_for
 from verax.engines.differences import PairedTally
 from verax.engines.scan import scan_rows
@@ -140,7 +141,7 @@ class Rule(ABC):
                 raise InputError(
                     f"must have at most {_MOST_OUTCOMES} classes here, to score every class as the outcome",
                     argument="p",
-                    found=f"there are {float(k):.3g}",
+                    found=f"there are {in_digits(k, 3)}",
                 )
         else:
             rows, single = _distributions(p, "p")
@@ -209,7 +210,8 @@ def _with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, i
 
     @wraps(method)
     def checked(self: Any, n_classes: int) -> Any:
-        return method(self, check_n_classes(n_classes))
+        # Sums over ordered classes grow with their number, and must not be larger than any float.
+        return method(self, check_n_classes(n_classes, most=MOST_CLASSES if self.ordinal else MOST_SETS))
 
     return checked
 

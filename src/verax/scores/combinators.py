@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from verax.common.checks import check_choice, check_n_classes, check_number
+from verax.common.sizes import MOST_SETS
 from verax.engines.lists import FINE
 from verax.engines.stats import RowStats
 from verax.errors import InputError, RuleError, show
@@ -82,7 +83,7 @@ class Penalized(Rule):
 
     def constant(self, n_classes: int) -> float:
         """What a wrong mode costs for `n_classes` classes."""
-        n_classes = check_n_classes(n_classes)
+        n_classes = check_n_classes(n_classes, most=MOST_SETS)
         if not isinstance(self.penalty, str):
             return float(self.penalty)
         sup = self.rule.sup_correct(n_classes)

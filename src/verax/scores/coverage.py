@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from verax.common.checks import check_count
+from verax.common.sizes import as_float
 from verax.engines.stats import RowStats
 from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, show
@@ -36,7 +37,7 @@ class ListMetric:
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
         """The smallest and the largest value."""
-        return 0.0, float(n_classes) if self.statistic == "length" else 1.0
+        return 0.0, as_float(n_classes) if self.statistic == "length" else 1.0
 
 
 @dataclass(frozen=True)

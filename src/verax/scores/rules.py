@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 from verax.common.checks import check_choice, check_flag, check_number
+from verax.common.sizes import as_float
 from verax.engines.stats import RowStats
 from verax.errors import Remedy
 from verax.inputs.arrays import Array
@@ -90,7 +91,7 @@ class Brier(Rule):
         return 0.0, 2 * self._factor(n_classes)
 
     def sup_correct(self, n_classes: int) -> float:
-        return self._factor(n_classes) * (n_classes - 1) / n_classes
+        return self._factor(n_classes) * ((n_classes - 1) / n_classes)
 
     def inf_wrong(self, n_classes: int) -> float:
         return self._factor(n_classes) / 2
@@ -208,7 +209,7 @@ class Spherical(Rule):
         return 0.0, 1.0
 
     def sup_correct(self, n_classes: int) -> float:
-        return 1 - 1 / math.sqrt(n_classes)
+        return 1 - 1 / math.sqrt(as_float(n_classes))
 
     def inf_wrong(self, n_classes: int) -> float:
         return 1 - 1 / math.sqrt(2)

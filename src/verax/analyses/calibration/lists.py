@@ -12,6 +12,7 @@ from verax.analyses.calibration.events import Event, Split
 from verax.analyses.calibration.places import ANY, Claim, ListEvent, ListEvents, check_places
 from verax.analyses.calibration.statements import Statements
 from verax.analyses.table import RowTable
+from verax.common.sizes import in_digits
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
@@ -125,7 +126,7 @@ class ListReliability(Reliability):
         return [header, *lines]
 
     def _heading(self) -> str:
-        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        m = in_digits(self.n_classes)
         lists = f"{self.n_rows:,} lists of up to {self.longest} out of {m} classes"
         return f"verax reliability of top lists: {lists}"
 

@@ -25,6 +25,7 @@ from verax.analyses.calibration.lists import sorted_event
 from verax.analyses.calibration.overfitting import Draw, Measured, Sampling
 from verax.analyses.calibration.places import ListEvent, ListEvents
 from verax.analyses.units import SamplingUnits
+from verax.common.sizes import as_float, in_digits
 from verax.display.tables import Cells
 from verax.errors import InputError, RuleError
 from verax.inference.intervals import Resampling
@@ -139,7 +140,7 @@ def _starts(found: ListEvents, event: ListEvent) -> Floats:
 def _left_out(found: ListEvents) -> float:
     """What the padded Brier score has more than that of the events, on average."""
     left, unlisted = found.survey.unaccounted, (found.place == 0).astype(float)
-    others = float(found.n_classes) - found.lists.lengths
+    others = as_float(found.n_classes) - found.lists.lengths
     within = np.where(others > 0, 1 - 1 / np.maximum(others, 1.0), 0.0)
     return float((found.units.share * within * left * (2 * unlisted - left)).sum())
 
@@ -239,7 +240,7 @@ class ListDecomposition(Decomposition):
 
     def _heading(self) -> str:
         grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
-        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        m = in_digits(self.n_classes)
         return f"verax decomposition of {self.quantity}: {self.n_rows:,} top lists{grouped}, {m} classes"
 
     def _cells(self) -> Cells:

@@ -18,6 +18,7 @@ from verax.analyses.calibration.sureness import p_of_groups, p_of_rows
 from verax.analyses.units import SamplingUnits
 from verax.common.caching import cached_property
 from verax.common.checks import check_count
+from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import holm
 from verax.inputs.arrays import Bools, Floats, Ints
@@ -180,7 +181,7 @@ class ListEvents:
     @property
     def said(self) -> str:
         """The number of classes in words, and how many lists are invalid."""
-        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        m = in_digits(self.n_classes)
         return f"{m} classes" + (
             f", {self.n_invalid:,} invalid lists taken as stated" if self.n_invalid else ""
         )

@@ -11,6 +11,7 @@ import numpy as np
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
+from verax.common.sizes import in_digits
 from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
@@ -182,7 +183,7 @@ class ListCard(Scorecard):
     def _heading(self) -> str:
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"
         grouped = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
-        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        m = in_digits(self.n_classes)
         return f"verax scorecard of top lists: {self.n_rows:,} rows{grouped}, {m} classes{weighed}"
 
     def _notes(self) -> list[str]:

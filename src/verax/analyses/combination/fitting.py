@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.common.caching import cached_property
+from verax.common.sizes import as_float
 from verax.engines.stats import RowStats
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.lists.pooling import Pool, PoolKind
@@ -113,7 +114,7 @@ class PoolSample:
     def _logarithmic(self, weights: Floats) -> tuple[Floats, Floats]:
         listed, others = self.pool.values(weights, "log")
         squares = np.bincount(self.pool.rows, listed * listed, self.n_rows)
-        unlisted = float(self.pool.n_classes) - self.pool.lengths
+        unlisted = as_float(self.pool.n_classes) - self.pool.lengths
         return self._of_outcomes(listed, others), squares + unlisted * others * others
 
     @cached_property
@@ -136,7 +137,7 @@ class PoolSample:
     def _products(self) -> Floats:
         """(N, M, M) the sums over all classes of the products of two forecasters' probabilities."""
         pool, m = self.pool, self.n_forecasters
-        unlisted = float(pool.n_classes) - pool.lengths
+        unlisted = as_float(pool.n_classes) - pool.lengths
         found = np.empty((self.n_rows, m, m))
         for i in range(m):
             for j in range(i + 1):

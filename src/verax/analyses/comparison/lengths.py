@@ -18,6 +18,7 @@ from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.comparison.records import Difference
 from verax.analyses.units import SamplingUnits, dot
 from verax.common.checks import check_count, check_flag, check_number
+from verax.common.sizes import in_digits
 from verax.display.tables import FrameKind, record_frame, text_table
 from verax.errors import InputError, show
 from verax.inference.intervals import check_confidence
@@ -371,7 +372,7 @@ class LengthComparison(MaySkip):
             cells.append([prediction, *(f"{self.means[name][i]:.4f}" for name in names)])
         lines = text_table(cells, right=range(1, len(names) + 1))
         rule = "-" * len(lines[0])
-        m = f"{self.n_classes:,}" if self.n_classes < 10**15 else f"{float(self.n_classes):.4g}"
+        m = in_digits(self.n_classes)
         heading = f"what longer lists buy: {self.n_rows:,} rows, {m} classes"
         level = f"Against each other, with {100 * self.confidence:g}% intervals:"
         texts = [*self.words(), level, *self.comparability()]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.sizes import as_float
 from verax.errors import SHOWN_ROWS, InputError, Kind, Remedy, join, passing, show
 from verax.files.lists.settings import Settings
 from verax.inputs.lists.ragged import offsets_of
@@ -260,7 +261,7 @@ class Collector:
         """Divide by their sums lists that name all classes."""
         if not self.settings.normalize:
             return
-        off = (lengths >= float(m)) & (np.abs(total - 1) > Unity(self.shape.tolerance).limit)
+        off = (lengths >= as_float(m)) & (np.abs(total - 1) > Unity(self.shape.tolerance).limit)
         off &= np.isfinite(total) & (total > 0)
         self.counts["divided"] += int(off.sum())
         values /= np.where(off, total, 1.0)[row_of]
@@ -276,7 +277,7 @@ class Collector:
         odd[row_of[outside]] = True
         shown = np.zeros(lengths.size)
         shown[row_of[outside][::-1]] = values[outside][::-1]
-        whole = lengths >= float(m)
+        whole = lengths >= as_float(m)
         unequal = ~odd & whole & (np.abs(total - 1) > limit)
         more = ~odd & ~whole & (total > 1 + limit)
         self._refuse(

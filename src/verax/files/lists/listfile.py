@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.sizes import as_float
 from verax.errors import InputError
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.skipping import Skipped
@@ -73,7 +74,9 @@ class ListFile:
     def complete(self) -> bool:
         vocabulary = self.lists.vocabulary
         named = vocabulary is None or vocabulary.complete
-        return bool(len(self)) and named and bool((self.lists.lengths == float(self.lists.n_classes)).all())
+        return (
+            bool(len(self)) and named and bool((self.lists.lengths == as_float(self.lists.n_classes)).all())
+        )
 
     @property
     def are_distributions(self) -> bool:

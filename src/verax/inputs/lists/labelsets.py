@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_count
+from verax.common.sizes import MOST_SETS
 from verax.errors import InputError, Offenders, Remedy, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.vocabulary import UNLISTED, Vocabulary
 from verax.inputs.outcomes import check_classes
 
 # With more labels there are more sets than TopLists can have classes.
-MOST_LABELS = 900
+MOST_LABELS = MOST_SETS.bit_length() - 1
 
 
 class LabelSets(Vocabulary):
@@ -152,7 +153,7 @@ def _check_labels(labels: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
     if getattr(listed, "ndim", 1) != 1:
         raise InputError(f"must be a list of labels, not {show(labels)}", argument="labels", kind="type")
     if len(listed) > MOST_LABELS:
-        raise InputError(f"must be at most {MOST_LABELS}", argument="labels")
+        raise InputError(f"must be at most {MOST_LABELS:,}", argument="labels")
     try:
         return check_classes(listed, len(listed)) or ()
     except InputError as error:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.common.checks import check_choice
+from verax.common.sizes import as_float
 from verax.errors import InputError, Offenders, Remedy, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.ragged import offsets_of
@@ -120,7 +121,7 @@ class Pool:
         with np.errstate(divide="ignore"):
             listed = np.log(self.says[:, heard]) @ weights[heard]
             others = np.log(self.rest[:, heard]) @ weights[heard]
-        unlisted = float(self.n_classes) - self.lengths
+        unlisted = as_float(self.n_classes) - self.lengths
         top = np.where(unlisted > 0, others, -np.inf)
         np.maximum.at(top, self.rows, listed)
         impossible = Offenders(

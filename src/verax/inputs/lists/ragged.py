@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
+from verax.common.sizes import as_float
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.kernels.ledger import compiles
 from verax.kernels.limits import GRID, SMALLEST_MASS
@@ -153,7 +154,7 @@ class Ragged:
         module = self.compiled
         if module is None:
             return None
-        n, m, off = self.n_rows, float(n_classes), MASS_TOLERANCE + slack
+        n, m, off = self.n_rows, as_float(n_classes), MASS_TOLERANCE + slack
         codes, values = np.empty_like(self.classes), np.empty_like(self.confidences)
         survey = Survey(np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n), off)
         faulty = []
@@ -271,7 +272,7 @@ class Ragged:
 
         `slack` is how far the sums of the distributions that the lists are taken from differ from 1.
         """
-        n, m, tolerance = self.n_rows, float(n_classes), MASS_TOLERANCE + slack
+        n, m, tolerance = self.n_rows, as_float(n_classes), MASS_TOLERANCE + slack
         module = self.compiled
         if module is not None:
             total, left, left_kept = np.empty(n), np.empty(n), np.empty(n)

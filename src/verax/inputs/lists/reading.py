@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_n_classes
+from verax.common.sizes import MOST_CLASSES, MOST_SETS, as_float
 from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.nested import column_of_lists
@@ -224,7 +225,7 @@ def rescaled(confidences: np.ndarray[Any, Any], starts: Ints, n_classes: int) ->
     """Confidences with every list of all classes divided by its sum; shorter lists stay as they are."""
     values = np.array(confidences, np.float64)
     lengths = np.diff(starts)
-    whole = lengths >= float(n_classes)
+    whole = lengths >= as_float(n_classes)
     if values.ndim == 1 and whole.any():
         row_of = np.repeat(np.arange(lengths.size), lengths)
         sums = np.bincount(row_of, values, lengths.size)
@@ -268,7 +269,8 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
 
 def check_size(n_classes: object, vocabulary: Vocabulary | None) -> int:
     """`n_classes` as a Python integer, if there are no more names than that."""
-    m = check_n_classes(n_classes)
+    of_sets = vocabulary is not None and not vocabulary.spelled
+    m = check_n_classes(n_classes, most=MOST_SETS if of_sets else MOST_CLASSES)
     if vocabulary is not None and len(vocabulary) > m:
         raise InputError(
             "must be at least the number of different classes in the lists",
@@ -325,7 +327,7 @@ def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
 def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float) -> None:
     """Refuse lists that have more than all probability, or all classes and less."""
     verbs, limit = ("sums to", "sum to"), Unity(tolerance).limit
-    whole = lengths >= float(n_classes)
+    whole = lengths >= as_float(n_classes)
     rescale = passing("to rescale lists of all classes", normalize=True)
     advice = Remedy("Lists of some classes are not rescaled: what they leave is for all others.")
     unequal = Offenders(

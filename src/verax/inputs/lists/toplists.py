@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_count, check_flag, check_n_classes, check_number
+from verax.common.sizes import as_float, in_digits
 from verax.errors import InputError, Remedy, RuleError, show
 from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
@@ -64,7 +65,7 @@ class TopLists:
     offsets : ndarray
         (N + 1,) where each list begins, and where the last one ends.
     n_classes : int
-        m, of any size up to 2**900.
+        m, of any size up to 2**900; label sets up to 2**10,000.
     vocabulary : Vocabulary or None
         What the codes stand for.
     tolerance : float
@@ -459,7 +460,7 @@ class TopLists:
     @property
     def proxy(self) -> Floats:
         """That probability divided by the number of unlisted classes; 0 where every class is listed."""
-        unlisted = float(self.n_classes) - self.lengths
+        unlisted = as_float(self.n_classes) - self.lengths
         return np.where(unlisted > 0, self.unaccounted / np.maximum(unlisted, 1.0), 0.0)
 
     @property
@@ -480,7 +481,7 @@ class TopLists:
         shortest, longest = (self.lengths.min(), self.lengths.max()) if self.n_rows else (0, 0)
         span = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
         bad = f", {self.n_invalid:,} invalid" if self.n_invalid else ""
-        return f"TopLists: {self.n_rows:,} lists of {span} out of {_shown(self.n_classes)} classes{bad}"
+        return f"TopLists: {self.n_rows:,} lists of {span} out of {in_digits(self.n_classes, 3)} classes{bad}"
 
     def to_dicts(self) -> list[dict[Hashable, float]]:
         """Every list as {class: confidence}, most likely first."""
@@ -530,7 +531,7 @@ class TopLists:
             raise InputError(
                 f"times the number of lists must be at most {MOST_PADDED:,} to write all probabilities out",
                 argument="n_classes",
-                found=f"there are {self.n_rows:,} lists over {_shown(self.n_classes)} classes",
+                found=f"there are {self.n_rows:,} lists over {in_digits(self.n_classes, 3)} classes",
                 remedies=[Remedy("Scores are computed from the lists themselves.")],
             )
         columns = self.classes
@@ -598,7 +599,7 @@ class TopLists:
         check_count("position", position, least=0)
         if position >= self.n_classes:
             raise InputError(
-                f"must be below the {_shown(self.n_classes)} classes, not {show(position)}",
+                f"must be below the {in_digits(self.n_classes, 3)} classes, not {show(position)}",
                 argument="position",
                 values=[position],
             )
@@ -665,7 +666,3 @@ def _numbers(values: list[Any], keys: list[Any], starts: Ints) -> Floats:
 def _amount(argument: str, value: object) -> float:
     requirement = "must be a finite number that is not negative"
     return check_number(argument, value, requirement, lambda amount: amount >= 0)
-
-
-def _shown(n_classes: int) -> str:
-    return f"{n_classes:,}" if n_classes < 10**15 else f"{float(n_classes):.3g}"
