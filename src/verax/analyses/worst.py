@@ -150,7 +150,7 @@ def worst(
     """
     rules = ranking(rule, others)
     if isinstance(y, Handle):
-        return _find_in(y.in_order() if needs_order(rules) else y, rules, n)
+        return find_in(y.in_order() if needs_order(rules) else y, rules, n)
     rows = pair(y, p, ordered=needs_order(rules), **read)
     return find([(rows, ids)], rules, n).with_faults(faults_of({"": rows}))
 
@@ -192,7 +192,7 @@ def find(parts: Iterable[tuple[Rows, object | None]], rules: Sequence[Rule], n: 
     return Worst(name_of(chosen), n_rows, tuple(ranked), named)
 
 
-def _find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
+def find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
     """The worst rows of predictions that are not in memory."""
     check_count("n", n)
     model, chosen = handle.one_model(), tuple(rules)

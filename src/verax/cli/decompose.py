@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.curves import Reliability
+from verax.analyses.calibration.decomposition import decompose as split
+from verax.analyses.calibration.reliability import reliability
+from verax.analyses.calibration.summary import CalibrationSummary, add_skill
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
+from verax.files.predictions import Predictions
+from verax.files.scoring import forecasts_of
+from verax.inputs.handles import Handle
 from verax.scores.metrics import needs_order
 from verax.scores.registry import parse
 
+_Found = tuple[Decomposition, CalibrationSummary, Callable[[], Reliability]]
 _EXAMPLES = """Examples: `verax decompose preds.parquet`,
 `verax decompose grades.csv --target grade --ordered --classes none,mild,severe --plot reliability.png`,
 `verax decompose preds.parquet --rule log --bootstrap 1000 --json`"""
@@ -39,39 +50,52 @@ def decompose(
 ) -> None:
     """Split a mean score into miscalibration, discrimination and uncertainty, class by class.
 
-    The score is miscalibration - discrimination + uncertainty. Recalibration needs all rows in memory.
+    The score is miscalibration - discrimination + uncertainty. Recalibration needs all rows in memory; very
+    large files are read into histograms instead, and the result says within what it is exact.
     """
-    from verax import files
-    from verax.analyses.calibration.decomposition import decompose as split
-    from verax.analyses.calibration.reliability import reliability
-    from verax.analyses.calibration.summary import add_skill
+    from verax.scans.sources import SourceHandle, fits_in_memory
 
     chosen = parse(rule or ("rps" if reading.ordered else "brier"))
     order_matters = needs_order([chosen], ordered=reading.ordered)
-    rows = reading.open(file, ordered=order_matters).read()
-    given: dict[str, Any] = {"classes": rows.classes, "weights": rows.weights, **reading.scale}
-    grouped = {**given, "groups": rows.groups}
-    settings: dict[str, Any] = {"seed": seed, "confidence": confidence}
-    weighing: dict[str, Any] = {"weights_are": reading.weights_are}
-    try:
-        found = split(rows.y, rows.p, rule=chosen, bootstrap=bootstrap, **weighing, **settings, **grouped)
-    except InputError:
-        # Where rows are at fault, say so by the names of the file.
-        files.forecasts_of(rows, **reading.scale).check()
-        raise
-    found = found.with_skipped(rows.skipped)
-    summary = add_skill(found, rows.y, rows.p, **grouped)
+    source = reading.open(file, ordered=order_matters)
+    plan: dict[str, Any] = {"seed": seed, "confidence": confidence}
+    how: dict[str, Any] = {"rule": chosen, "bootstrap": bootstrap, "weights_are": reading.weights_are, **plan}
+    if fits_in_memory(source):
+        found, summary, curves = _of_rows(source.read(), reading, how, plan)
+    else:
+        found, summary, curves = _of_handle(SourceHandle(source, ordered=order_matters), how, plan)
     if plot is not None:
-        draw_to(plot, reliability(rows.y, rows.p, ordered=chosen.ordinal, **settings, **given).plot())
+        draw_to(plot, curves().plot())
     result = {
         "command": "decompose",
         "file": str(file),
-        "taken": rows.roles.to_dict(),
+        "taken": source.roles.to_dict(),
         **reading.scale,
         "decomposition": found.to_dict(),
         "calibration": summary.to_dict(),
         "plot": None if plot is None else str(plot),
     }
-    texts = [f"{file}: {'; '.join(rows.taken)}", repr(found), f"\n{summary}"]
+    texts = [f"{file}: {'; '.join(source.taken)}", repr(found), f"\n{summary}"]
     texts += [] if plot is None else [f"The reliability curves are in {plot}."]
     show(result, texts, as_json=as_json)
+
+
+def _of_rows(rows: Predictions, reading: Reading, how: dict[str, Any], plan: dict[str, Any]) -> _Found:
+    """The decomposition of rows in memory, its summary, and what draws its curves."""
+    given: dict[str, Any] = {"classes": rows.classes, "weights": rows.weights, **reading.scale}
+    grouped = {**given, "groups": rows.groups}
+    try:
+        found = split(rows.y, rows.p, **how, **grouped)
+    except InputError:
+        # Where rows are at fault, say so by the names of the file.
+        forecasts_of(rows, **reading.scale).check()
+        raise
+    summary = add_skill(found, rows.y, rows.p, **grouped)
+    curves = partial(reliability, rows.y, rows.p, ordered=how["rule"].ordinal, **plan, **given)
+    return found.with_skipped(rows.skipped), summary, curves
+
+
+def _of_handle(handle: Handle, how: dict[str, Any], plan: dict[str, Any]) -> _Found:
+    """The same of a file that is too large."""
+    found = split(handle, **how)
+    return found, add_skill(found, handle), partial(reliability, handle, ordered=how["rule"].ordinal, **plan)

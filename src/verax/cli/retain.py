@@ -12,6 +12,7 @@ from verax.analyses.retention.curves import SEES_THE_OUTCOME, as_metrics, draw
 from verax.analyses.retention.cuts import Area, Options, Ties
 from verax.analyses.retention.doubts import Doubt, doubt
 from verax.analyses.retention.result import RetentionCurves
+from verax.analyses.retention.streams import curves_of
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split
@@ -68,9 +69,11 @@ def retain(
     """Remove the worst rows step by step and see what becomes of a metric, and of the area under it.
 
     The order needs all rows: of each, its loss by every rule (8 bytes), its outcome and its decision are
-    kept, not its probabilities.
+    kept, not its probabilities. Very large files are read into histograms instead, and the curves say within
+    what they are exact.
     """
     from verax import files
+    from verax.scans.sources import SourceHandle, fits_in_memory
 
     keys = _keys(rule, doubt_by, reading.ordered)
     lists = reading.lists_in(file)
@@ -94,9 +97,13 @@ def retain(
         order_matters = needs_order(keys, metrics, ordered=reading.ordered)
         source = reading.rows_in(file, lists, ordered=order_matters)
         with progress(f"Reading {file.name}", source.n_rows) as advance:
-            batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
-            curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
-        curves = curves.with_skipped(source.skipped)
+            if fits_in_memory(source):
+                batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
+                curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
+                curves = curves.with_skipped(source.skipped)
+            else:
+                handle = SourceHandle(source, ordered=order_matters, progress=advance)
+                curves = curves_of(handle, keys, metrics, cuts)
         taken, said = source.roles.to_dict(), [f"{file}: {'; '.join(source.taken)}"]
     if plot is not None:
         axes = curves.plot()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from verax.analyses.worst import find, ranking
+from verax.analyses.worst import find_in, ranking
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
@@ -17,9 +15,7 @@ from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 
 if TYPE_CHECKING:
-    from verax.files import Predictions
     from verax.files.lists import ListFile
-    from verax.inputs.forecasts import Forecasts
 
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 `verax worst grades.csv --target grade --ordered --classes none,mild,severe --id patient --json`"""
@@ -39,10 +35,10 @@ def worst(
 ) -> None:
     """Show the rows with the largest loss, how other rules rank them, and where the loss comes from.
 
-    Ranks need the losses of all rows: 8 bytes per row and rule are kept, and of the rows only the worst. Of a
-    file with a list per row, the list is shown, the place of the outcome in it and what was left for others.
+    The file is read twice, the second time to rank the rows, and only the worst are kept. Of a file with a
+    list per row, the list is shown, the place of the outcome in it and what was left for others.
     """
-    from verax import files
+    from verax.scans.sources import SourceHandle
 
     rules = ranking(rule or ("rps" if reading.ordered else "brier"))
     order_matters = needs_order(rules)
@@ -51,11 +47,9 @@ def worst(
         _show_lists(lists, rules, n, ordered=order_matters or reading.ordered, as_json=as_json)
         return
     source = reading.rows_in(file, lists, ordered=order_matters)
-    with progress(f"Reading {file.name}", source.n_rows) as advance:
-        batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
-        numbers: list[Any] = []
-        found = find(_noting(batches, numbers), rules, n)
-    found = found.with_skipped(source.skipped, np.concatenate(numbers))
+    rows = None if source.n_rows is None else 2 * source.n_rows
+    with progress(f"Reading {file.name}", rows) as advance:
+        found = find_in(SourceHandle(source, ordered=order_matters, progress=advance), rules, n)
     result: dict[str, Any] = {
         "command": "worst",
         "file": str(file),
@@ -72,12 +66,3 @@ def _show_lists(read: ListFile, rules: list[Rule], n: int, *, ordered: bool, as_
     result = {"command": "worst", "file": read.path, "taken": read.to_dict(), **found.to_dict()}
     called = [] if read.ids is not None else [CALLED_BY_NUMBER]
     show(result, [*described(read), repr(found), *called], as_json=as_json)
-
-
-def _noting(
-    batches: Iterator[tuple[Forecasts, Predictions]], numbers: list[Any]
-) -> Iterator[tuple[Forecasts, object | None]]:
-    """Forecasts and ids of every batch; the numbers of the rows go into `numbers`."""
-    for forecasts, part in batches:
-        numbers.append(part.start + np.arange(len(part)) if part.rows is None else part.rows)
-        yield forecasts, part.ids

@@ -46,6 +46,11 @@ class Source(ABC):
     _request: Request
 
     @property
+    def request(self) -> Request:
+        """What the caller said about it."""
+        return self._request
+
+    @property
     def taken(self) -> tuple[str, ...]:
         """What was taken for what: a line each."""
         return self.roles.in_words(self.classes)

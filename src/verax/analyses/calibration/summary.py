@@ -13,12 +13,14 @@ from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
 from verax.analyses.comparison.references import FREQUENCIES, frequencies
+from verax.analyses.comparison.streams import compare_handle
 from verax.common.checks import check_flag
 from verax.display.tables import FrameKind, record_frame, text_table
 from verax.errors import VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import to_host
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
@@ -147,7 +149,7 @@ def decomposable(rule: Rule, n_classes: int = 3) -> bool:
 @reads
 def summarize(
     y: object,
-    p: object,
+    p: object = None,
     *,
     ordered: bool = False,
     rule: Rule | str | None = None,
@@ -192,7 +194,9 @@ def summarize(
 
 
 @reads
-def add_skill(parts: Decomposition, y: object, p: object, **read: Unpack[Reading]) -> CalibrationSummary:
+def add_skill(
+    parts: Decomposition, y: object, p: object = None, **read: Unpack[Reading]
+) -> CalibrationSummary:
     """The summary with these parts of the score, for the forecasts that were decomposed.
 
     Parameters
@@ -204,6 +208,8 @@ def add_skill(parts: Decomposition, y: object, p: object, **read: Unpack[Reading
     **read
     """
     rule, plan = parse(parts.rule), parts.resampling
+    if isinstance(y, Handle):
+        return _summary_of_handle(parts, y, rule, plan)
     forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
     values = {
         "skill": _skill(forecasts, rule, plan.seed),
@@ -215,6 +221,28 @@ def add_skill(parts: Decomposition, y: object, p: object, **read: Unpack[Reading
     if parts.intervals is not None:
         intervals = {name: parts.intervals[name] for name in ("miscalibration", "discrimination")}
         intervals["skill"] = _skill_interval(y, p, rule, plan, read)
+    return _summary(parts, values, intervals)
+
+
+def _summary_of_handle(
+    parts: Decomposition, handle: Handle, rule: Rule, plan: Resampling
+) -> CalibrationSummary:
+    """The same for predictions that are not in memory; of all measures, skill has an interval there."""
+    asked = {"ordered": rule.ordinal, "reference": FREQUENCIES, "plan": plan}
+    (model,) = compare_handle(handle, [rule], **asked).models[name_of(rule)]  # type: ignore[arg-type]
+    values = {
+        "skill": model.skill,
+        "miscalibration": parts.miscalibration,
+        "discrimination": parts.discrimination,
+        "ece": ece(handle),
+    }
+    return _summary(parts, values, {"skill": model.skill_interval}).with_skipped(parts.skipped)
+
+
+def _summary(
+    parts: Decomposition, values: Mapping[str, float], intervals: Mapping[str, Interval]
+) -> CalibrationSummary:
+    rule, plan = parse(parts.rule), parts.resampling
     none = Interval.undefined("no interval was asked for, or none is known", confidence=plan.confidence)
     measures = {
         name: Measure(name, values[name], intervals.get(name, none), *about)

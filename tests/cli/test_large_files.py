@@ -1,0 +1,49 @@
+"""Files that are too large to be held: commands read them into sums and histograms, and say so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as papq
+import pytest
+
+from commandline import verax
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([2, 1, 1], 4000)
+    y = (rng.random(4000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    path = tmp_path_factory.mktemp("large") / "preds.parquet"
+    columns = {f"p_{i}": p[:, i] for i in range(3)}
+    papq.write_table(pa.table({"y": y, **columns}), path, row_group_size=1000)
+    return path
+
+
+def run(*arguments):
+    found = verax(*arguments, "--json")
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+@pytest.mark.parametrize("command", ["retain", "decompose"])
+def test_numbers_are_within_their_bounds(path, command, monkeypatch):
+    arguments = [command, path, "--ordered", "--bootstrap", 0]
+    exact = run(*arguments)
+    monkeypatch.setattr("verax.scans.sources.MOST_IN_MEMORY", 1000)
+    found = run(*arguments)
+    assert found["taken"] == exact["taken"]
+    if command == "retain":
+        (ours,), (theirs,) = found["curves"], exact["curves"]
+        gap = np.abs(np.subtract(ours["values"], theirs["values"]))
+        assert (gap <= np.array(ours["within"]) + 1e-12).all()
+        assert ours["within"] != [0.0] * len(gap)
+        return
+    ours, theirs = found["decomposition"]["whole"], exact["decomposition"]["whole"]
+    assert ours["score"] == pytest.approx(theirs["score"], rel=1e-12)
+    assert -1e-12 <= theirs["miscalibration"] - ours["miscalibration"] <= ours["within"] + 1e-12
+    for name, within in {"ece": 1e-12, "skill": 1e-3}.items():
+        assert found["calibration"][name] == pytest.approx(exact["calibration"][name], abs=within)
