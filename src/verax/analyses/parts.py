@@ -69,8 +69,16 @@ class Seen:
 
 
 def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
-    """The rows of a part with the forecasts of a model, read once for all that ask for the same rules."""
-    return part.once(("seen", model, frozenset(rules)), lambda: Seen.of(dense(part, model), rules))
+    """The rows of a part with the forecasts of a model, with the losses of these rules, or of more.
+
+    They are read once for all that ask for no other rules.
+    """
+    held: dict[frozenset[Rule], Seen] = part.once(("seen", model), dict)
+    for known, rows in held.items():
+        if known.issuperset(rules):
+            return rows
+    found = held[frozenset(rules)] = Seen.of(dense(part, model), list(dict.fromkeys(rules)))
+    return found
 
 
 def dense(part: Part, model: str) -> Forecasts:

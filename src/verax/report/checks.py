@@ -36,24 +36,24 @@ def look_over(
 ) -> list[Check]:
     """All checks, in the order in which the page shows them."""
     checks = [
-        *([] if problem.skipped is None else [_left_out(problem.skipped)]),
+        *([] if problem.skipped is None else [left_out_check(problem.skipped)]),
         _duplicated_rows(problem),
         *([_duplicated_ids(problem)] if problem.ids is not None else []),
         *_sums(problem),
-        _impossible(problem, cards),
-        _unpredicted(problem, cards),
-        _observed(problem),
+        impossible(problem, cards),
+        unpredicted(problem, cards),
+        observed(problem, np.bincount(problem.y, minlength=problem.n_classes)),
         _constant(problem),
-        _certain(problem),
+        certain(problem, {name: float(np.mean((p == 0) | (p == 1))) for name, p in problem.models.items()}),
     ]
-    checks += [_small(name, left) for name, left in left_out.items()]
+    checks += [small(name, left) for name, left in left_out.items()]
     return checks
 
 
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def _left_out(skipped: Skipped) -> Check:
+def left_out_check(skipped: Skipped) -> Check:
     """The invalid rows that were left out."""
     share = skipped.count / skipped.n_given
     kind: Kind = "fine" if not skipped.count else "look" if share > 0.01 else "note"
@@ -163,7 +163,8 @@ def _name(problem: Problem, row: int) -> str:
 # ---- outcomes and classes ----------------------------------------------------------------------
 
 
-def _impossible(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+def impossible(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+    """Outcomes that had been given probability zero."""
     question = "Outcomes that had been given probability zero"
     found = {name: card for name, card in cards.items() if card.n_zero_probability}
     if not found:
@@ -179,7 +180,8 @@ def _of(name: str, several: Mapping[str, Any]) -> str:
     return f"{name}: " if len(several) > 1 else ""
 
 
-def _unpredicted(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+def unpredicted(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+    """Classes that are never predicted."""
     question = "Classes that are never predicted"
     texts = []
     for name, card in cards.items():
@@ -195,9 +197,9 @@ def _unpredicted(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
     return Check(question, "look", f"{'; '.join(texts)}: never the most likely class, though they happened.")
 
 
-def _observed(problem: Problem) -> Check:
+def observed(problem: Problem, n: Any) -> Check:
+    """Classes that never happened or hardly, by the number of rows of each."""
     question = "Classes that never happened, or hardly"
-    n = np.bincount(problem.y, minlength=problem.n_classes)
     never, rare = np.flatnonzero(n == 0), np.flatnonzero((n > 0) & (n < _RARE))
     texts = []
     if len(never):
@@ -224,11 +226,11 @@ def _constant(problem: Problem) -> Check:
     return Check(question, "look", f"{who}every row has the same probabilities. Are these predictions?")
 
 
-def _certain(problem: Problem) -> Check:
+def certain(problem: Problem, shares: Mapping[str, float]) -> Check:
+    """Probabilities of exactly 0 or 1, by their share of the numbers of each model."""
     question = "Probabilities of exactly 0 or 1"
     if problem.logits:
         return Check(question, "fine", "Probabilities were made of logits.")
-    shares = {name: float(np.mean((p == 0) | (p == 1))) for name, p in problem.models.items()}
     if not any(shares.values()):
         return Check(question, "fine", "None.")
     texts = [f"{_of(name, shares)}{percent(s)}" for name, s in shares.items() if s]
@@ -238,7 +240,8 @@ def _certain(problem: Problem) -> Check:
     return Check(question, "note", f"{'; '.join(texts)} {note}{hard}")
 
 
-def _small(name: str, left: list[tuple[str, int]]) -> Check:
+def small(name: str, left: list[tuple[str, int]]) -> Check:
+    """Subgroups that are not shown."""
     question = f"Subgroups of {name} that are too small, or too many"
     if not left:
         return Check(question, "fine", "None: all are shown.")

@@ -15,7 +15,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.retention.curves import as_metrics, draw
-from verax.analyses.retention.cuts import Options
+from verax.analyses.retention.cuts import Metric, Options
 from verax.analyses.retention.doubts import Doubt, doubt
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups.result import Subgroups
@@ -25,6 +25,7 @@ from verax.common.memory import give_back
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate
+from verax.inputs.arrays import Floats
 from verax.report.checks import Check, look_over
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, calibration_of
@@ -103,6 +104,8 @@ class Contents:
         By the name of the breakdown.
     left_out : dict
         The subgroups that are too small or too many, by the name of the breakdown, with their sizes.
+    precision : str
+        What comes from histograms, and how far it can be off; empty where everything is exact.
     """
 
     problem: Problem
@@ -115,6 +118,7 @@ class Contents:
     replicates: int
     confidence: float
     seed: int
+    precision: str = ""
 
     @property
     def best(self) -> Findings:
@@ -237,30 +241,40 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any]) -> list[Retention
 
     All from the same bootstrap samples, which take most of the time.
     """
+    keys, metrics = curves_shown(problem, problem.n_rows)
+    replicates = min(100, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))
+    options = Options(None, "mean", "nan", int(replicates), weights_are=problem.weights_are, **plan)
+    return list(draw([problem.forecasts(name)], keys, metrics, options).values())
+
+
+def curves_shown(problem: Problem, n_rows: float) -> tuple[list[Rule | Doubt], list[Metric]]:
+    """What ranks the rows of curves, and what is measured along them."""
     losses = dict.fromkeys([problem.primary, *(parse(r) for r in ("brier", "log", "sa_rps"))])
     keys: list[Rule | Doubt] = [rule for rule in losses if rule in problem.rules]
     keys.append(doubt("max_probability"))
-    if problem.n_classes**2 * problem.n_rows <= _EXPECTED:
+    if problem.n_classes**2 * n_rows <= _EXPECTED:
         keys += [doubt("entropy"), doubt(problem.primary)]
     counted = "qwk" if problem.ordered and problem.n_classes <= COUNTED else "accuracy"
     metrics: list[str | Rule] = [counted, problem.primary, *(["ec"] if problem.costs is not None else [])]
-    costs = "zero_one" if problem.costs is None else problem.costs
-    replicates = min(100, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))
-    options = Options(None, "mean", "nan", int(replicates), weights_are=problem.weights_are, **plan)
-    return list(draw([problem.forecasts(name)], keys, as_metrics(metrics, costs), options).values())
+    return keys, as_metrics(metrics, "zero_one" if problem.costs is None else problem.costs)
 
 
 def _heaviest(problem: Problem) -> list[int]:
-    """The classes that most of the loss comes from: in their order, or by loss per row if they have none."""
+    """The classes that most of the loss comes from."""
     w = np.ones(problem.n_rows) if problem.weights is None else problem.weights
     total = np.zeros(problem.n_classes)
     for name in problem.models:
         (loss,) = losses_of([problem.primary], problem.forecasts(name))
         total += np.bincount(problem.y, w * np.where(w > 0, loss, 0.0), problem.n_classes)
+    return heaviest(problem, total, np.bincount(problem.y, w, problem.n_classes).astype(float))
+
+
+def heaviest(problem: Problem, total: Floats, weight: Floats) -> list[int]:
+    """The classes with the largest total loss: in their order, or by loss per row if they have none."""
     shown = np.argsort(-total, kind="stable")[:CLASSES]
     if problem.ordered:
         return sorted(shown.tolist())
-    size = np.maximum(np.bincount(problem.y, w, problem.n_classes), 1e-300)
+    size = np.maximum(weight, 1e-300)
     return sorted(shown.tolist(), key=lambda i: (-total[i] / size[i], i))
 
 
@@ -290,12 +304,19 @@ def _mean(
 ) -> tuple[float, tuple[float, float]]:
     """A mean and its interval, cut at the bounds of the loss; NaN where there is only one unit."""
     mean = float(tally.means[0])
-    if np.isnan(mean):
-        return float("inf"), (float("nan"), float("nan"))
     error, freedom = tally.standard_errors()
+    return mean_with_interval(mean, float(error[0]), float(np.max(freedom)), bounds, confidence)
+
+
+def mean_with_interval(
+    mean: float, error: float, freedom: float, bounds: tuple[float, float], confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """A mean with its t interval, cut at the bounds of the loss."""
+    if not np.isfinite(mean):
+        return float("inf"), (float("nan"), float("nan"))
     if freedom <= 0:
         return mean, (float("nan"), float("nan"))
-    low, high = Estimate(tally.means, error, freedom).intervals(confidence)[0]
+    low, high = Estimate(np.array([mean]), np.array([error]), freedom).intervals(confidence)[0]
     return mean, (max(bounds[0], float(low)), min(bounds[1], float(high)))
 
 

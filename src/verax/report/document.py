@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,10 @@ from verax.common.checks import check_choice
 from verax.display.writing import written
 from verax.inference.intervals import WeightsAre, check_confidence
 from verax.inputs.arrays import Ints
+from verax.inputs.handles import Handle, check_alone
 from verax.inputs.skipping import Skipped, without_invalid
 from verax.report.contents import Contents, compute
+from verax.report.elsewhere import look_at
 from verax.report.page import render
 from verax.report.problem import Problem
 from verax.report.verdict import verdict_of
@@ -39,7 +42,7 @@ class Report:
     def of(
         cls,
         y: object,
-        p: object,
+        p: object = None,
         *,
         classes: Sequence[Hashable] | None = None,
         ordered: bool = False,
@@ -65,7 +68,10 @@ class Report:
 
         Parameters
         ----------
-        y, classes, ordered, costs, weights, weights_are, groups, rules, normalize, logits, invalid
+        y : array or Handle
+            Outcomes as for `evaluate`; or predictions that `scan` has opened, in place of everything that has
+            a value per row. They are read once, and the page says what comes from histograms.
+        classes, ordered, costs, weights, weights_are, groups, rules, normalize, logits, invalid
             As for `evaluate`.
         p : array or dict
             The forecasts of one model, or of several by name: {name: p, ...}.
@@ -93,6 +99,12 @@ class Report:
         """
         check_confidence(confidence)
         check_choice("invalid", invalid, ("raise", "skip"))
+        if isinstance(y, Handle):
+            beside = {"p": p, "classes": classes, "weights": weights, "groups": groups, "by": by, "ids": ids}
+            also = [name for name, value in beside.items() if value is not None]
+            check_alone("Report.of", inspect.signature(cls.of), y, also)
+            read = {"ordered": ordered, "costs": costs, "rules": rules, "weights_are": weights_are}
+            return cls(look_at(y, confidence=confidence, seed=seed, **read), title, source)  # type: ignore[arg-type]
         given: dict[str, Any] = {"y": y, "p": p, "weights": weights, "groups": groups, "by": by, "ids": ids}
         if by is not None and not isinstance(by, Mapping):
             given["by"] = {str(getattr(by, "name", None) or "subgroup"): by}

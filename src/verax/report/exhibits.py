@@ -74,7 +74,10 @@ def _calibration_verdict(contents: Contents, found: Findings) -> str:
     parts, top = miscalibrated(found, contents.confidence)
     kind = "thresholds" if contents.problem.ordered else "classes"
     if parts is None:
-        says = f"The {kind} were not tested: with so many rows and classes it would have taken too long."
+        why = "with so many rows and classes it would have taken too long"
+        if contents.precision:
+            why = "rows of a group belong together, and were not kept"
+        says = f"The {kind} were not tested: {why}."
     elif parts:
         says = f"The {kind} are miscalibrated beyond chance{_tested(found)}."
     else:
@@ -247,7 +250,7 @@ def by_class_exhibit(contents: Contents) -> dict[str, Any]:
     """The losses by class."""
     problem = contents.problem
     shown = len(contents.findings[0].by_class)
-    observed = int((np.bincount(problem.y, minlength=problem.n_classes) > 0).sum())
+    observed = int((contents.findings[0].card.class_counts > 0).sum())
     left = (
         f"Shown are the {shown} of {observed:,} classes that most of the loss comes from."
         if shown < observed
@@ -305,7 +308,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         for line in found.lines
     ]
     verdict = found.verdict(lambda label: clean(label, 40))
-    if found.untested and contents.problem.groups is None:
+    if found.untested and not contents.problem.grouped:
         verdict = "Calibration was not tested: with so many rows and classes it would have taken too long."
     if found.within_groups:
         words = f"{WITHIN_GROUPS} {words}".strip()
@@ -314,7 +317,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
 
 def _enough(contents: Contents) -> str:
     """What a subgroup must have."""
-    return f"{LEAST} rows" + ("" if contents.problem.groups is None else " of at least two groups")
+    return f"{LEAST} rows" + ("" if not contents.problem.grouped else " of at least two groups")
 
 
 def _without_test(line: Subgroup) -> str:

@@ -86,7 +86,7 @@ class Problem:
         given = dict(p) if isinstance(p, Mapping) else {"model": p}
         if not given:
             raise InputError("must hold at least one model", argument="p", kind="missing")
-        chosen = as_rules(rules) if rules is not None else _fitting(ordered)
+        chosen = as_rules(rules) if rules is not None else fitting(ordered)
         read = {}
         for name, forecast in given.items():
             try:
@@ -134,7 +134,7 @@ class Problem:
             groups=None if first.groups is None else first.groups.labels[first.groups.codes],
             by=_breakdowns(by, first.n_rows),
             ids=None if ids is None else _ids(ids, first.n_rows),
-            rules=_by_merit(chosen, first.n_classes, ordered),
+            rules=by_merit(chosen, first.n_classes, ordered),
             normalize=normalize,
             weights_are=weights_are,
             time_ordered=check_flag("time_ordered", time_ordered),
@@ -145,6 +145,21 @@ class Problem:
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self.y)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.weights is not None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows belong to groups."""
+        return self.groups is not None
+
+    @property
+    def named(self) -> bool:
+        """Whether rows have ids."""
+        return self.ids is not None
 
     @property
     def n_copies(self) -> float:
@@ -178,11 +193,12 @@ class Problem:
         return row if self.numbers is None else int(self.numbers[row])
 
 
-def _fitting(ordered: bool) -> list[Rule]:
+def fitting(ordered: bool) -> list[Rule]:
+    """The rules that fit classes with or without an order."""
     return [rule for rule in RULES.values() if ordered or not rule.ordinal]
 
 
-def _by_merit(rules: list[Rule], n_classes: int, ordered: bool) -> tuple[Rule, ...]:
+def by_merit(rules: list[Rule], n_classes: int, ordered: bool) -> tuple[Rule, ...]:
     """The rule to go by first: RPS for ordered classes, else Brier, else strictly proper, else bounded."""
 
     def demerits(rule: Rule) -> tuple[bool, ...]:

@@ -21,7 +21,7 @@ from verax.scores.registry import RULES
 # The largest number of panels, and the number of cells of the grid: each is two percent of the axis.
 PANELS = 12
 _CELLS = 50
-_RESAMPLES = 200
+RESAMPLES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def calibration_of(
         confidence, replicates, seed, least=2, or_none=True, weights_are=problem.weights_are
     )
     rule = RULES["rps" if problem.ordered else "brier"]
-    shown = _all_shown(problem)
+    shown = all_shown(problem)
     parted: dict[str, Decomposition] = {}
     panels: dict[str, list[ReliabilityPanel]] = {}
     for name in problem.models:
@@ -89,7 +89,7 @@ def calibration_of(
         parted[name] = decomposition_of(problem.forecasts(name), rule, plan, draw)
         panels[name] = [drawn[i] for i in shown]
     if not shown:
-        shown = _most_miscalibrated(parted)
+        shown = most_miscalibrated(parted)
         for name in problem.models:
             forecasts = problem.forecasts(name)
             rows = RowTable.of(forecasts, [])
@@ -107,14 +107,15 @@ def n_events(problem: Problem) -> int:
     return k - 1 if problem.ordered else k if k > 2 else 1
 
 
-def _all_shown(problem: Problem) -> list[int]:
+def all_shown(problem: Problem) -> list[int]:
     """The positions of all events, of which two classes have one; none where they are too many to show."""
     if not problem.ordered and problem.n_classes == 2:
         return [1]
     return list(range(n_events(problem))) if n_events(problem) <= PANELS else []
 
 
-def _most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
+def most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
+    """The positions of the events with the largest miscalibration of all models."""
     total = np.sum([[part.miscalibration for part in d.parts] for d in parted.values()], axis=0)
     return sorted(np.argsort(-total, kind="stable")[:PANELS].tolist())
 
@@ -129,8 +130,13 @@ def _panel(
     seed: int,
 ) -> ReliabilityPanel:
     """The curve of one event, which is a binary problem of its own."""
+    curve = curve_of(event, fit, rows, RESAMPLES, np.random.default_rng(seed), confidence)
+    return panel_of(problem, position, curve)
+
+
+def panel_of(problem: Problem, position: int, curve: ReliabilityCurve) -> ReliabilityPanel:
+    """The panel that shows a curve."""
     name = problem.names[position]
-    curve = curve_of(event, fit, rows, _RESAMPLES, np.random.default_rng(seed), confidence)
     title = f"at most {name}" if problem.ordered else name
     return ReliabilityPanel(position, title, on_grid(curve), curve.histogram, curve.components)
 

@@ -122,6 +122,11 @@ def _most_miscalibrated(panels: Mapping[str, Sequence[ReliabilityPanel]]) -> lis
     return [first[i] for i in sorted(np.argsort(-total, kind="stable")[:_CURVES].tolist())]
 
 
+def sample_size(n_classes: int, n_models: int) -> int:
+    """How many rows recalibration is tried on at most."""
+    return max(_PROBABILITIES // (n_classes * n_models), _ENOUGH)
+
+
 def _drawn(problem: Problem, groups: Groups | None, seed: int) -> Ints | None:
     """The rows to learn from: all, or whole groups or rows at random; None where it cannot be done."""
     n = problem.n_rows

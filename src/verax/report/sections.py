@@ -152,7 +152,7 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
     ]
     return {
         "id": clean(case.id),
-        "label": "id" if problem.ids is not None else "row",
+        "label": "id" if problem.named else "row",
         "outcome": names[outcome],
         "expected": names[order[0]],
         "right": order[0] == outcome,
@@ -177,13 +177,15 @@ def _methods(contents: Contents) -> list[str]:
     lines = [
         f"Intervals of {how['confidence']:.0%}. {method}; {resampled}. Those of differences, of skill and of "
         "single classes have the quantiles of Student's t.",
-        "Skill is one minus the mean loss over that of forecasting class frequencies, which come from the "
-        "other nine tenths of the rows, so that no row is used for its own forecast.",
+        "Skill is one minus the mean loss over that of forecasting class frequencies, which come from "
+        + ("all other rows" if contents.precision else "the other nine tenths of the rows")
+        + ", so that no row is used for its own forecast.",
         "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "
         "where curves of a calibrated forecast with the same values lie. Curves are drawn on a grid of two "
         "percent.",
         _calibration_method(contents),
         _all_rows(contents),
+        *filter(None, [contents.precision]),
     ]
     if problem.ordered and problem.n_classes > COUNTED:
         lines.append(f"Beyond {COUNTED} classes there are no curves of kappa; those of accuracy stand in.")
@@ -191,7 +193,7 @@ def _methods(contents: Contents) -> list[str]:
         lines.append("Every row of probabilities was divided by its sum, as asked.")
     if problem.logits:
         lines.append("Probabilities are the softmax of the logits given.")
-    if problem.weights is not None:
+    if problem.weighted:
         how = (
             "Only their ratios matter."
             if problem.weights_are == "importance"
@@ -203,7 +205,7 @@ def _methods(contents: Contents) -> list[str]:
             "Models are compared on rows in order of time, which may be autocorrelated. All other intervals "
             "and tests take rows to be independent."
         )
-    if problem.groups is not None:
+    if problem.grouped:
         lines.append(
             "Rows of a group are resampled together. The bands of reliability curves take rows as "
             "independent, so they are too narrow."
@@ -221,7 +223,7 @@ def _all_rows(contents: Contents) -> str:
 
 def _calibration_method(contents: Contents) -> str:
     kind = "threshold" if contents.problem.ordered else "class"
-    if contents.problem.groups is None:
+    if not contents.problem.grouped:
         parts = f"{contents.replicates} sets of outcomes drawn from the forecasts"
         top = "the number of hits there would be if each row were a draw with the probability claimed"
         first = f"the miscalibration of every {kind}, against {parts}; " if contents.replicates else ""

@@ -18,7 +18,6 @@ from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import check_one_way
 from verax.inputs.handles import Part, Recipe
-from verax.scores.base import Rule
 from verax.scores.registry import RULES
 
 _KIND = "event histograms"
@@ -199,8 +198,6 @@ class EventRecipe(Recipe[EventSums]):
     model: str
     thresholds: bool
     binary: Literal["squared", "log"] = "squared"
-    # What a pass over the rows computes at once, for all recipes.
-    rules: tuple[Rule, ...] = ()
 
     def how(self, n_classes: int) -> Split:
         """How the events are scored; of two classes there are always both."""
@@ -209,7 +206,7 @@ class EventRecipe(Recipe[EventSums]):
 
     def take(self, part: Part) -> EventSums:
         """The sums of some rows."""
-        forecasts, rows = dense(part, self.model), seen(part, self.model, self.rules)
+        forecasts, rows = dense(part, self.model), seen(part, self.model, ())
         check_one_way(forecasts.groups, "calibration")
         p = probabilities(part, self.model)
         w = np.ones(len(rows.y)) if rows.weights is None else rows.weights

@@ -219,7 +219,7 @@ def read_comparison(
             names, tally, estimate, rule=rule, reference=reference, confidence=plan.confidence
         )
         notes += said
-    traits = {name: _traits(sums, i, ordered) for i, name in enumerate(names)}
+    traits = {name: traits_of(sums, i, ordered) for i, name in enumerate(names)}
     n_groups = None if first.labels is None else count_groups(first.labels)
     two_way = first.labels is not None and is_two_way(first.labels)
     units = Units("rows" if first.labels is None else "groups", two_way=two_way)
@@ -253,7 +253,7 @@ def _estimate(tally: PairedTally, plan: Resampling) -> Estimate:
     return Estimate.of(tally, np.zeros((0, tally.n_models)), Units("rows"), copies=plan.copies)
 
 
-def _traits(sums: PairedSums, i: int, ordered: bool) -> Traits:
+def traits_of(sums: PairedSums, i: int, ordered: bool) -> Traits:
     """The traits of one model, from the means of its columns."""
     accuracy, over, sharpness, ruled_out, distance = (
         float(sums[f"trait:{trait}"].means[i]) for trait in _TRAITS
@@ -263,16 +263,22 @@ def _traits(sums: PairedSums, i: int, ordered: bool) -> Traits:
 
 
 def _claims(handle: Handle, sums: PairedSums, traits: dict[str, Traits], plan: Resampling) -> Claims:
-    """What the rows support about the traits of models."""
-    ordered = any(found.error_distance is not None for found in traits.values())
+    """What the rows support about the traits of models; how far they are off takes another pass."""
     errors: PairedSums | None = None
-    if ordered:
+    if any(found.error_distance is not None for found in traits.values()):
         accuracy, distance = (sums[f"trait:{trait}"].means for trait in (ACCURACY, ERROR_DISTANCE))
         means = {name: (float(accuracy[i]), float(distance[i])) for i, name in enumerate(traits)}
         errors = handle.summarise({"errors": ErrorRecipe(means)})["errors"]
+    return claims_of(sums, errors, traits, plan)
+
+
+def claims_of(
+    sums: PairedSums, errors: PairedSums | None, traits: dict[str, Traits], plan: Resampling
+) -> Claims:
+    """What sums support about the traits of models; `errors` are those of distances, if they are known."""
 
     def p_values(trait: int) -> Floats:
         own: Any = errors if trait == ERROR_DISTANCE else sums
         return _estimate(own[f"trait:{trait}"], plan).p_values()
 
-    return Claims.of(list(traits), p_values, ordered=ordered, level=1 - plan.confidence)
+    return Claims.of(list(traits), p_values, ordered=errors is not None, level=1 - plan.confidence)

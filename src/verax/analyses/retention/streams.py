@@ -139,13 +139,11 @@ class CurveRecipe(Recipe[Histograms]):
     decision_costs: CostsLike | None
     bootstrap: int
     seed: int
-    # What a pass over the rows computes at once, for all recipes.
-    rules: tuple[Rule, ...] = ()
 
     def take(self, part: Part) -> Histograms:
         """The histograms of some rows."""
         own = [key for key in self.keys if isinstance(key, Rule)]
-        rows = seen(part, self.model, self.rules or tuple(dict.fromkeys([*own, *self.measures.rules])))
+        rows = seen(part, self.model, [*own, *self.measures.rules])
         groups = part.models[self.model].groups
         check_one_way(groups, "curves")
         decided = rows.decision

@@ -1,0 +1,229 @@
+"""Losses by class of predictions that are not in memory, and what they say against class frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.comparison.references import leave_one_out
+from verax.analyses.parts import seen
+from verax.common.packing import dump, load, refusing
+from verax.engines.clusters import leave_one_out as jackknife
+from verax.engines.clusters import sums_by_label
+from verax.engines.differences import PairedTally, all_pairs
+from verax.engines.sums import Moments, Sum
+from verax.inputs.arrays import Floats
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Part, Recipe
+from verax.scores.base import Rule, losses_of
+
+_KIND = "losses by class"
+# The sums of each rule: of w*l and w*l*l, with the weights squared, and of w and the number of infinite
+# losses.
+_FIRST, _SECOND, _FIRST_SQUARED, _SECOND_SQUARED, _INFINITE, _N_INFINITE = range(6)
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """Sums over the rows of each class.
+
+    Attributes
+    ----------
+    rows : Sum
+        (K, 3) numbers of rows that have weight, sums of w and of w*w.
+    losses : Sum
+        (K, R, 6) the sums of each rule.
+    weighted : bool
+        Whether rows have weights.
+    labels, groups : arrays or None
+        The groups, and (G, K, 1 + R) the sums of w and w times loss of each class in each of them.
+    """
+
+    rows: Sum
+    losses: Sum
+    weighted: bool
+    labels: Any = None
+    groups: Floats | None = None
+
+    def merge(self, other: ClassSums) -> ClassSums:
+        """The sums of the rows of both."""
+        labels = groups = None
+        if self.groups is not None and other.groups is not None:
+            shape = self.groups.shape[1:]
+            flat = [own.reshape(len(own), -1) for own in (self.groups, other.groups)]
+            labels, sums = sums_by_label(np.concatenate([self.labels, other.labels]), np.concatenate(flat))
+            groups = sums.reshape(-1, *shape)
+        weighted = self.weighted or other.weighted
+        return ClassSums(self.rows + other.rows, self.losses + other.losses, weighted, labels, groups)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        values = {"weighted": self.weighted, "labels": self.labels, "groups": self.groups}
+        return dump(_KIND, {**values, "rows": self.rows.to_values(), "losses": self.losses.to_values()})
+
+    # ---- what they say ---------------------------------------------------------------------
+
+    def mean(self, k: int, r: int) -> tuple[float, float, float]:
+        """The mean loss in a class by a rule, its standard error and degrees of freedom."""
+        (n, w, squares), sums = self.rows.high[k], self.losses.high[k, r]
+        if sums[_N_INFINITE] > 0:
+            return np.inf, np.nan, 0.0
+        mean = float(sums[_FIRST] / w)
+        if self.groups is not None:
+            variances, freedom = jackknife(self.groups[:, k, 0], self.groups[:, k, 1 + r : 2 + r])
+            return mean, float(np.sqrt(variances[0])), freedom
+        around = sums[_SECOND_SQUARED] - mean * (2 * sums[_FIRST_SQUARED] - mean * squares)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = max(float(around), 0.0) / w**2 / (1 - 1 / n)
+        return mean, float(np.sqrt(variance)), float(w * w / squares - 1)
+
+    def frequency_losses(self, rules: Sequence[Rule]) -> Floats:
+        """(K, R) losses of forecasting the class frequencies in all other rows, where each class happened.
+
+        Where rows have weights, the row that is left out has the mean weight of its class.
+        """
+        n, w, _ = self.rows.high.T
+        happened = np.flatnonzero(w > 0)
+        found = np.zeros((len(w), len(rules)))
+        p = leave_one_out(happened, w[happened] / n[happened], w)
+        losses = losses_of(rules, Forecasts(happened, p))
+        found[happened] = np.column_stack(losses)
+        return found
+
+    def moments(self, r: int, reference: Floats) -> tuple[Moments, Moments]:
+        """The moments of the loss, of the reference and of their difference; then with the weights
+        squared.
+        """
+        _, w, w2 = self.rows.high.T
+        own = self.losses.high[:, r]
+        lost, n_infinite = own[:, _INFINITE], float(own[:, _N_INFINITE].sum())
+        missing = np.isinf(reference)
+        ref = np.where(missing, 0.0, reference)
+        both = []
+        for weight, first, second in ((w, _FIRST, _SECOND), (w2, _FIRST_SQUARED, _SECOND_SQUARED)):
+            finite = weight - (lost if first == _FIRST else np.where(lost > 0, lost**2, 0.0))
+            a, b = own[:, first], own[:, second]
+            columns = [
+                (finite.sum(), a.sum(), b.sum()),
+                (weight.sum(), (weight * ref).sum(), (weight * ref**2).sum()),
+                (finite.sum(), (a - ref * finite).sum(), (b - 2 * ref * a + ref**2 * finite).sum()),
+            ]
+            counts = [n_infinite, float(w[missing].sum()), n_infinite + float(w[missing].sum())]
+            weights, firsts, seconds = np.array(columns).T
+            both.append(Moments.from_sums(weights, firsts, seconds, infinite=counts, count=counts))
+        return both[0], both[1]
+
+
+@dataclass(frozen=True)
+class ClassRecipe(Recipe[ClassSums]):
+    """Losses by class of one model."""
+
+    model: str
+    rules: tuple[Rule, ...]
+
+    def take(self, part: Part) -> ClassSums:
+        """The sums of some rows."""
+        rows, groups = seen(part, self.model, self.rules), part.models[self.model].groups
+        k, w = part.models[self.model].n_classes, rows.weights
+        kept: Any = slice(None)
+        if w is not None and not w.all():
+            kept = w > 0
+            w = w[kept]
+        y = rows.y[kept]
+        n = np.bincount(y, minlength=k).astype(float)
+        weight = n if w is None else np.bincount(y, w, k)
+        square = n if w is None else np.bincount(y, w * w, k)
+        sums, grouped = np.zeros((k, len(self.rules), 6)), []
+        for r, rule in enumerate(self.rules):
+            loss = rows.losses[rule][kept]
+            infinite = np.isinf(loss)
+            if infinite.any():
+                lost = None if w is None else w[infinite]
+                sums[:, r, _INFINITE] = np.bincount(y[infinite], lost, k)
+                sums[:, r, _N_INFINITE] = np.bincount(y[infinite], minlength=k)
+                loss = np.where(infinite, 0.0, loss)
+            wl = loss if w is None else w * loss
+            sums[:, r, _FIRST] = np.bincount(y, wl, k)
+            sums[:, r, _SECOND] = np.bincount(y, wl * loss, k)
+            sums[:, r, _FIRST_SQUARED] = sums[:, r, _FIRST] if w is None else np.bincount(y, w * wl, k)
+            sums[:, r, _SECOND_SQUARED] = (
+                sums[:, r, _SECOND] if w is None else np.bincount(y, w * wl * loss, k)
+            )
+            grouped.append(wl)
+        labels = by_group = None
+        if groups is not None:
+            labels = groups.labels
+            cell, size = groups.codes[kept] * k + y, len(labels) * k
+            columns = [np.bincount(cell, column, size) for column in (w, *grouped)]
+            by_group = np.stack(columns, axis=1).reshape(len(labels), k, -1).astype(float)
+        counts = np.stack([n, weight, square], axis=1)
+        return ClassSums(Sum.of(counts), Sum.of(sums), w is not None, labels, by_group)
+
+    def load(self, stored: bytes) -> ClassSums:
+        """Sums from their bytes."""
+        values = load(stored, _KIND)
+        with refusing("is missing or of another type"):
+            losses = values["losses"]
+            rows = Sum.from_values(values["rows"], (losses.shape[1], 3))
+            sums = Sum.from_values(losses, losses.shape[1:])
+            return ClassSums(rows, sums, bool(values["weighted"]), values["labels"], values["groups"])
+
+
+def with_frequencies(
+    models: Sequence[ClassSums], paired: PairedTally | None, r: int, rules: Sequence[Rule]
+) -> PairedTally:
+    """The tally of the losses of models by a rule, with class frequencies as the last model.
+
+    `paired` has the sums of the models and of their differences; there may be none of a single model.
+    """
+    first, n = models[0], len(models)
+    reference = first.frequency_losses(rules)[:, r]
+    tally = PairedTally(n + 1, int(first.rows.high[:, 0].sum()), int(first.rows.high[:, 0].sum()))
+    found = [model.moments(r, reference) for model in models]
+    exponent = 0 if paired is None else paired.exponent
+    tally.exponent = exponent
+    factor = 2.0**-exponent
+    for name, power in (("moments", 1), ("squares", 2)):
+        own = [each[power - 1].scaled(factor**power) for each in found]
+        total = Moments.from_sums(own[0].weight.high[1:2], [0.0], [0.0])
+        between = None if paired is None else getattr(paired, name)
+        columns = [(total, 0), *((each, 0) for each in own), (own[0], 1)]
+        for a, b in all_pairs(n + 1):
+            if b == n:
+                columns.append((own[a], 2))
+            else:
+                assert between is not None
+                columns.append((between, 1 + n + all_pairs(n).index((a, b))))
+        setattr(tally, name, _gathered(columns))
+    if first.groups is not None:
+        tally.labels = first.labels
+        sums = [model.groups for model in models]
+        weight = first.groups[:, :, 0]
+        losses = [own[:, :, 1 + r].sum(axis=1) for own in sums if own is not None]
+        losses.append((weight * np.where(np.isinf(reference), np.nan, reference)).sum(axis=1))
+        pairs = [losses[a] - losses[b] for a, b in all_pairs(n + 1)]
+        tally.cluster_sums = factor * np.column_stack([weight.sum(axis=1), *losses, *pairs])
+    return tally
+
+
+def _gathered(columns: Sequence[tuple[Moments, int]]) -> Moments:
+    """Moments of columns of several moments."""
+
+    def sums(name: str) -> Sum:
+        parts = [getattr(moments, name) for moments, _ in columns]
+        at = [i for _, i in columns]
+        return Sum(
+            np.array([part.high[i] for part, i in zip(parts, at, strict=True)]),
+            np.array([part.low[i] for part, i in zip(parts, at, strict=True)]),
+        )
+
+    return Moments(
+        sums("weight"),
+        sums("total"),
+        np.array([moments.m2[i] for moments, i in columns]),
+        sums("infinite"),
+        np.array([moments.n_infinite[i] for moments, i in columns]),
+    )

@@ -1,0 +1,186 @@
+"""Samples of rows that are not in memory: by hashes of their content, so that they do not depend on the
+parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.parts import probabilities, seen
+from verax.common.hashing import label_hash, mixed
+from verax.common.packing import dump, load, refusing
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.handles import Part, Recipe
+
+_SAMPLE = "row sample"
+# How many different hashes a sketch keeps: up to so many different rows are counted exactly.
+KEPT = 2**14
+# So many rows are hashed at a time: a cache holds them.
+_BLOCK = 2**14
+# The columns of a sample.
+_COLUMNS = ("units", "rows", "y", "p", "weights", "groups")
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+def row_hashes(part: Part) -> Any:
+    """64 bits of the outcome and all probabilities of each row."""
+    return part.once("row hashes", lambda: _hashes(part))
+
+
+def _hashes(part: Part) -> Any:
+    forecasts = [probabilities(part, name) for name in part.models]
+    y = seen(part, next(iter(part.models)), ()).y
+    found = np.empty(len(y), np.uint64)
+    with np.errstate(over="ignore"):
+        for start in range(0, len(y), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            state = y[rows].astype(np.uint64) + _FACTOR
+            for p in forecasts:
+                for column in p[rows].T:
+                    # Adding zero makes one number of the two zeros.
+                    bits = (column + 0.0).view(np.uint64)
+                    state ^= bits ^ (bits >> np.uint64(32))
+                    state *= _FACTOR
+                    state ^= state >> np.uint64(29)
+            found[rows] = mixed(state)
+    return found
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The smallest different hashes of rows, and how many rows have each: a sample of the different rows."""
+
+    n_rows: int
+    hashes: Any
+    counts: Ints
+
+    @classmethod
+    def of(cls, hashes: Any) -> Sketch:
+        """Of rows with these hashes."""
+        near = hashes
+        if len(hashes) > 4 * KEPT:
+            near = hashes[hashes <= np.partition(hashes, 2 * KEPT)[2 * KEPT]]
+        different, counts = np.unique(near, return_counts=True)
+        if len(different) < KEPT and len(near) < len(hashes):
+            different, counts = np.unique(hashes, return_counts=True)
+        return cls(len(hashes), different[:KEPT], counts[:KEPT])
+
+    def merge(self, other: Sketch) -> Sketch:
+        """Of the rows of both."""
+        hashes, place = np.unique(np.concatenate([self.hashes, other.hashes]), return_inverse=True)
+        counts = np.bincount(place, np.concatenate([self.counts, other.counts])).astype(np.int64)
+        return Sketch(self.n_rows + other.n_rows, hashes[:KEPT], counts[:KEPT])
+
+    @property
+    def exact(self) -> bool:
+        """Whether all rows are in it."""
+        return int(self.counts.sum()) == self.n_rows
+
+    def repeats(self) -> tuple[float, float]:
+        """How many rows repeat another one, and the standard error of that number; 0 where it is exact."""
+        seen_rows, different = int(self.counts.sum()), len(self.counts)
+        share = different / seen_rows
+        if self.exact:
+            return float(seen_rows - different), 0.0
+        error = float(np.sqrt(((1 - share * self.counts) ** 2).sum())) / seen_rows
+        return self.n_rows * (1 - share), self.n_rows * error
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows with the smallest hashes; rows of a group come together.
+
+    Attributes
+    ----------
+    most : int
+        How many are kept.
+    n_rows : int
+        Of how many rows.
+    units, rows : arrays
+        (n,) hashes of groups, or of rows where there are none; and of rows.
+    y : Ints
+        (n,) outcomes.
+    p : Floats
+        (n, M, K) probabilities.
+    weights, groups : arrays or None
+        (n,) weights and names of groups.
+    """
+
+    most: int
+    n_rows: int
+    units: Any
+    rows: Any
+    y: Ints
+    p: Floats
+    weights: Floats | None
+    groups: Any
+
+    def smallest(self) -> Sample:
+        """No more rows than are kept."""
+        if len(self.y) <= self.most:
+            return self
+        order = np.lexsort((self.rows, self.units))[: self.most]
+        kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
+        return Sample(self.most, self.n_rows, **kept)
+
+    def merge(self, other: Sample) -> Sample:
+        """Of the rows of both."""
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in _COLUMNS}
+        both: dict[str, Any] = {
+            name: None if pair[0] is None else np.concatenate(pair) for name, pair in pairs.items()
+        }
+        return Sample(self.most, self.n_rows + other.n_rows, **both).smallest()
+
+    def whole_groups(self) -> Sample:
+        """Without the group that is there in part only, if any."""
+        if self.groups is None or self.n_rows == len(self.y):
+            return self
+        whole = self.units != self.units.max()
+        kept: dict[str, Any] = {name: _at(getattr(self, name), whole) for name in _COLUMNS}
+        return Sample(self.most, self.n_rows, **kept)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        return dump(_SAMPLE, vars(self))
+
+
+def _at(column: Any, rows: Any) -> Any:
+    return None if column is None else column[rows]
+
+
+@dataclass(frozen=True)
+class SampleRecipe(Recipe[Sample]):
+    """A random sample of the rows with the forecasts of all models."""
+
+    most: int
+
+    def take(self, part: Part) -> Sample:
+        """The sample of some rows."""
+        hashes = row_hashes(part)
+        groups, units = part.rows.groups, hashes
+        if groups is not None:
+            names = np.array([label_hash(label) for label in groups.labels.tolist()], np.uint64)
+            units = names[groups.codes]
+        near = np.arange(len(hashes))
+        if len(hashes) > self.most:
+            near = np.flatnonzero(units <= np.partition(units, self.most - 1)[self.most - 1])
+        rows = seen(part, next(iter(part.models)), ())
+        p = np.stack([probabilities(part, name)[near] for name in part.models], axis=1)
+        return Sample(
+            self.most,
+            len(hashes),
+            units[near],
+            hashes[near],
+            rows.y[near],
+            p,
+            None if rows.weights is None else rows.weights[near],
+            None if groups is None else groups.labels[groups.codes[near]],
+        ).smallest()
+
+    def load(self, stored: bytes) -> Sample:
+        """A sample from its bytes."""
+        with refusing("is missing or of another type"):
+            return Sample(**load(stored, _SAMPLE))

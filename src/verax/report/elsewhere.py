@@ -1,0 +1,433 @@
+"""The report on predictions that are not in memory: everything from one pass over the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.events import split
+from verax.analyses.calibration.eventsums import EventRecipe, EventSums
+from verax.analyses.calibration.streams import event_names, read_curve, read_decomposition, read_leanings
+from verax.analyses.calibration.streams import read_sureness as sureness_from
+from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.cases import dense_case
+from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
+from verax.analyses.comparison.claims import Claims
+from verax.analyses.comparison.conclusions import conclude
+from verax.analyses.comparison.references import FREQUENCIES
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.streams import PairedRecipe, PairedSums, claims_of, traits_of
+from verax.analyses.parts import probabilities, seen
+from verax.analyses.retention.cuts import Options
+from verax.analyses.retention.result import RetentionCurve
+from verax.analyses.retention.streams import CurveRecipe, Measures, read_curves
+from verax.analyses.samples import Sample, SampleRecipe
+from verax.analyses.worst import Worst
+from verax.analyses.worst_rows import WorstRecipe, WorstRows
+from verax.common.packing import dump, load, refusing
+from verax.engines.counts import CONFUSION_UP_TO
+from verax.engines.sums import Sum
+from verax.errors import InputError
+from verax.inference.estimates import Estimate, Units
+from verax.inference.intervals import Resampling, WeightsAre
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.report.contents import (
+    WORST,
+    ClassLoss,
+    Contents,
+    Decisions,
+    Findings,
+    curves_shown,
+    heaviest,
+    mean_with_interval,
+)
+from verax.report.problem import Problem, by_merit, fitting
+from verax.report.reliability import RESAMPLES, ReliabilityPanel, all_shown, most_miscalibrated, panel_of
+from verax.report.remedies import Remedy, remedies_of, sample_size
+from verax.report.survey import SurveyRecipe, survey_checks
+from verax.report.words import distinct
+from verax.scores.base import Rule
+from verax.scores.decisions import cheapest
+from verax.scores.metrics import CostsLike, cost_matrix, cost_range, expected_cost_of, needs_order
+from verax.scores.registry import RULES, as_rules, name_of
+
+_DECISIONS = "cheapest decisions"
+# How many replicates curves and tests of calibration have; curves fewer where groups are drawn row by row.
+_REPLICATES, _OF_GROUPS = 100, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Elsewhere(Problem):
+    """What a report is about where the rows are elsewhere: there are no arrays of them."""
+
+    size: int = 0
+    is_weighted: bool = False
+    is_grouped: bool = False
+    is_named: bool = False
+
+    @classmethod
+    def at(
+        cls,
+        handle: Handle,
+        rules: Sequence[Rule | str] | None,
+        *,
+        ordered: bool,
+        costs: CostsLike | None,
+        weights_are: WeightsAre,
+    ) -> Elsewhere:
+        """What is known before the rows are read."""
+        chosen = as_rules(rules) if rules is not None else fitting(ordered)
+        if costs is not None:
+            cost_range(costs, None, handle.n_classes)
+        labels = range(handle.n_classes) if handle.classes is None else handle.classes
+        return cls(
+            models=dict.fromkeys(distinct(handle.models)),
+            y=None,
+            classes=handle.classes,
+            names=distinct(labels),
+            ordered=ordered,
+            costs=costs if costs is not None or not ordered else "quadratic",
+            weights=None,
+            groups=None,
+            by={},
+            ids=None,
+            rules=by_merit(chosen, handle.n_classes, ordered),
+            normalize=False,
+            logits=False,
+            weights_are=weights_are,
+            time_ordered=False,
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.size
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.is_weighted
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows belong to groups."""
+        return self.is_grouped
+
+    @property
+    def named(self) -> bool:
+        """Whether rows have ids."""
+        return self.is_named
+
+
+def look_at(
+    handle: Handle,
+    *,
+    rules: Sequence[Rule | str] | None,
+    ordered: bool,
+    costs: CostsLike | None,
+    weights_are: WeightsAre,
+    confidence: float,
+    seed: int,
+) -> Contents:
+    """Everything that is on the page, from one pass over the rows of a handle."""
+    chosen = fitting(ordered) if rules is None else as_rules(rules)
+    handle = handle.in_order() if needs_order(chosen, costs=costs, ordered=ordered) else handle
+    problem = Elsewhere.at(handle, rules, ordered=ordered, costs=costs, weights_are=weights_are)
+    plan = Resampling(confidence, _REPLICATES, seed, weights_are)
+    recipes = recipes_of(handle, problem, plan)
+    return read_contents(handle, problem, plan, recipes, handle.summarise(recipes))
+
+
+# ---- what is asked -----------------------------------------------------------------------------
+
+
+def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
+    """What is summed up, by name; the first recipe of a model computes the losses of all rules."""
+    keys, metrics = curves_shown(problem, math.inf if handle.n_rows is None else handle.n_rows)
+    measures = Measures.of(metrics, handle.n_classes)
+    card_plan = Resampling(plan.confidence, 1000, plan.seed, plan.weights_are)
+    found: dict[str, Recipe[Any]] = {}
+    for name in handle.models:
+        found[f"{name}/classes"] = ClassRecipe(name, problem.rules)
+        found[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
+        found[f"{name}/events"] = EventRecipe(name, problem.ordered)
+        found[f"{name}/curves"] = CurveRecipe(name, tuple(keys), measures, None, _OF_GROUPS, plan.seed)
+        found[f"{name}/worst"] = WorstRecipe(name, (problem.primary,), WORST)
+        if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
+            found[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
+    found["survey"] = SurveyRecipe()
+    found["sample"] = SampleRecipe(sample_size(handle.n_classes, len(handle.models)))
+    if len(handle.models) > 1:
+        found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, traits=True)
+    return found
+
+
+@dataclass(frozen=True)
+class DecisionCounts:
+    """(K, K) weights of outcomes against the decisions of smallest expected cost."""
+
+    counts: Sum
+
+    def merge(self, other: DecisionCounts) -> DecisionCounts:
+        """Of the rows of both."""
+        return DecisionCounts(self.counts + other.counts)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        return dump(_DECISIONS, {"counts": self.counts.to_values()})
+
+
+@dataclass(frozen=True)
+class DecisionRecipe(Recipe[DecisionCounts]):
+    """What deciding by the smallest expected cost of one model comes to."""
+
+    model: str
+    costs: CostsLike
+
+    def take(self, part: Part) -> DecisionCounts:
+        """In some rows."""
+        rows, k = seen(part, self.model, ()), part.models[self.model].n_classes
+        decided = cheapest(probabilities(part, self.model), cost_matrix(self.costs, k))
+        counts = np.bincount(rows.y * k + decided, rows.weights, k * k)
+        return DecisionCounts(Sum.of(counts.reshape(k, k)))
+
+    def load(self, stored: bytes) -> DecisionCounts:
+        """Counts from their bytes."""
+        values = load(stored, _DECISIONS)["counts"]
+        with refusing("is missing or of another type"):
+            return DecisionCounts(Sum.from_values(values, values.shape[1:]))
+
+
+# ---- what it says ------------------------------------------------------------------------------
+
+
+def read_contents(
+    handle: Handle,
+    problem: Elsewhere,
+    plan: Resampling,
+    recipes: Mapping[str, Recipe[Any]],
+    found: Summaries,
+) -> Contents:
+    """Everything that is on the page, from the summaries."""
+    shown = dict(zip(handle.models, problem.models, strict=True))
+    cards: dict[str, Scorecard] = {shown[name]: found[f"{name}/card"] for name in handle.models}
+    first, survey = next(iter(cards.values())), found["survey"]
+    check_whole(first, handle.name)
+    if isinstance(first.n_groups, tuple):
+        raise InputError("must be of one kind for the report", argument="groups", source=handle.name)
+    problem = replace(
+        problem,
+        size=found.n_rows,
+        is_weighted=survey.weighted,
+        is_named=survey.named,
+        is_grouped=first.n_groups is not None,
+        skipped=found.skipped,
+    )
+    events = {shown[name]: found[f"{name}/events"] for name in handle.models}
+    classes: list[ClassSums] = [found[f"{name}/classes"] for name in handle.models]
+    parted, panels = _calibration(handle, problem, plan, events)
+    comparison = _comparison(problem, plan, classes, found.found.get("pairs"))
+    remedies = _remedies(problem, plan, found["sample"], panels, events)
+    in_order = heaviest(
+        problem,
+        np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0),
+        classes[0].rows.high[:, 1],
+    )
+    findings = []
+    for i, name in enumerate(handle.models):
+        curves = _curves(found, name, recipes, problem, plan, handle.n_classes)
+        model = shown[name]
+        findings.append(
+            Findings(
+                name=model,
+                card=cards[model],
+                decomposition=parted[model],
+                sureness=sureness_from(events[model]),
+                worst=_worst(problem, found[f"{name}/worst"]),
+                panels=panels[model],
+                remedy=remedies[model],
+                retained=[curve for curve in curves if curve.sees_outcome],
+                selected=[curve for curve in curves if not curve.sees_outcome],
+                by_class=_by_class(problem, classes[i], in_order, plan.confidence),
+                decisions=_decisions(problem, cards[model], found.found.get(f"{name}/decisions")),
+            )
+        )
+    return Contents(
+        problem=problem,
+        primary=name_of(problem.primary),
+        findings=findings,
+        comparison=comparison,
+        subgroups={},
+        left_out={},
+        checks=survey_checks(problem, survey, cards, classes[0].rows.high[:, 0], {}),
+        replicates=0 if problem.grouped else plan.replicates,
+        confidence=plan.confidence,
+        seed=plan.seed,
+        precision=_precision(findings),
+    )
+
+
+def _precision(findings: Sequence[Findings]) -> str:
+    """What comes from histograms, and how far it can be off."""
+    curves = [curve for found in findings for curve in (*found.retained, *found.selected)]
+    largest = max(float(np.max(curve.within)) for curve in curves if curve.within is not None)
+    parts = max(found.decomposition.whole.within or 0.0 for found in findings)
+    return (
+        "The rows were read once and not kept. Curves of what is left when rows are removed come from "
+        f"histograms of losses: every value is within {largest:.1g} of that of the rows. Reliability curves "
+        "and the parts of the score come from histograms of forecasts: miscalibration and discrimination are "
+        f"those of the rows, or less by at most {parts:.1g}. All other figures are exact."
+    )
+
+
+def _calibration(
+    handle: Handle, problem: Problem, plan: Resampling, events: Mapping[str, EventSums]
+) -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
+    """The decomposition and the panels of every model."""
+    rule = RULES["rps" if problem.ordered else "brier"]
+    how, names = split(rule, problem.n_classes), event_names(handle, rule)
+    parted = {name: read_decomposition(sums, rule, handle, plan) for name, sums in events.items()}
+    positions = all_shown(problem) or most_miscalibrated(parted)
+    panels = {}
+    for name, sums in events.items():
+        curves = [
+            read_curve(sums, i, names[i], how, RESAMPLES, np.random.default_rng(plan.seed), plan.confidence)
+            for i in positions
+        ]
+        panels[name] = [panel_of(problem, i, c) for i, c in zip(positions, curves, strict=True)]
+    return parted, panels
+
+
+def _curves(
+    found: Summaries,
+    name: str,
+    recipes: Mapping[str, Recipe[Any]],
+    problem: Problem,
+    plan: Resampling,
+    n_classes: int,
+) -> list[RetentionCurve]:
+    recipe = recipes[f"{name}/curves"]
+    assert isinstance(recipe, CurveRecipe)
+    _, metrics = curves_shown(problem, 0)
+    n = _OF_GROUPS if problem.grouped else plan.replicates
+    options = Options(None, "mean", "nan", n, plan.seed, plan.confidence, weights_are=problem.weights_are)
+    curves = read_curves(found[f"{name}/curves"], recipe, metrics, options, n_classes)
+    return list(curves.values())
+
+
+def _worst(problem: Problem, rows: WorstRows) -> Worst:
+    """The worst rows; their ranks by other rules would take a second pass."""
+    primary, cases = name_of(problem.primary), []
+    for i, (number, outcome) in enumerate(zip(rows.numbers.tolist(), rows.outcomes.tolist(), strict=True)):
+        name = (
+            number
+            if rows.ids is None
+            else rows.ids[i].item()
+            if hasattr(rows.ids[i], "item")
+            else rows.ids[i]
+        )
+        loss = float(rows.losses[i, 0])
+        case = dense_case(number, name, outcome, rows.forecasts[i], loss, problem.names, problem.primary)
+        cases.append(replace(case, ranks={primary: i + 1}))
+    return Worst(primary, rows.n_rows, tuple(cases), rows.ids is not None)
+
+
+def _by_class(problem: Problem, sums: ClassSums, shown: list[int], confidence: float) -> list[ClassLoss]:
+    found = []
+    for k in shown:
+        n, weight, _ = sums.rows.high[k]
+        if not weight:
+            continue
+        means, intervals = {}, {}
+        for r, rule in enumerate(problem.rules):
+            bounds = rule.bounds(problem.n_classes)
+            means[name_of(rule)], intervals[name_of(rule)] = mean_with_interval(
+                *sums.mean(k, r), bounds, confidence
+            )
+        found.append(ClassLoss(k, int(n), means, intervals))
+    return found
+
+
+def _decisions(problem: Problem, card: Scorecard, found: DecisionCounts | None) -> Decisions | None:
+    if found is None or problem.costs is None or card.confusion is None:
+        return None
+    matrix = cost_matrix(problem.costs, problem.n_classes)
+    return Decisions(
+        float(expected_cost_of(card.confusion, matrix)), float(expected_cost_of(found.counts.high, matrix))
+    )
+
+
+def _comparison(
+    problem: Problem, plan: Resampling, classes: list[ClassSums], pairs: PairedSums | None
+) -> Comparison:
+    names = list(problem.models)
+    models, differences, notes = {}, {}, []
+    for r, rule in enumerate(problem.rules):
+        name = name_of(rule)
+        tally = with_frequencies(classes, None if pairs is None else pairs[f"rule:{name}"], r, problem.rules)
+        estimate = Estimate.of(tally, np.zeros((0, tally.n_models)), Units("rows"), copies=plan.copies)
+        models[name], differences[name], said = conclude(
+            names, tally, estimate, rule=name, reference=FREQUENCIES, confidence=plan.confidence
+        )
+        notes += said
+    traits = (
+        {} if pairs is None else {name: traits_of(pairs, i, ordered=False) for i, name in enumerate(names)}
+    )
+    claims: Claims | None = None
+    if pairs is not None and len(problem.rules) > 1:
+        claims = claims_of(pairs, None, traits, plan)
+    groups = classes[0].groups
+    return Comparison(
+        models,
+        differences,
+        traits,
+        problem.n_rows,
+        None if groups is None else len(groups),
+        Units("rows" if groups is None else "groups").describe("moments"),
+        plan.confidence,
+        FREQUENCIES,
+        tuple(notes),
+        claims,
+    )
+
+
+def _remedies(
+    problem: Problem,
+    plan: Resampling,
+    sample: Sample,
+    panels: Mapping[str, Sequence[ReliabilityPanel]],
+    events: Mapping[str, EventSums],
+) -> dict[str, Remedy]:
+    """What recalibration would bring, tried on a sample of the rows."""
+    leanings = {
+        name: read_leanings(sums, problem.n_classes, thresholds=problem.ordered)
+        for name, sums in events.items()
+    }
+    rows = sample.whole_groups()
+    if not len(rows.y) or (rows.weights is not None and not rows.weights.any()):
+        return {name: Remedy(None, found, []) for name, found in leanings.items()}
+    drawn = Problem.of(
+        rows.y,
+        {name: rows.p[:, i] for i, name in enumerate(problem.models)},
+        classes=None,
+        ordered=problem.ordered,
+        costs=problem.costs,
+        weights=rows.weights,
+        groups=rows.groups,
+        by=None,
+        ids=None,
+        rules=problem.rules,
+        # Softmax and rescaling leave rounding behind.
+        normalize=True,
+        logits=False,
+        weights_are=problem.weights_are,
+        time_ordered=False,
+    )
+    tried = remedies_of(drawn, panels, confidence=plan.confidence, seed=plan.seed)
+    return {name: replace(tried[name], leanings=found) for name, found in leanings.items()}

@@ -1,0 +1,208 @@
+"""Checks of predictions that are not in memory: what sums, extremes and hashes of rows tell of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.parts import probabilities
+from verax.analyses.samples import Sketch, row_hashes
+from verax.common.hashing import mixed
+from verax.common.packing import dump, load, refusing
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.handles import Part, Recipe
+from verax.report.checks import Check, certain, impossible, left_out_check, observed, small, unpredicted
+from verax.report.problem import Problem
+from verax.report.words import count, percent
+
+_KIND = "survey"
+# Rows that are off one by more than this are counted.
+_OFF = 1e-6
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was seen in the rows.
+
+    Attributes
+    ----------
+    weighted, named : bool
+        Whether rows have weights, and ids.
+    rows : Sketch
+        Hashes of the rows.
+    ids : Sketch or None
+        Hashes of their ids.
+    off : (M, 2) array
+        For each model the number of rows that do not sum to one, and the largest difference.
+    certain : (M,) array
+        How many probabilities are exactly 0 or 1.
+    least, most : (M, K) arrays
+        The extremes of each column.
+    """
+
+    weighted: bool
+    named: bool
+    rows: Sketch
+    ids: Sketch | None
+    off: Floats
+    certain: Ints
+    least: Floats
+    most: Floats
+
+    def merge(self, other: Survey) -> Survey:
+        """What was seen in the rows of both."""
+        off = np.stack(
+            [self.off[:, 0] + other.off[:, 0], np.maximum(self.off[:, 1], other.off[:, 1])], axis=1
+        )
+        ids = None if self.ids is None or other.ids is None else self.ids.merge(other.ids)
+        return Survey(
+            self.weighted or other.weighted,
+            self.named,
+            self.rows.merge(other.rows),
+            ids,
+            off,
+            self.certain + other.certain,
+            np.minimum(self.least, other.least),
+            np.maximum(self.most, other.most),
+        )
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        ids = None if self.ids is None else vars(self.ids)
+        return dump(_KIND, {**vars(self), "rows": vars(self.rows), "ids": ids})
+
+
+@dataclass(frozen=True)
+class SurveyRecipe(Recipe[Survey]):
+    """Look at the rows of all models."""
+
+    def take(self, part: Part) -> Survey:
+        """At some rows."""
+        off, sure, least, most = [], [], [], []
+        for name in part.models:
+            p = probabilities(part, name)
+            columns = [np.ascontiguousarray(column) for column in p.T] if p.shape[1] <= 64 else list(p.T)
+            gap = np.abs(np.add.reduce(columns) - 1)
+            off.append([float(np.count_nonzero(gap > _OFF)), float(gap.max())])
+            ends = [(float(column.min()), float(column.max())) for column in columns]
+            # Few columns reach an end, so the others need not be counted.
+            reach = [
+                column for column, (low, high) in zip(columns, ends, strict=True) if low <= 0 or high >= 1
+            ]
+            sure.append(sum(int(np.count_nonzero((column == 0) | (column == 1))) for column in reach))
+            least.append([low for low, _ in ends])
+            most.append([high for _, high in ends])
+        return Survey(
+            part.rows.weights is not None,
+            part.ids is not None,
+            Sketch.of(row_hashes(part)),
+            None if part.ids is None else Sketch.of(_hashes_of(part.ids)),
+            np.array(off),
+            np.array(sure),
+            np.array(least),
+            np.array(most),
+        )
+
+    def load(self, stored: bytes) -> Survey:
+        """A survey from its bytes."""
+        values = load(stored, _KIND)
+        with refusing("is missing or of another type"):
+            ids = None if values["ids"] is None else Sketch(**values["ids"])
+            return Survey(**{**values, "rows": Sketch(**values["rows"]), "ids": ids})
+
+
+def _hashes_of(ids: Any) -> Any:
+    """64 bits of each id, as text."""
+    texts = np.asarray(ids).astype(str)
+    points = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
+    state = np.zeros(len(texts), np.uint64)
+    for column in points.T:
+        # What is beyond the end of a text must not matter: parts have different longest texts.
+        state = np.where(column > 0, mixed(state ^ column), state)
+    return mixed(state)
+
+
+# ---- in words ----------------------------------------------------------------------------------
+
+
+def survey_checks(
+    problem: Problem,
+    survey: Survey,
+    cards: Mapping[str, Scorecard],
+    class_rows: Floats,
+    left_out: Mapping[str, list[tuple[str, int]]],
+) -> list[Check]:
+    """All checks, in the order in which the page shows them."""
+    numbers = problem.n_rows * problem.n_classes
+    shares = {name: n / numbers for name, n in zip(cards, survey.certain.tolist(), strict=True)}
+    return [
+        *([] if problem.skipped is None else [left_out_check(problem.skipped)]),
+        _repeated(survey.rows),
+        *([] if survey.ids is None else [_repeated_ids(survey.ids)]),
+        _sums(problem, survey, list(cards)),
+        impossible(problem, cards),
+        unpredicted(problem, cards),
+        observed(problem, class_rows),
+        _constant(problem, survey, list(cards)),
+        certain(problem, shares),
+        *(small(name, left) for name, left in left_out.items()),
+    ]
+
+
+def _about(sketch: Sketch) -> tuple[float, str]:
+    """How many rows repeat another one, and that number in words."""
+    n, error = sketch.repeats()
+    share = n / sketch.n_rows
+    if sketch.exact:
+        return share, f"{count(n, 'row')} ({percent(share)})"
+    return share, f"About {percent(share)} of the rows (standard error {percent(error / sketch.n_rows)})"
+
+
+def _repeated(sketch: Sketch) -> Check:
+    question = "Rows that are there twice"
+    share, number = _about(sketch)
+    if not share:
+        many = "" if sketch.exact else f" in a sample of {len(sketch.counts):,} rows"
+        return Check(question, "fine", f"No two rows{many} have the same outcome and the same probabilities.")
+    how = f"{number} repeat another one in outcome and probabilities. If these are copies, the intervals are "
+    return Check(question, "look" if share > 0.01 else "note", how + "too narrow.")
+
+
+def _repeated_ids(sketch: Sketch) -> Check:
+    question = "Ids that are there twice"
+    share, number = _about(sketch)
+    if not share:
+        return Check(question, "fine", "Every id is there once." if sketch.exact else "None in a sample.")
+    belong = "If their rows belong together, pass them as groups: intervals widen."
+    return Check(question, "note", f"{number} repeat an id. {belong}")
+
+
+def _sums(problem: Problem, survey: Survey, models: list[str]) -> Check:
+    question = "Rows that do not sum to one"
+    if problem.logits or problem.normalize:
+        made = "made of logits" if problem.logits else "rescaled, as asked"
+        return Check(question, "fine", f"Probabilities were {made}, so every row sums to one.")
+    if survey.off[:, 1].max() <= _OFF:
+        return Check(question, "fine", "Every row sums to one within a millionth.")
+    several = len(models) > 1
+    rows = "; ".join(
+        f"{f'{name}: ' if several else ''}{count(n, 'row')}"
+        for name, (n, _) in zip(models, survey.off.tolist(), strict=True)
+        if n
+    )
+    far = f"{rows} differ from one by more than a millionth, by up to {survey.off[:, 1].max():.2g}. "
+    return Check(question, "note", far + "That is within the tolerance; used as is.")
+
+
+def _constant(problem: Problem, survey: Survey, models: list[str]) -> Check:
+    question = "Forecasts that are always the same"
+    same = (survey.least == survey.most).all(axis=1).tolist()
+    constant = [name for name, is_same in zip(models, same, strict=True) if is_same]
+    if not constant or problem.n_rows == 1:
+        return Check(question, "fine", "No: forecasts differ from row to row.")
+    who = "" if len(models) == 1 else f"{', '.join(constant)}: "
+    return Check(question, "look", f"{who}every row has the same probabilities. Are these predictions?")
