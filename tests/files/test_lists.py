@@ -517,6 +517,33 @@ def test_bounds_on_lists(bound, code, said, folder):
     assert said in result.stdout + result.stderr
 
 
+def test_toplist_reads_standard_input(folder):
+    stdin = SimpleNamespace(buffer=io.BytesIO((folder / "completions.jsonl").read_bytes()))
+    with mock.patch("sys.stdin", stdin):
+        piped = verax("toplist", "-", "--classes", 50000, "--json")
+    assert piped.returncode == 0, piped.stderr
+    read = run(folder, "toplist", "completions.jsonl", "--classes", 50000, "--json")
+    assert json.loads(piped.stdout)["scores"] == json.loads(read.stdout)["scores"]
+
+
+def test_distributions_have_weights_groups_and_a_report(tmp_path):
+    rng = np.random.default_rng(3)
+    records = [
+        sample(rng.normal(size=3), str(i % 3), [" A", " B", " C"], w=1 + i % 2, site=i % 12)
+        for i in range(60)
+    ]
+    path, page = write(tmp_path / "a.jsonl", records), tmp_path / "page.html"
+    options = ("--weights", "w", "--groups", "site", "--html", page, "--json")
+    found = json.loads(verax("evaluate", path, *options).stdout)
+    read = open_lists(path, weights="w", groups="site")
+    expected = vx.evaluate(
+        read.y, read.probabilities(), classes=read.classes, weights=read.weights, groups=read.groups
+    )
+    assert found["card"]["scores"]["brier"]["mean"] == pytest.approx(expected["brier"], rel=1e-12)
+    assert found["card"]["scores"]["brier"]["interval"] == pytest.approx(expected.scores["brier"].interval)
+    assert page.stat().st_size > 10_000
+
+
 def test_lists_of_some_classes_have_no_subgroups_and_no_order(folder):
     for option in (("--by", "site"), ("--ordered",)):
         assert run(folder, "evaluate", "completions.jsonl", "--classes", 50000, *option).returncode == 2

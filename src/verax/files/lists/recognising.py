@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from verax.errors import InputError
-from verax.files.formats.tables import FORMATS
+from verax.files.formats.tables import FORMATS, Table
 from verax.files.lists.longform import LONG, is_long, long_table
 from verax.files.lists.ranked import FASTTEXT, TREC, head_of, is_fasttext, is_run, predictions, runs
 from verax.files.lists.settings import Settings
@@ -80,6 +82,17 @@ def _by_records(stream: Stream, settings: Settings) -> Shape:
     return found
 
 
+def _may_hold_records(path: Path, settings: Settings) -> bool:
+    """Whether a file is JSON, or has a column that holds more than one value per row."""
+    if not path.is_dir() and ending(path) not in _COLUMNAR:
+        return True
+    try:
+        schema = Table.of_file(path, Request(delimiter=settings.delimiter)).schema
+    except InputError:
+        return False
+    return any(pa.types.is_nested(field.type) for field in schema)
+
+
 def has_lists(path: Path | str, settings: Settings, *, logits: bool = False) -> bool:
     """Whether a file holds lists, by a look at its first records; a file of columns for each class does not.
 
@@ -91,7 +104,7 @@ def has_lists(path: Path | str, settings: Settings, *, logits: bool = False) -> 
         return False
     if settings.shape is not None or _by_text(path, settings) is not None:
         return True
-    if _is_text(path):
+    if _is_text(path) or not _may_hold_records(Path(path), settings):
         return False
     try:
         head = open_stream(path, Request(delimiter=settings.delimiter)).head(20)
