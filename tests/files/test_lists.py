@@ -122,6 +122,19 @@ def test_outcomes_in_another_spelling_are_not_coverage_zero(tmp_path):
     assert open_lists(path, classes=9).notes[0].startswith("No list names any of the outcomes, such as 'Z'")
 
 
+def test_what_is_left_out_is_not_counted(tmp_path):
+    too_much = {"outcome": "a", "top_logprobs": {"a": -0.1, " a": -0.2}}
+    records = [GOOD, too_much, {"outcome": "a", "top_logprobs": {"a": -0.5, " a": -2.0}}]
+    path = write(tmp_path / "a.jsonl", records)
+    read = open_lists(path, classes=9, merge_variants="space", invalid="skip")
+    assert read.skipped.rows == (1,)
+    assert {name: read.counts[name] for name in ("lists_merged", "entries_merged")} == {
+        "lists_merged": 1,
+        "entries_merged": 1,
+    }
+    assert read.counts["probability_merged"] == pytest.approx(math.exp(-2))
+
+
 # ---- what is wrong --------------------------------------------------------------------------------
 
 GOOD = {"outcome": "a", "top_logprobs": {"a": -0.1}}
@@ -191,6 +204,15 @@ def test_outcomes_elsewhere_must_fit(tmp_path):
         open_lists(path, id="key", **options)
     gold.write_text("truth\n A\n D\n")
     assert open_lists(path, **options).y == TRUTH
+    document = tmp_path / "gold.json"
+    for content, row_id in (
+        ({"1": " D", "0": " A"}, "key"),
+        ([{"key": 1, "truth": " D"}, {"key": 0, "truth": " A"}], "key"),
+        ([{"truth": " A"}, {"truth": " D"}], None),
+        (TRUTH, None),
+    ):
+        document.write_text(json.dumps(content))
+        assert open_lists(path, classes=99, outcomes=document, id=row_id).y == TRUTH
 
 
 # ---- classifiers ----------------------------------------------------------------------------------

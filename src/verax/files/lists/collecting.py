@@ -21,6 +21,11 @@ from verax.inputs.records.variants import merger
 from verax.inputs.skipping import REASONS, Skipped
 from verax.inputs.validity import Unity
 
+# What is counted of every list.
+COUNTS = (
+    *("alone", "unlikely", "missing", "from_text", "lists_merged", "entries_merged", "probability_merged"),
+    *("entries_omitted", "probability_omitted"),
+)
 RESCALE = passing("to rescale lists of all classes", normalize=True)
 
 
@@ -56,8 +61,8 @@ class Collector:
 
     def __init__(self, shape: Shape, settings: Settings, source: str, word: str) -> None:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
-        self.counts: Counter[str] = Counter()
-        self.merged_mass = self.omitted_mass = 0.0
+        self._done, self._now = array("d"), dict.fromkeys(COUNTS, 0.0)
+        self._divided: np.ndarray[Any, Any] = np.zeros(0, np.bool_)
         self.rows: list[Row] = []
         self.numbers, self.places = array("q"), array("q")
         self._given = 0
@@ -87,6 +92,7 @@ class Collector:
         """Read a record and keep its list; what is wrong with it is an error, or it is left out."""
         place = self._given
         self._given += 1
+        self._now = dict.fromkeys(COUNTS, 0.0)
         try:
             listed, row = read(record, place)
             labels, values = self._prepared(listed)
@@ -96,6 +102,8 @@ class Collector:
                 raise problem.at(f"{self.word} {number}", place, self.source) from None
             self._skip([place], problem.reason)
             return
+        self._note_order(listed, labels)
+        self._done.extend(self._now.values())
         self._codes.extend(codes)
         self._values.extend(values)
         self._lengths.append(len(codes))
@@ -113,20 +121,22 @@ class Collector:
                 kind="missing",
                 remedies=[passing("to leave out such entries", missing="omit"), SKIP],
             )
-        self.counts["alone"] += listed.alone
-        self.counts["unlikely"] += listed.unlikely
-        self.counts["missing"] += listed.missing
-        self.counts["from_text"] += listed.from_text
-        if listed.names is not None and self._same_texts:
-            self._texts = listed.names if self._texts is None else self._texts
-            self._same_texts = self._texts == listed.names
-        elif listed.names is None:
-            self._same_texts = False
+        for name in ("alone", "unlikely", "missing", "from_text"):
+            self._now[name] = getattr(listed, name)
         if self._called is not None:
             return self._merged(labels, values)
         if len(set(labels)) < len(labels):
             raise repeated(labels)
         return labels, values
+
+    def _note_order(self, listed: Listed, labels: list[Any]) -> None:
+        """Note whether the classes, or the texts of choices, are the same as in the first record."""
+        if self.same_order:
+            self._labels = labels if self._labels is None else self._labels
+            self.same_order = labels == self._labels
+        if self._same_texts:
+            self._texts = listed.names if self._texts is None else self._texts
+            self._same_texts = self._texts is not None and self._texts == listed.names
 
     def _merged(self, labels: list[Any], values: list[float]) -> tuple[list[Any], list[float]]:
         assert self._called is not None
@@ -137,9 +147,9 @@ class Collector:
             whole[name] = whole.get(name, 0.0) + value
             largest[name] = max(largest.get(name, value), value)
         if len(whole) < len(labels):
-            self.counts["lists_merged"] += 1
-            self.counts["entries_merged"] += len(labels) - len(whole)
-            self.merged_mass += sum(whole.values()) - sum(largest.values())
+            self._now["lists_merged"] = 1
+            self._now["entries_merged"] = len(labels) - len(whole)
+            self._now["probability_merged"] = sum(whole.values()) - sum(largest.values())
         return list(whole), list(whole.values())
 
     def _coded(self, labels: list[Any], values: list[float]) -> tuple[list[int], list[float]]:
@@ -148,9 +158,6 @@ class Collector:
         if self.shape.positions:
             self._check_choices(len(labels))
             return labels, values
-        if self.same_order:
-            self._labels = labels if self._labels is None else self._labels
-            self.same_order = labels == self._labels
         if not self._fixed:
             return [known.setdefault(label, len(known)) for label in labels], values
         codes = [known.get(label, -1) for label in labels]
@@ -166,8 +173,8 @@ class Collector:
                 remedies=[passing("to leave out such entries", others="omit"), SKIP],
             )
         own = [place for place, code in enumerate(codes) if code >= 0]
-        self.counts["entries_omitted"] += len(codes) - len(own)
-        self.omitted_mass += sum(values) - sum(values[place] for place in own)
+        self._now["entries_omitted"] = len(codes) - len(own)
+        self._now["probability_omitted"] = sum(values) - sum(values[place] for place in own)
         return [codes[place] for place in own], [values[place] for place in own]
 
     def _check_choices(self, n: int) -> None:
@@ -259,11 +266,12 @@ class Collector:
 
     def _normalize(self, values: Any, row_of: Any, total: Any, lengths: Any, m: int) -> None:
         """Divide by their sums lists that name all classes."""
+        self._divided = np.zeros(lengths.size, np.bool_)
         if not self.settings.normalize:
             return
         off = (lengths >= as_float(m)) & (np.abs(total - 1) > Unity(self.shape.tolerance).limit)
         off &= np.isfinite(total) & (total > 0)
-        self.counts["divided"] += int(off.sum())
+        self._divided = off
         values /= np.where(off, total, 1.0)[row_of]
         total[off] = 1.0
 
@@ -312,13 +320,15 @@ class Collector:
             remedies=[*remedies, SKIP],
         )
 
-    @property
-    def tallies(self) -> dict[str, float]:
-        """How often what was done."""
-        counts: dict[str, float] = {name: n for name, n in self.counts.items() if n}
-        for what, mass in (("merged", self.merged_mass), ("omitted", self.omitted_mass)):
-            counts |= {f"probability_{what}": mass} if f"entries_{what}" in counts else {}
-        return counts
+    def tallies(self, kept: np.ndarray[Any, Any]) -> dict[str, float]:
+        """How often what was done to these lists, by their places in `rows`; nothing that was not."""
+        sums = np.frombuffer(self._done).reshape(-1, len(COUNTS))[kept].sum(axis=0).tolist()
+        found = dict(zip(COUNTS, sums, strict=True)) | {"divided": float(self._divided[kept].sum())}
+        return {
+            name: total if name.startswith("probability") else int(total)
+            for name, total in found.items()
+            if total
+        }
 
     def leave_out(self, rows: Sequence[int], reason: str) -> None:
         """Count records as left out, by their places in `rows`."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from verax.common.paths import check_exists
 from verax.errors import InputError, passing, show
 from verax.files.formats.tables import FORMATS, Table
-from verax.files.lists.streams import ending, text_lines
+from verax.files.lists.streams import ending, open_stream, text_lines
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
 from verax.files.predictions import Request
 from verax.inputs.records.record import SKIP, RecordError
@@ -77,6 +77,8 @@ def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str
     """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
     where = Path(path)
     check_exists(where)
+    if ending(where) == ".json":
+        return _document(path, outcome, row_id)
     if FORMATS.get(ending(where)) in (None, "NPZ", "NPY") or (
         ending(where) == ".txt" and outcome is None and row_id is None
     ):
@@ -85,15 +87,37 @@ def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str
         table = Table.of_file(where, Request(delimiter=delimiter))
     except InputError as error:
         raise error.replace(argument="outcomes") from None
-    names = list(table.schema.names)
+    column = _chosen(list(table.schema.names), outcome, row_id, path)
+    if row_id is None:
+        return Gold([value for (value,) in _values(table, [column])], path, column)
+    return Gold(_by_id(_values(table, [row_id, column]), path), path, column)
+
+
+def _document(path: str, outcome: str | None, row_id: str | None) -> Gold:
+    """Outcomes of a JSON document: {id: outcome}, an array of records, or an array of outcomes."""
+    items = [record for _, record in open_stream(path)]
+    if len(items) == 1 and row_id is not None and isinstance(items[0], dict) and row_id not in items[0]:
+        return Gold(items[0], path)
+    if not all(isinstance(item, dict) for item in items):
+        return Gold(items, path)
+    names = list(dict.fromkeys(name for item in items for name in item))
+    column = _chosen(names, outcome, row_id, path)
+    if row_id is None:
+        return Gold([item.get(column) for item in items], path, column)
+    return Gold(_by_id(((item.get(row_id), item.get(column)) for item in items), path), path, column)
+
+
+def _chosen(names: list[str], outcome: str | None, row_id: str | None, path: str) -> str:
+    """The column of outcomes; refuse columns that are not there."""
     for name, argument in ((outcome, "outcome"), (row_id, "id")):
         if name is not None and name not in names:
             raise _no_column(path, name, argument, names)
-    column = outcome if outcome is not None else _outcome_column(names, row_id, path)
-    if row_id is None:
-        return Gold([value for (value,) in _values(table, [column])], path, column)
+    return outcome if outcome is not None else _outcome_column(names, row_id, path)
+
+
+def _by_id(pairs: Iterable[tuple[Any, Any]], path: str) -> dict[str, Hashable]:
     found: dict[str, Hashable] = {}
-    for key, value in _values(table, [row_id, column]):
+    for key, value in pairs:
         if str(key) in found and found[str(key)] != value:
             raise InputError(
                 "must have one outcome per id",
@@ -103,7 +127,7 @@ def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str
                 values=[str(key)],
             )
         found[str(key)] = value
-    return Gold(found, path, column)
+    return found
 
 
 def _values(table: Table, columns: list[str]) -> Any:

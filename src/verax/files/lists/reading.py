@@ -100,7 +100,8 @@ class Reader:
         y = self._outcomes(rows, lists)
         lists, kept, rows, numbers, y = self._with_known_outcomes(lists, kept, rows, numbers, y)
         self._refuse_other_spelling(lists, y)
-        settings = self.settings
+        settings, counts = self.settings, self.collector.tallies(kept)
+        positions = lists.vocabulary if self.by_position else None
         return ListFile(
             self.stream.source,
             self.shape.name,
@@ -110,11 +111,9 @@ class Reader:
             np.array([row.weight for row in rows]) if settings.weights is not None else None,
             np.array([row.group for row in rows]) if settings.groups is not None else None,
             numbers,
-            self.collector.tallies,
-            taken(
-                self.shape, settings, self.outcome, self.gold, lists.vocabulary if self.by_position else None
-            ),
-            notes(self.collector.tallies, lists, y, settings.merge_variants),
+            counts,
+            taken(self.shape, settings, self.outcome, self.gold, positions),
+            notes(counts, lists, y, settings.merge_variants),
             self.collector.skipped,
             outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
             id_field=settings.id,
