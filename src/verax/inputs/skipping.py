@@ -284,7 +284,7 @@ def _columns(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _models(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """The forecasts by the names of their models; a single model has none."""
-    models = given["forecasts"] if "forecasts" in given else given["p"]
+    models = given["forecasts"] if "forecasts" in given else given.get("p")
     models = models if isinstance(models, Mapping) else {"": models}
     if isinstance(given.get("y"), Mapping) or any(hasattr(p, "with_outcomes") for p in models.values()):
         raise InputError(

@@ -26,7 +26,7 @@ from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.groups import check_one_way
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import Rows, pair
+from verax.inputs.rows import Rows, faults_of, pair
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
@@ -116,7 +116,7 @@ def compare_lengths(
         {name: covariance for name, (_, _, covariance) in found.items()},
         units,
         confidence,
-    )
+    ).with_faults(faults_of({"": rows[-1]}))
 
 
 def _measure(
