@@ -29,6 +29,15 @@ def run(*arguments):
     return json.loads(found.stdout)
 
 
+def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, monkeypatch, tmp_path):
+    exact = run("evaluate", path)
+    monkeypatch.setattr("verax.scans.sources.MOST_IN_MEMORY", 1000)
+    found = run("evaluate", path, "--html", tmp_path / "report.html")
+    assert found["card"]["scores"] == exact["card"]["scores"]
+    assert any("without holding the rows" in note for note in found["notes"])
+    assert "come from histograms" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("command", ["retain", "decompose"])
 def test_numbers_are_within_their_bounds(path, command, monkeypatch):
     arguments = [command, path, "--ordered", "--bootstrap", 0]

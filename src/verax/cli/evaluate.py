@@ -11,7 +11,7 @@ from verax.analyses.cards.evaluation import fitting_rules
 from verax.cli import options
 from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, progress, save_report, show, subgroups_by
+from verax.cli.output import Json, large_report, progress, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.errors import InputError
 from verax.scores.base import Rule
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verax.files import KeptRows
+    from verax.files.source import Source
+    from verax.report import Report
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
@@ -53,10 +55,12 @@ def evaluate(
     """Score a file of predictions by every rule that fits, with intervals, and their calibration.
 
     Rows are read in batches and only those of small files are kept, so the file may be larger than memory;
-    --by, --html and bounds on calibration keep all rows. A file with a list per row is recognised by its
-    content: lists that name all classes are scored as distributions, others as `verax toplist` scores them.
+    --by and bounds on calibration keep all rows, --html those of files that fit into memory. A file with a
+    list per row is recognised by its content: lists that name all classes are scored as distributions, others
+    as `verax toplist` scores them.
     """
     from verax import files
+    from verax.scans.sources import SourceHandle, fits_in_memory
 
     reading.check_groups(html)
     lists = reading.lists_in(file)
@@ -81,30 +85,46 @@ def evaluate(
         return
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
     rules = _rules(rule, bounds, reading.ordered)
-    source = reading.rows_in(file, lists, ordered=needs_order(rules, ordered=reading.ordered))
+    order_matters = needs_order(rules, ordered=reading.ordered)
+    source = reading.rows_in(file, lists, ordered=order_matters)
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
+    # A report on a large file needs one pass over it, and has the card.
+    large = html is not None and not source.roles.by and not fits_in_memory(source)
+    at_once = large and save is None and not bounds
+    report: Report | None = None
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
+        if large:
+            handle = SourceHandle(source, ordered=order_matters, progress=advance if at_once else None)
+            report = large_report(handle, source=_said(file, source), rules=rule, **settings)
         of_file: dict[str, Any] = {"progress": advance, "keep": kept, "part": save is not None}
-        card = files.evaluate_source(source, rules=rules, **of_file, **settings)
+        if report is not None and at_once:
+            card = report.contents.findings[0].card.with_skipped(report.contents.problem.skipped)
+        else:
+            card = files.evaluate_source(source, rules=rules, **of_file, **settings)
     asked_rules = as_rules(rule) if rule else []
-    calibration = _calibration(kept, asked_rules, bounds, bootstrap, **settings) if card.weight else None
-    rows = source.read() if source.roles.by or html is not None else None
+    calibration = None
+    if card.weight and not at_once:
+        calibration = _calibration(kept, asked_rules, bounds, bootstrap, **settings)
+    rows = source.read() if source.roles.by or (html is not None and not large) else None
     asked = rule[0] if rule else None
     parts = (
         {}
         if rows is None
         else subgroups_by(rows, rows.p, asked, least=least, bootstrap=bootstrap, **settings)
     )
-    if rows is not None and html is not None:
-        said = f"{file.name}: {'; '.join(source.taken)}"
-        save_report(html, rows, {file.stem: rows.p}, source=said, rules=rule, **settings)
+    if html is not None and report is not None:
+        report.save(html)
+    elif rows is not None and html is not None:
+        save_report(html, rows, {file.stem: rows.p}, source=_said(file, source), rules=rule, **settings)
     if save is not None:
         card.save(save)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
     notes += [] if lists is None else lists.notes
-    if not kept.complete:
+    if large:
+        notes.append("The file is large: its report was made without holding the rows, and says within what.")
+    elif not kept.complete:
         notes.append(
             "Skill and calibration were not computed: they need all rows in memory, and "
             f"{kept.n_rows:,} rows of {kept.n_classes:,} classes are many. `verax decompose` or a bound such "
@@ -145,6 +165,11 @@ def _refuse_for_lists(reading: Reading, html: Path | None) -> None:
     for name, given in (("by", reading.by), ("html", html), ("logits", reading.logits)):
         if given:
             raise InputError("does not apply to a file of lists that do not name all classes", argument=name)
+
+
+def _said(file: Path, source: Source) -> str:
+    """What was read, for the report."""
+    return f"{file.name}: {'; '.join(source.taken)}"
 
 
 def _calibration(

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from verax.analyses.subgroups.result import Subgroups
     from verax.files import Predictions
+    from verax.inputs.handles import Handle
+    from verax.report import Report
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -122,6 +124,14 @@ def save_report(path: Path, rows: Predictions, models: Mapping[str, Any], **sett
     settings |= {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups, "ids": rows.ids}
     settings |= {"skipped": rows.skipped, "numbers": rows.rows}
     Report.of(rows.y, dict(models), by=dict(rows.by) or None, **settings).save(path)
+
+
+def large_report(handle: Handle, **settings: Any) -> Report:
+    """The report on a file whose rows are not held."""
+    from verax.report import Report
+
+    kept = {name: value for name, value in settings.items() if name not in ("normalize", "logits")}
+    return Report.of(handle, **kept)
 
 
 def subgroups_by(
