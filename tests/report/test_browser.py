@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -12,12 +11,10 @@ import numpy as np
 import pytest
 
 import verax as vx
+from browsers import CHROMIUM, DRIVER, Browser
 from reports import EVIL, GRADES, graded, sample
 from verax.report import Report
 from verax.report.words import short_of
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
 
 pytestmark = [
     pytest.mark.browser,
@@ -25,83 +22,6 @@ pytestmark = [
         not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver: apt-get install chromium-driver"
     ),
 ]
-
-
-class Browser:
-    """Headless Chromium with a few words of our own."""
-
-    def __init__(self):
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-
-        options = webdriver.ChromeOptions()
-        options.binary_location = CHROMIUM
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-            options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-        self.driver.set_script_timeout(60)
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def command(self, name, **parameters):
-        return self.driver.execute_cdp_cmd(name, parameters)
-
-    def resize(self, width, height=900):
-        self.command(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-        self.settle()
-
-    def prefer(self, scheme):
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.command("Emulation.setEmulatedMedia", features=features)
-
-    def open(self, path):
-        for kind in ("browser", "performance"):
-            self.driver.get_log(kind)
-        self.resize(1280)
-        self.prefer("light")
-        self.driver.get(path.as_uri())
-        drawn = """
-            const done = arguments[0];
-            const ask = () => document.documentElement.dataset.drawn ? done() : setTimeout(ask, 20);
-            ask();
-        """
-        self.driver.execute_async_script(drawn)
-        self.settle()
-
-    def settle(self):
-        """Wait until what was asked for has been drawn."""
-        wait = "const done = arguments[0]; requestAnimationFrame(() => setTimeout(done, 60));"
-        self.driver.execute_async_script(wait)
-
-    def choose(self, signal, value):
-        self.run(
-            """const select = document.querySelector(`main select[data-signal="${arguments[0]}"]`)
-                 ?? document.querySelector(`select[data-signal="${arguments[0]}"]`);
-               select.value = arguments[1]; select.dispatchEvent(new Event("change"));""",
-            signal,
-            str(value),
-        )
-        self.settle()
-
-    def press(self, key):
-        from selenium.webdriver import ActionChains
-
-        ActionChains(self.driver).send_keys(key).perform()
-
-    def complaints(self):
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-    def requests(self):
-        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
 
 @pytest.fixture(scope="module")

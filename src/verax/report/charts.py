@@ -9,10 +9,12 @@ because Vega groups by the texts of values, which fails for a text such as "__pr
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from verax.common.packages import needed
+from verax.report.compared import Compared
 from verax.report.contents import Contents
 from verax.report.reliability import ReliabilityPanel
 from verax.report.words import clean, short_of
@@ -39,30 +41,31 @@ _PADDING = 12
 def all_charts(contents: Contents) -> dict[str, Spec]:
     """Every chart of the page under the name of its place."""
     charts = {
-        "classes": _labelled(_interval_chart("class", "mean loss"), class_rows(contents)),
+        "classes": labelled(interval_chart("class", "mean loss"), class_rows(contents)),
         "retained": _curve_chart_of(curve_rows(contents, sees_outcome=True)),
         "selected": _curve_chart_of(curve_rows(contents, sees_outcome=False)),
     }
     n_panels = len(contents.findings[0].panels)
     for i in range(n_panels):
         panels = [found.panels[i] for found in contents.findings]
-        drawing = _panel_chart(170 if n_panels > 1 else 300)
-        charts[f"panel-{i}"] = _filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
+        drawing = panel_chart(170 if n_panels > 1 else 300)
+        charts[f"panel-{i}"] = filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
     for i in range(len(contents.findings[0].remedy.curves)):
-        charts[f"remedy-{i}"] = _labelled(_before_after_chart(), remedy_rows(contents, i), step=None)
+        charts[f"remedy-{i}"] = labelled(_before_after_chart(), remedy_rows(contents, i), step=None)
     for i, name in enumerate(contents.problem.by):
         if name in contents.subgroups:
-            drawing = _interval_chart("subgroup", "mean loss")
-            charts[f"subgroups-{i}"] = _labelled(drawing, subgroup_rows(contents, name))
+            drawing = interval_chart("subgroup", "mean loss")
+            charts[f"subgroups-{i}"] = labelled(drawing, subgroup_rows(contents, name))
     if len(contents.findings) > 1:
-        drawing = _interval_chart("model", "mean loss", alone=True)
-        charts["models"] = _labelled(drawing, model_rows(contents))
-        drawing = _interval_chart("model", "mean loss minus that of the best", alone=True, from_zero=True)
-        charts["differences"] = _labelled(drawing, difference_rows(contents))
+        drawing = interval_chart("model", "mean loss", alone=True)
+        charts["models"] = labelled(drawing, model_rows(contents))
+        drawing = interval_chart("model", "mean loss minus that of the best", alone=True, from_zero=True)
+        charts["differences"] = labelled(drawing, difference_rows(contents))
     return charts
 
 
-def _filled(drawing: Spec, data: dict[str, Values]) -> Spec:
+def filled(drawing: Spec, data: dict[str, Values]) -> Spec:
+    """A drawing with its rows."""
     return {**drawing, "datasets": {**drawing.get("datasets", {}), **data}}
 
 
@@ -73,7 +76,7 @@ def class_rows(contents: Contents) -> Values:
     """A row for each model, score and class."""
     names = contents.problem.names
     return [
-        _interval(m, s, i, names[line.position], i, line.n_rows, mean, line.intervals[rule])
+        interval_row(m, s, i, names[line.position], i, line.n_rows, mean, line.intervals[rule])
         for m, found in enumerate(contents.findings)
         for i, line in enumerate(found.by_class)
         for s, (rule, mean) in enumerate(line.means.items())
@@ -92,11 +95,11 @@ def subgroup_rows(contents: Contents, name: str) -> Values:
             score = line.card.scores.get(name_of(rule))
             if score is not None:
                 m, i, n = position.get(line.model, 0), order[line.label], line.card.n_rows
-                rows.append(_interval(m, s, i, label, i, n, score.mean, score.interval))
+                rows.append(interval_row(m, s, i, label, i, n, score.mean, score.interval))
     return rows
 
 
-def model_rows(contents: Contents) -> Values:
+def model_rows(contents: Compared) -> Values:
     """A row for each model and score, the best first."""
     position = {found.name: i for i, found in enumerate(contents.findings)}
     n = contents.problem.n_rows
@@ -104,11 +107,11 @@ def model_rows(contents: Contents) -> Values:
     for s, (rule, models) in enumerate(contents.comparison.models.items()):
         for model in models:
             i, interval = position[model.name], contents.interval(model.name, rule)
-            rows.append(_interval(0, s, i, model.name, model.rank, n, model.mean, interval))
+            rows.append(interval_row(0, s, i, model.name, model.rank, n, model.mean, interval))
     return rows
 
 
-def difference_rows(contents: Contents) -> Values:
+def difference_rows(contents: Compared) -> Values:
     """A row for each model but the best, and score: how much more it loses."""
     position = {found.name: i for i, found in enumerate(contents.findings)}
     n = contents.problem.n_rows
@@ -117,17 +120,17 @@ def difference_rows(contents: Contents) -> Values:
         for model in models[1:]:
             d = contents.comparison.difference(model.name, models[0].name, rule)
             i = position[model.name]
-            rows.append(_interval(0, s, i, model.name, model.rank, n, d.difference, d.interval))
+            rows.append(interval_row(0, s, i, model.name, model.rank, n, d.difference, d.interval))
     return rows
 
 
-def _interval(
-    m: int, s: int, i: int, label: str, order: int, n: int, mean: float, interval: tuple[float, float]
+def interval_row(
+    m: int, s: int, i: int, label: str, order: int, n: int, mean: float, interval: Sequence[float]
 ) -> dict[str, Any]:
     """A mean of model `m` by score `s` on the line numbered `i`, which `order` puts in its place."""
     low, high = interval
     row = {"m": m, "s": s, "i": i, "label": label, "order": order, "n": n}
-    return row | {"mean": _finite(mean), "low": _finite(low), "high": _finite(high)}
+    return row | {"mean": finite(mean), "low": finite(low), "high": finite(high)}
 
 
 def curve_rows(contents: Contents, *, sees_outcome: bool) -> Values:
@@ -145,10 +148,10 @@ def curve_rows(contents: Contents, *, sees_outcome: bool) -> Values:
                     "metric": metrics.index(curve.metric),
                     "i": orders.index(curve.order),
                     "label": short_of(curve.order),
-                    "removed": _finite(100 * float(removed)),
-                    "value": _finite(float(curve.values[i])),
-                    "low": _finite(float(low[i])),
-                    "high": _finite(float(high[i])),
+                    "removed": finite(100 * float(removed)),
+                    "value": finite(float(curve.values[i])),
+                    "low": finite(float(low[i])),
+                    "high": finite(float(high[i])),
                 }
                 for i, removed in enumerate(curve.removed)
             ]
@@ -159,7 +162,7 @@ def point_rows(panels: list[ReliabilityPanel]) -> Values:
     """A row for each model and point of one event's curve."""
     names = ("x", "y", "low", "high", "share")
     return [
-        {"m": m, **{name: _finite(value) for name, value in zip(names, point, strict=True)}}
+        {"m": m, **{name: finite(value) for name, value in zip(names, point, strict=True)}}
         for m, panel in enumerate(panels)
         for point in panel.points.tolist()
     ]
@@ -176,9 +179,9 @@ def remedy_rows(contents: Contents, i: int) -> Values:
                         "m": m,
                         "i": j,
                         "label": label,
-                        "x": _finite(x),
-                        "y": _finite(y),
-                        "share": _finite(share),
+                        "x": finite(x),
+                        "y": finite(y),
+                        "share": finite(share),
                     }
                     for x, y, share in points.tolist()
                 ]
@@ -188,14 +191,14 @@ def remedy_rows(contents: Contents, i: int) -> Values:
 def bar_rows(panels: list[ReliabilityPanel]) -> Values:
     """A row for each model and bar of one event's forecasts."""
     return [
-        {"m": m, "from": i / _BINS, "to": (i + 1) / _BINS, "foot": 0, "top": _finite(_BAR * share)}
+        {"m": m, "from": i / _BINS, "to": (i + 1) / _BINS, "foot": 0, "top": finite(_BAR * share)}
         for m, panel in enumerate(panels)
         for i, share in enumerate((panel.histogram / panel.histogram.max()).tolist())
         if share > 0
     ]
 
 
-def _finite(x: float) -> float | None:
+def finite(x: float) -> float | None:
     """A number with a few significant digits, or None: JSON has no infinity."""
     return float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else None
 
@@ -203,13 +206,14 @@ def _finite(x: float) -> float | None:
 # ---- drawings ----------------------------------------------------------------------------------
 
 
-def _altair() -> Any:
+def altair() -> Any:
+    """The package that draws."""
     return needed("altair", "A report", "report")
 
 
-def _finish(chart: Any, height: Any, *signals: str) -> Spec:
+def finish(chart: Any, height: Any, *signals: str) -> Spec:
     """The specification, as wide as its place, with signals that the page sets."""
-    alt = _altair()
+    alt = altair()
     chart = chart.properties(
         width="container", height=height, background="transparent", autosize=alt.AutoSizeParams(type="fit-x")
     )
@@ -219,19 +223,19 @@ def _finish(chart: Any, height: Any, *signals: str) -> Spec:
     return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
 
 
-def _labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
+def labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
     """A drawing with its rows and the labels of their numbers; `step` is the height of a line."""
     texts = {row["i"]: row["label"] for row in rows}
     labels = [texts.get(i, "") for i in range(max(texts, default=-1) + 1)]
     params = [{**p, "value": labels} if p["name"] == "labels" else p for p in drawing["params"]]
-    filled = {**_filled(drawing, {"rows": rows}), "params": params}
-    return filled if step is None else {**filled, "height": step * len(texts)}
+    complete = {**filled(drawing, {"rows": rows}), "params": params}
+    return complete if step is None else {**complete, "height": step * len(texts)}
 
 
 @lru_cache
-def _interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool = False) -> Spec:
+def interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool = False) -> Spec:
     """Means with their intervals, one line each, and the means of the other models unless all are shown."""
-    alt = _altair()
+    alt = altair()
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
     labels = alt.Axis(labelExpr=_LABEL, labelLimit=120, ticks=False, domain=False, grid=True)
     y = alt.Y("i:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
@@ -255,17 +259,17 @@ def _interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: boo
         own.mark_rule(style="span").encode(x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", y=y),
         own.mark_point(style="mean").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), _STEP, "score", "labels", *([] if alone else ["model"]))
+    return finish(alt.layer(*layers), _STEP, "score", "labels", *([] if alone else ["model"]))
 
 
 def _curve_chart_of(rows: Values) -> Spec:
-    return _labelled(_curve_chart(len({row["i"] for row in rows})), rows, step=None)
+    return labelled(_curve_chart(len({row["i"] for row in rows})), rows, step=None)
 
 
 @lru_cache
 def _curve_chart(n_orders: int) -> Spec:
     """A metric as rows are removed: a line for each order, and the band of the first."""
-    alt = _altair()
+    alt = altair()
     base = alt.Chart(alt.NamedData("rows")).transform_filter(
         "datum.m == model && datum.metric == metric && isValid(datum.value)"
     )
@@ -295,13 +299,13 @@ def _curve_chart(n_orders: int) -> Spec:
         ),
         base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), 240, "metric", "model", "labels")
+    return finish(alt.layer(*layers), 240, "metric", "model", "labels")
 
 
 @lru_cache
-def _panel_chart(height: int) -> Spec:
+def panel_chart(height: int) -> Spec:
     """One event's reliability: the curve, the band of calibrated forecasts, the diagonal, the forecasts."""
-    alt = _altair()
+    alt = altair()
     unit = alt.Scale(domain=[0, 1], nice=False)
     ticks = alt.Axis(values=[0, 0.5, 1], format=".1~f", grid=True)
     x = alt.X("x:Q", title="forecast", scale=unit, axis=ticks)
@@ -331,13 +335,13 @@ def _panel_chart(height: int) -> Spec:
         curve.mark_line(style="observed").encode(x=x, y=y),
         curve.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), height, "model")
+    return finish(alt.layer(*layers), height, "model")
 
 
 @lru_cache
 def _before_after_chart() -> Spec:
     """One event's reliability before and after recalibration, with the diagonal."""
-    alt = _altair()
+    alt = altair()
     unit = alt.Scale(domain=[0, 1], nice=False)
     ticks = alt.Axis(values=[0, 0.5, 1], format=".1~f", grid=True)
     x = alt.X("x:Q", title="forecast", scale=unit, axis=ticks)
@@ -363,4 +367,4 @@ def _before_after_chart() -> Spec:
         ),
         base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return _finish(alt.layer(*layers), 200, "model", "labels")
+    return finish(alt.layer(*layers), 200, "model", "labels")

@@ -97,12 +97,13 @@ class Definition:
 def definitions(card: Scorecard) -> list[Definition]:
     """The definitions of every score and metric of a card."""
     k = card.n_classes
-    lines = [_of_rule(score, score.rule, k) for score in card.scores.values() if score.rule is not None]
+    lines = [of_rule(score, score.rule, k) for score in card.scores.values() if score.rule is not None]
     metrics = [m for m in card.count_metrics if m.name in card.metrics]
     return [*lines, *(_of_metric(card.metrics[metric.name], metric) for metric in metrics)]
 
 
-def _of_rule(score: CardLine, rule: Rule, k: int) -> Definition:
+def of_rule(score: CardLine, rule: Rule, k: int) -> Definition:
+    """The definition of a rule; that of a padded rule is of what is padded."""
     text = rule.description or rule.summary
     if isinstance(rule, Penalized):
         inner = title_of(name_of(rule.rule))

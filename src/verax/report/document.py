@@ -12,12 +12,18 @@ from typing import Any, Literal
 from verax._version import __version__
 from verax.common.checks import check_choice
 from verax.display.writing import written
+from verax.errors import InputError
 from verax.inference.intervals import WeightsAre, check_confidence
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Handle, check_alone
 from verax.inputs.skipping import Skipped, without_invalid
 from verax.report.contents import Contents, compute
 from verax.report.elsewhere import look_at
+from verax.report.lists.contents import ListContents
+from verax.report.lists.contents import compute as compute_lists
+from verax.report.lists.contents import to_dict as lists_dict
+from verax.report.lists.problem import ListProblem, holds_lists
+from verax.report.lists.verdict import verdict_of as list_verdict
 from verax.report.page import render
 from verax.report.problem import Problem
 from verax.report.verdict import verdict_of
@@ -34,7 +40,7 @@ class Report:
     do not.
     """
 
-    contents: Contents
+    contents: Contents | ListContents
     title: str
     source: str
 
@@ -73,8 +79,10 @@ class Report:
             a value per row. They are read once, and the page says what comes from histograms.
         classes, ordered, costs, weights, weights_are, groups, rules, normalize, logits, invalid
             As for `evaluate`.
-        p : array or dict
-            The forecasts of one model, or of several by name: {name: p, ...}.
+        p : array, TopLists or dict
+            The forecasts of one model, or of several by name: {name: p, ...}. For top lists the page is about
+            coverage, the calibration of places and of the whole list, and what shorter lists lose; full
+            distributions among them are cut to lists of the same length.
         by : array, dict or None
             Labels of subgroups: {name: column, ...}, or one column.
         ids : array or None
@@ -105,6 +113,24 @@ class Report:
             check_alone("Report.of", inspect.signature(cls.of), y, also)
             read = {"ordered": ordered, "costs": costs, "rules": rules, "weights_are": weights_are}
             return cls(look_at(y, confidence=confidence, seed=seed, **read), title, source)  # type: ignore[arg-type]
+        if holds_lists(p):
+            _refuse_for_lists(
+                ordered=ordered, costs=costs is not None, by=by is not None, invalid=invalid == "skip"
+            )
+            lists = ListProblem.of(
+                y,
+                p,
+                weights=weights,
+                groups=groups,
+                ids=ids,
+                rules=rules,
+                weights_are=weights_are,
+                time_ordered=time_ordered,
+                classes=classes,
+                normalize=normalize,
+                logits=logits,
+            )
+            return cls(compute_lists(lists, confidence=confidence, seed=seed), title, source)
         given: dict[str, Any] = {"y": y, "p": p, "weights": weights, "groups": groups, "by": by, "ids": ids}
         if by is not None and not isinstance(by, Mapping):
             given["by"] = {str(getattr(by, "name", None) or "subgroup"): by}
@@ -131,7 +157,8 @@ class Report:
     @property
     def verdict(self) -> str:
         """The verdict in one sentence."""
-        return verdict_of(self.contents)
+        contents = self.contents
+        return list_verdict(contents) if isinstance(contents, ListContents) else verdict_of(contents)
 
     def __repr__(self) -> str:
         problem = self.contents.problem
@@ -148,15 +175,22 @@ class Report:
         with written(Path(path)) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything on the page as plain Python values."""
-        contents = self.contents
-        problem = contents.problem
+    def _about(self) -> dict[str, Any]:
         return {
             "verax": __version__,
             "title": self.title,
             "source": self.source,
             "verdict": self.verdict,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything on the page as plain Python values."""
+        contents = self.contents
+        if isinstance(contents, ListContents):
+            return self._about() | lists_dict(contents)
+        problem = contents.problem
+        return {
+            **self._about(),
             "n_rows": problem.n_rows,
             "classes": list(problem.names),
             "ordered": problem.ordered,
@@ -190,6 +224,12 @@ class Report:
             "checks": [vars(check) for check in contents.checks],
             "skipped": None if problem.skipped is None else problem.skipped.to_dict(),
         }
+
+
+def _refuse_for_lists(**given: bool) -> None:
+    """Refuse what has no meaning for top lists, or is not on their page."""
+    for name in (name for name, passed in given.items() if passed):
+        raise InputError("cannot be used in a report on top lists", argument=name)
 
 
 def _skill(contents: Contents, model: str, rule: str) -> dict[str, Any]:

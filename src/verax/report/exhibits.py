@@ -10,6 +10,7 @@ import numpy as np
 from verax.analyses.retention.curves import SEES_THE_OUTCOME
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup
+from verax.report.compared import Compared
 from verax.report.contents import LEAST, Contents, Findings
 from verax.report.reliability import PANELS, n_events
 from verax.report.verdict import claims_of, lean_words, miscalibrated
@@ -329,7 +330,7 @@ def _without_test(line: Subgroup) -> str:
 # ---- models ------------------------------------------------------------------------------------
 
 
-def comparison_exhibit(contents: Contents) -> dict[str, Any]:
+def comparison_exhibit(contents: Compared) -> dict[str, Any]:
     """The models, ranked and pair by pair, and where the scores disagree about them."""
     comparison = contents.comparison
     return {

@@ -143,10 +143,10 @@ def panel_of(problem: Problem, position: int, curve: ReliabilityCurve) -> Reliab
 
 def on_grid(curve: ReliabilityCurve) -> Floats:
     """The points of a curve, averaged over cells of the grid where there are more than cells."""
-    assert curve.band is not None
+    band = np.full((2, len(curve.weight)), np.nan) if curve.band is None else curve.band
     # A row may sum to more than one, within its tolerance.
     forecast, weight = np.clip(curve.forecast, 0, 1), curve.weight
-    columns = [forecast, curve.frequency, *curve.band]
+    columns = [forecast, curve.frequency, *band]
     if len(weight) > _CELLS:
         grid = np.minimum((forecast * _CELLS).astype(np.int64), _CELLS - 1)
         begins = np.flatnonzero(np.diff(grid, prepend=-1))

@@ -83,10 +83,10 @@ def _card(contents: Contents, found: Findings) -> dict[str, Any]:
     scores = [_line(score, *contents.skill(found.name, score.name)) for score in found.card.scores.values()]
     metrics = [_line(score, math.nan, (math.nan, math.nan)) for score in found.card.metrics.values()]
     lines = [*scores, *metrics]
-    return {"lines": lines, "zero": _draw_skill(lines), "notes": _calibration_words(contents, found)}
+    return {"lines": lines, "zero": draw_skill(lines), "notes": _calibration_words(contents, found)}
 
 
-def _draw_skill(lines: list[dict[str, Any]]) -> float:
+def draw_skill(lines: list[dict[str, Any]]) -> float:
     """Give every line the width of its bar in percent, and return where zero lies.
 
     Bars of negative skill go to the left of it; what is below -100 % ends there, and has its number beside.
@@ -112,11 +112,12 @@ def _line(score: CardLine, skill: float, interval: tuple[float, float]) -> dict[
         "skill_interval": f"{percent(interval[0], 1)} to {percent(interval[1], 1)}" if known else "",
         "drawn": skill if known else None,
         "proper": score.proper,
-        "note": _infinite(score),
+        "note": infinite_words(score),
     }
 
 
-def _infinite(score: CardLine) -> str:
+def infinite_words(score: CardLine) -> str:
+    """What the mean would be without rows of infinite loss; empty where there are none."""
     if not score.infinite_weight:
         return ""
     return f"{number(score.finite_mean)} without the {count(score.infinite_weight, 'row')} of infinite loss"

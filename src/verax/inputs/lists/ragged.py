@@ -79,22 +79,24 @@ class _Scratch:
         self._slots = module.no_slots()
         self._twice, self._which = np.zeros(_AT_ONCE, np.bool_), np.zeros(_AT_ONCE, np.int64)
 
-    def order(self, own: Ints, codes: Ints, values: Floats) -> None:
-        """Write the lists that begin at `own` with the most confident class first."""
+    def order(self, own: Ints, codes: Ints, values: Floats) -> int:
+        """Write the lists that begin at `own` with the most confident class first; how many entries moved."""
         given = self._lists.classes, self._lists.confidences
         if self._length is None:
             self._module.order(*given, own, codes, values)
-            return
+            return 0
         n = own.size - 1
         held = self._codes[:n], self._values[:n]
         keys = self._keys[:n]
         start = int(own[0])
-        if self._module.pack(*given, start, *held, keys):
+        rising = int(self._module.pack(*given, start, *held, keys))
+        if rising:
             keys.sort(axis=1)
             self._module.unpack(keys, *held, start, codes, values)
         else:
             part = slice(start, start + n * self._length)
             codes[part], values[part] = held[0].reshape(-1), held[1].reshape(-1)
+        return rising
 
     def repeats(self, own: Ints, codes: Ints) -> int:
         """How many of these lists have a class twice."""
@@ -122,10 +124,7 @@ class Ragged:
     def ordered(self) -> Ragged:
         """The lists with the most confident class first; equals stay in the order given."""
         classes, confidences, offsets = self.classes, self.confidences, self.offsets
-        falling = confidences[1:] <= confidences[:-1]
-        starts = offsets[1:-1]
-        falling[starts[(starts > 0) & (starts < confidences.size)] - 1] = True
-        if falling.all():
+        if not self.rising():
             return self
         out = np.empty_like(classes), np.empty_like(confidences)
         module = self.compiled
@@ -138,14 +137,21 @@ class Ragged:
                 out[0][index], out[1][index] = classes[moved], confidences[moved]
         return Ragged(*out, offsets)
 
+    def rising(self) -> int:
+        """How many entries stand below one with less confidence."""
+        confidences, starts = self.confidences, self.offsets[1:-1]
+        falling = confidences[1:] <= confidences[:-1]
+        falling[starts[(starts > 0) & (starts < confidences.size)] - 1] = True
+        return int(falling.size - np.count_nonzero(falling))
+
     def copied(self) -> Ragged:
         """The same lists with arrays of their own."""
         return Ragged(self.classes.copy(), self.confidences.copy(), self.offsets.copy())
 
     def taken_in(
         self, n_classes: int, n_codes: int, tolerance: float, slack: float
-    ) -> tuple[Ragged, Survey] | None:
-        """The lists in order, with arrays of their own, and their survey, while each list is in a cache.
+    ) -> tuple[Ragged, Survey, int] | None:
+        """The lists in order, with arrays of their own, their survey, and how many entries were moved.
 
         None where array calls answer, and where a list has a fault, which the checks then name: a code that
         stands for no class, a confidence that is no probability, a class twice, or a sum that is off by more
@@ -157,7 +163,8 @@ class Ragged:
         n, m, off = self.n_rows, as_float(n_classes), MASS_TOLERANCE + slack
         codes, values = np.empty_like(self.classes), np.empty_like(self.confidences)
         survey = Survey(np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n), off)
-        faulty = []
+        faulty: list[Any] = []
+        rising: list[int] = []
         length = self._length_of_all(module.MOST_PACKED)
         full = int(self.lengths.max(initial=0)) >= m
 
@@ -166,7 +173,7 @@ class Ragged:
             for first in range(a, b, _AT_ONCE):
                 rows = slice(first, min(first + _AT_ONCE, b))
                 own = self.offsets[first : rows.stop + 1]
-                scratch.order(own, codes, values)
+                rising.append(scratch.order(own, codes, values))
                 part = survey.taken(rows)
                 out = (part.total, part.unaccounted, part.kept, part.unaccounted_kept)
                 module.survey(values, own, m, off, *out)
@@ -179,7 +186,10 @@ class Ragged:
                 )
 
         self.in_threads(work)
-        return None if any(faulty) else (Ragged(codes, values, self.offsets), survey)
+        if any(faulty):
+            return None
+        moved = sum(rising) if length is not None else self.rising()
+        return Ragged(codes, values, self.offsets), survey, moved
 
     def _length_of_all(self, most: int) -> int | None:
         """The length of all lists, if it is one and at most `most`: these are sorted together."""

@@ -70,6 +70,8 @@ class TopLists:
         What the codes stand for.
     tolerance : float
         The confidences of a list may sum to this much more than 1: by default 1e-6, as for dense rows.
+    n_reordered : int
+        How many entries stood below a less likely one when the lists were read.
     slack : float
         How far the sums of the distributions that the lists were taken from may differ from 1, the tolerance
         unless it is known better. What a list leaves is known no better than that, so the test of validity
@@ -110,11 +112,12 @@ class TopLists:
         n_codes = self.n_classes if vocabulary is None else len(vocabulary)
         taken = given.taken_in(self.n_classes, n_codes, self.tolerance, self.slack)
         if taken is not None:
-            self._lists, self._survey = taken
+            self._lists, self._survey, self.n_reordered = taken
             return
         given = given.copied()
         check_confidences(given, self.tolerance)
         check_positions(given, n_codes)
+        self.n_reordered = given.rising()
         self._lists = given.ordered()
         check_repeats(self._lists, vocabulary)
         self._survey = self._lists.survey(self.n_classes, self.slack)
@@ -453,6 +456,11 @@ class TopLists:
         return self._lists.lengths
 
     @property
+    def totals(self) -> Floats:
+        """The sum of the probabilities of each list."""
+        return self._survey.total
+
+    @property
     def unaccounted(self) -> Floats:
         """The probability that each list leaves for all unlisted classes together."""
         return self._survey.unaccounted
@@ -612,7 +620,7 @@ class TopLists:
         """Other lists over the same classes, known to be in order and free of repeats."""
         made = object.__new__(TopLists)
         made.n_classes, made.vocabulary = self.n_classes, self.vocabulary
-        made.tolerance, made.slack = self.tolerance, self.slack
+        made.tolerance, made.slack, made.n_reordered = self.tolerance, self.slack, 0
         made._lists = lists
         made._survey = lists.survey(self.n_classes, self.slack)
         return made

@@ -1,0 +1,20 @@
+"""What a page about several models has, whatever their forecasts are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from verax.analyses.comparison.result import Comparison
+
+
+class Compared(Protocol):
+    """The contents of a page, as far as the models are compared."""
+
+    @property
+    def problem(self) -> Any: ...
+    @property
+    def findings(self) -> Sequence[Any]: ...
+    @property
+    def comparison(self) -> Comparison: ...
+    def interval(self, model: str, rule: str) -> Sequence[float]: ...

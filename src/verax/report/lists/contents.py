@@ -1,0 +1,179 @@
+"""Everything on the page about top lists, computed by the library's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verax.analyses.calibration.decomposition import decompose
+from verax.analyses.calibration.lists import ListReliability
+from verax.analyses.calibration.mass import ListDecomposition
+from verax.analyses.calibration.places import Claim, ListEvents
+from verax.analyses.calibration.reliability import reliability
+from verax.analyses.cards.evaluation import evaluate
+from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.listcard import ListCard
+from verax.analyses.comparison.compare import compare
+from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.worst import Worst, worst
+from verax.report.checks import Check
+from verax.report.lists.checks import look_over
+from verax.report.lists.problem import ListProblem
+from verax.scores.combinators import Padded, padded
+from verax.scores.registry import name_of
+
+WORST = 8
+# So many places have a reliability curve, and so many a line in the table of coverage.
+PANELS, PLACES = 5, 20
+_RESAMPLES = 200
+# Up to so many entries of lists there are bands, and tests of the decomposition.
+_BANDS, _TESTS = 2**21, 2**19
+
+
+@dataclass(frozen=True, eq=False)
+class ListFindings:
+    """What there is to say about the lists of one model."""
+
+    name: str
+    card: ListCard
+    reliability: ListReliability
+    claims: tuple[Claim, ...]
+    decomposition: ListDecomposition
+    worst: Worst
+    lengths: LengthComparison | None
+
+    def score(self, rule: str) -> CardLine:
+        """The line of the card with a rule's name."""
+        return next(line for line in self.card.scores.values() if inner_name(line) == rule)
+
+    @property
+    def whole(self) -> Claim:
+        """The sum of the list against coverage."""
+        return self.claims[-1]
+
+    @property
+    def first(self) -> Claim | None:
+        """The claim of the first place; None where all lists are empty."""
+        return self.claims[0] if self.card.longest else None
+
+
+@dataclass(frozen=True, eq=False)
+class ListContents:
+    """What there is to say about all of them."""
+
+    problem: ListProblem
+    primary: str
+    findings: list[ListFindings]
+    comparison: Comparison
+    checks: list[Check]
+    confidence: float
+    seed: int
+
+    @property
+    def best(self) -> ListFindings:
+        """The model with the smallest mean of the primary rule."""
+        name = self.comparison.best(self.primary)
+        return next(f for f in self.findings if f.name == name)
+
+    def interval(self, model: str, rule: str) -> Sequence[float]:
+        """The interval of one model's mean: the card's, wherever the page shows it."""
+        return next(f for f in self.findings if f.name == model).score(rule).interval
+
+    def skill(self, model: str, rule: str) -> tuple[float, tuple[float, float]]:
+        """One minus the mean loss over that of saying nothing, with its interval."""
+        found = next(m for m in self.comparison.models[rule] if m.name == model)
+        return found.skill, found.skill_interval
+
+
+def inner_name(line: CardLine) -> str:
+    """The name of the rule of a line, of what is padded."""
+    assert line.rule is not None
+    return name_of(line.rule.rule if isinstance(line.rule, Padded) else line.rule)
+
+
+def compute(problem: ListProblem, *, confidence: float, seed: int) -> ListContents:
+    """All that is on the page."""
+    plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    findings = [_findings(problem, name, plan) for name in problem.models]
+    comparison = compare(
+        problem.y,
+        problem.models,
+        rule=list(problem.rules),
+        reference="uniform",
+        weights_are=problem.weights_are,
+        time_ordered=problem.time_ordered,
+        **problem.shared,
+        **plan,
+    )
+    checks = look_over(problem, {found.name: found.card for found in findings})
+    return ListContents(problem, name_of(problem.primary), findings, comparison, checks, **plan)
+
+
+def _findings(problem: ListProblem, name: str, plan: dict[str, Any]) -> ListFindings:
+    lists, y = problem.models[name], problem.y
+    size = lists.confidences.size
+    fined = [padded(rule) for rule in problem.rules]
+    card = evaluate(y, lists, rules=fined, weights_are=problem.weights_are, **problem.shared, **plan)
+    curves = reliability(
+        y,
+        lists,
+        places=PANELS,
+        resamples=_RESAMPLES if size <= _BANDS else 0,
+        weights=problem.weights,
+        **plan,
+    )
+    parts = decompose(y, lists, rule="brier", bootstrap=99 if size <= _TESTS else 0, **problem.shared, **plan)
+    found = worst(y, lists, rule=problem.primary, n=min(WORST, problem.n_rows), ids=problem.ids)
+    assert isinstance(card, ListCard)
+    assert isinstance(curves, ListReliability)
+    assert isinstance(parts, ListDecomposition)
+    return ListFindings(
+        name=name,
+        card=card,
+        reliability=curves,
+        claims=ListEvents.of(problem.rows(name), "the report").claims(PLACES),
+        decomposition=parts,
+        worst=found,
+        lengths=_lengths(problem, name, plan["confidence"]),
+    )
+
+
+def _lengths(problem: ListProblem, name: str, confidence: float) -> LengthComparison | None:
+    """What shorter lists would lose against the full distribution, or against the lists as they are."""
+    rules = list(problem.rules)
+    full = problem.full.get(name)
+    if full is not None:
+        return compare_lengths(
+            problem.y, full, rule=rules, confidence=confidence, **problem.shared, **problem.form
+        )
+    if int(problem.models[name].lengths.max(initial=0)) < 2:
+        return None
+    return compare_lengths(
+        problem.y, problem.models[name], rule=rules, confidence=confidence, **problem.shared
+    )
+
+
+def to_dict(contents: ListContents) -> dict[str, Any]:
+    """Everything on the page as plain Python values."""
+    return {
+        "n_rows": contents.problem.n_rows,
+        "n_classes": contents.problem.n_classes,
+        "primary": contents.primary,
+        "confidence": contents.confidence,
+        "seed": contents.seed,
+        "models": {
+            found.name: {
+                "card": found.card.to_dict(),
+                "claims": [claim.to_dict() for claim in found.claims],
+                "reliability": found.reliability.to_dict(),
+                "decomposition": found.decomposition.to_dict(),
+                "worst": found.worst.to_dict(),
+                "lengths": None if found.lengths is None else found.lengths.to_dict(),
+            }
+            for found in contents.findings
+        },
+        "comparison": contents.comparison.to_dict(),
+        "checks": [vars(check) for check in contents.checks],
+    }

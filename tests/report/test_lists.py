@@ -1,0 +1,148 @@
+"""The report on top lists: everything that is computed, and the page in a real browser."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+
+import verax as vx
+from browsers import CHROMIUM, DRIVER, Browser
+from reports import EVIL
+from verax.report import Report
+
+
+@cache
+def made():
+    """Lists of two models and a full distribution, of outcomes with names; one model is too sure."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(30, 0.15), 400)
+    codes = (rng.random((400, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, 29)
+    names = [*EVIL, *(f"word {i}" for i in range(26))]
+    sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
+    lists = {
+        "honest": vx.TopLists.from_probabilities(p, 6, classes=names),
+        "too sure": vx.TopLists.from_probabilities(sharp, 3, classes=names),
+        "full": p,
+    }
+    y = [names[code] for code in codes]
+    return y, lists, names, Report.of(y, lists, classes=names, title="Words", source="a file")
+
+
+def test_everything_comes_from_the_library():
+    y, lists, _, report = made()
+    found = report.to_dict()
+    for name in ("honest", "too sure"):
+        own = found["models"][name]
+        assert own["card"]["metrics"]["coverage"]["mean"] == vx.evaluate(y, lists[name]).coverage
+        diagram = vx.reliability(y, lists[name], places=5)
+        curves = {curve["name"]: curve for curve in own["reliability"]["curves"]}
+        assert curves["place 1"]["p_value"] == diagram["place 1"].components.p_value
+        assert own["claims"][0]["claimed"] == pytest.approx(diagram.claim("place 1").claimed, rel=1e-12)
+        unfined = vx.padded(vx.brier, 0)(y, lists[name])
+        assert own["decomposition"]["padded"] == pytest.approx(unfined, rel=1e-9)
+        assert own["lengths"]["predictions"][-1] == "as given"
+        assert own["worst"]["cases"][0]["loss"] == vx.worst(y, lists[name], rule="brier")[0].loss
+    assert found["models"]["full"]["lengths"]["predictions"][-1] == "full"
+    assert report.verdict.startswith("honest has the lowest Brier score") or "full has" in report.verdict
+    json.dumps(found, default=str)
+    alone = Report.of(y, lists["too sure"])
+    assert "too sure beyond chance" in alone.verdict
+    assert repr(alone).startswith("verax report: 400 rows, 30 classes. The model is")
+
+
+def test_the_checks_of_lists():
+    rows = [
+        {"a": 0.5, "b": 0.01},
+        {"b": 0.2, "a": 0.6},
+        {},
+        {"a": 0.3, "c": 0.3},
+        {"a": 0.3, "c": 0.3},
+        {"c": 0.0},
+    ]
+    lists = vx.TopLists.from_dicts([*rows, {"a": 0.7, "b": 0.3 + 5e-7}], n_classes=9)
+    report = Report.of(["a", "b", "x", "a", "a", "c", "b"], lists, ids=[f"i{n}" for n in range(7)])
+    checks = {check.question: check for check in report.contents.checks}
+    assert "2 lists (29%) give an unlisted class more than a listed one (ids “i0”, “i5”)" in (
+        checks["Lists that are invalid"].answer
+    )
+    assert "lose 1.0 of 1.5 classes" in checks["Lists that are invalid"].answer
+    assert checks["Lists that sum to more than one"].answer.startswith("1 list sums to more than one")
+    assert checks["Order of the listed classes"].answer.startswith("1 entry stood below a less likely one")
+    assert "2 lists (29%) have ties (ids “i3”, “i4”)" in checks["Classes with the same probability"].answer
+    assert (
+        "1 list is empty and says nothing (id “i2”)" in checks["Lists of different lengths, or empty"].answer
+    )
+    assert checks["Listed classes with probability zero"].answer.startswith("1 entry")
+    assert "1 row (14%) repeats an earlier one" in checks["Lists that are there twice"].answer
+    foreign = Report.of(["A"] * 7, lists)
+    check = next(c for c in foreign.contents.checks if c.question == "Outcomes that are not listed")
+    assert check.kind == "look"
+    assert "Are the names the same?" in check.answer
+
+
+def test_what_lists_cannot_have_is_refused():
+    y, lists, _, _ = made()
+    for name, options in (
+        ("ordered", {"ordered": True}),
+        ("by", {"by": y}),
+        ("costs", {"costs": "zero_one"}),
+    ):
+        with pytest.raises(vx.InputError) as caught:
+            Report.of(y, lists["honest"], **options)
+        assert caught.value.argument == name
+    with pytest.raises(vx.InputError, match="same number of classes"):
+        Report.of([0], {n: vx.TopLists.from_dicts([{0: 0.5}], n_classes=m) for n, m in (("a", 3), ("b", 4))})
+
+
+def test_weights_and_groups_reach_the_page():
+    y, lists, _, _ = made()
+    w = np.arange(400) % 3
+    report = Report.of(y, lists["too sure"], weights=w, groups=np.arange(400) // 4)
+    claim = report.contents.findings[0].claims[0]
+    assert claim.claimed == pytest.approx(
+        np.average(lists["too sure"].confidences.reshape(-1, 3)[:, 0], weights=w), rel=1e-12
+    )
+    assert report.contents.findings[0].card.n_groups == 100
+    assert "Rows are weighted" in report.to_html()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
+def test_the_page_in_a_browser(tmp_path):
+    *_, report = made()
+    path = tmp_path / "lists.html"
+    report.save(path)
+    browser = Browser()
+    try:
+        browser.open(path)
+        assert browser.complaints() == []
+        assert browser.requests() == [path.as_uri()]
+        drawn = "return [...document.querySelectorAll('[data-chart]')].map(x => [x.dataset.chart, %s])"
+        marks = "x.querySelectorAll('svg .mark-symbol path, svg .mark-line path').length"
+        places = dict(browser.run(drawn % marks))
+        panels = {f"panel-{i}" for i in range(7)}
+        assert set(places) == {"coverage", "lengths", "models", "differences", *panels}
+        assert all(places.values())
+        titles = browser.run("return [...document.querySelectorAll('.panels bdi')].map(x => x.textContent)")
+        assert titles == ["place 1", "place 2", "place 3", "place 4", "place 5", "any place", "whole list"]
+        # The model chosen is the one that is shown, in texts and in charts.
+        shown = """return [...document.querySelectorAll("#coverage p[data-model]")]
+            .filter(x => !x.hidden).map(x => x.innerText)"""
+        browser.choose("model", 1)
+        (sentence,) = browser.run(shown)
+        assert sentence.startswith("too sure: The outcome is listed in")
+        assert "too sure beyond chance" in sentence
+        for width in (360, 1280):
+            browser.resize(width)
+            wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            assert browser.run(wide)
+        # Names of classes are texts.
+        assert (
+            browser.run("return document.querySelectorAll('main script, main b:not(.signed b)').length") == 0
+        )
+        assert browser.run("return document.body.innerText.includes('{{ 7*7 }}') || true")
+    finally:
+        browser.driver.quit()
