@@ -180,6 +180,9 @@ def test_cases_have_names_and_tables():
     assert "cat 0.75, lynx 0.12" in repr(worst)
     assert "nothing listed" in repr(worst)
     json.dumps(worst.to_dict())
+    numbered = vx.TopLists.from_arrays([[0, 1]], [[0.75, 0.125]], n_classes=3)
+    (case,) = vx.worst(["emu"], numbered, rule="brier", classes=["cat", "lynx", "emu"])
+    assert (case.outcome, list(case.forecast)) == ("emu", ["cat", "lynx"])
     frame = worst.to_frame()
     assert frame["listed_2"].tolist()[0] == "lynx"
     assert frame["place"].tolist()[0] == 2

@@ -580,27 +580,32 @@ class TopLists:
                 argument=name,
                 remedies=[Remedy("State it when making the lists.", python_only=True)],
             )
-        codes = self._outcomes(y) if classes is None else self._outcomes_among(y, classes)
+        vocabulary, codes = self._outcomes(y, classes)
         checked = self._lists, self._survey, self.n_classes, codes, weights, groups
-        return ListRows(*checked, part=part, vocabulary=self.vocabulary, given=y)
+        return ListRows(*checked, part=part, vocabulary=vocabulary, given=y)
 
-    def _outcomes(self, y: object) -> Ints:
-        return positions(y, self.n_classes) if self.vocabulary is None else self.vocabulary.outcomes(y)
-
-    def _outcomes_among(self, y: object, classes: Any) -> Ints:
-        """The codes of outcomes given by names of all classes, which the lists may not know."""
-        names = check_classes(classes, self.n_classes)
+    def _outcomes(self, y: object, classes: Any) -> tuple[Vocabulary | None, Ints]:
+        """What the codes of the outcomes stand for, and these; `classes` may name more than the lists do."""
         own = self.vocabulary
-        if own is None or names is None:
-            return positions(y, self.n_classes, names)
+        names = check_classes(classes, self.n_classes)
+        if names is None:
+            return own, positions(y, self.n_classes) if own is None else own.outcomes(y)
+        if own is not None:
+            self._check_names(own, names)
+        at = positions(y, self.n_classes, names)
+        if own is None or own.complete:
+            return Vocabulary(names, complete=True), at
+        return own, own.codes([names[i] for i in at.tolist()])
+
+    @staticmethod
+    def _check_names(own: Vocabulary, names: tuple[Hashable, ...]) -> None:
+        """Refuse names of all classes that are not those of the lists."""
         unknown = set(own.names) - set(names)
-        if isinstance(own, LabelSets) or unknown or (own.complete and own.names != names):
+        if not own.spelled or unknown or (own.complete and own.names != names):
             other = f"the lists name {show(min(unknown, key=repr))}" if unknown else "the lists have others"
             raise InputError(
                 "must be the classes of the lists", argument="classes", kind="label", found=other
             )
-        at = positions(y, self.n_classes, names)
-        return own.codes([names[i] for i in at.tolist()])
 
     def with_class(self, position: int) -> ListRows:
         """The lists as rows in which the class at this position happened, whatever its name."""
