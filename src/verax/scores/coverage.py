@@ -97,7 +97,12 @@ LIST_METRICS: tuple[ListMetric | TopKError, ...] = (
 )
 
 
-_NAMED = {metric.name: metric for metric in LIST_METRICS if isinstance(metric, ListMetric)}
+# Those of which more is better or worse, so that a curve can rise or fall for the better.
+_NAMED = {
+    metric.name: metric
+    for metric in LIST_METRICS
+    if isinstance(metric, ListMetric) and metric.orientation != "neither is better"
+}
 _TOP = re.compile(r"top_([1-9][0-9]{0,17})_(accuracy|error)")
 
 

@@ -91,7 +91,7 @@ def retention(
         `verax.scores.metrics.METRICS`: "qwk", "linear_kappa", "kappa", "ec", "mae", "macro_mae",
         "accuracy", "balanced_accuracy", "macro_f1", "off_by_one"), a rule (its mean loss), or a function
         f(y, p) of the rows kept. For `TopLists`: "accuracy", "error", "coverage", "top_5_accuracy",
-        "top_5_error" (any number), "length", "unaccounted", "invalid", or a rule.
+        "top_5_error" (any number), "invalid", or a rule.
     removed : list of floats or None
         Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
     area : {"mean", "steps"}
