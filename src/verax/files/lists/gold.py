@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import check_exists
+from verax.common.paths import check_regular
 from verax.errors import InputError, passing, show
 from verax.files.formats.tables import FORMATS, Table
 from verax.files.lists.streams import ending, open_stream, text_lines
@@ -76,21 +76,25 @@ class Gold:
 def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str | None) -> Gold:
     """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
     where = Path(path)
-    check_exists(where)
-    if ending(where) == ".json":
-        return _document(path, outcome, row_id)
-    if FORMATS.get(ending(where)) in (None, "NPZ", "NPY") or (
-        ending(where) == ".txt" and outcome is None and row_id is None
-    ):
-        return Gold([line.strip() or None for _, line in text_lines(where, empty=True)], path)
     try:
+        if not where.is_dir():
+            check_regular(where)
+            if ending(where) == ".json":
+                return _document(path, outcome, row_id)
+            if _is_plain(where, named=outcome is not None or row_id is not None):
+                return Gold([line.strip() or None for _, line in text_lines(where, empty=True)], path)
         table = Table.of_file(where, Request(delimiter=delimiter))
     except InputError as error:
-        raise error.replace(argument="outcomes") from None
+        raise error.replace(argument="outcomes") if error.argument == "path" else error from None
     column = _chosen(list(table.schema.names), outcome, row_id, path)
     if row_id is None:
         return Gold([value for (value,) in _values(table, [column])], path, column)
     return Gold(_by_id(_values(table, [row_id, column]), path), path, column)
+
+
+def _is_plain(path: Path, *, named: bool) -> bool:
+    """Whether a file is text without columns: one of no known kind, or .txt where no column was named."""
+    return FORMATS.get(ending(path)) is None or (ending(path) == ".txt" and not named)
 
 
 def _document(path: str, outcome: str | None, row_id: str | None) -> Gold:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from verax.common.paths import refusing_wrong_names
 from verax.errors import InputError
 from verax.files.formats.tables import FORMATS, Table
 from verax.files.lists.longform import LONG, is_long, long_table
@@ -100,8 +101,9 @@ def has_lists(path: Path | str, settings: Settings, *, logits: bool = False) -> 
     """
     if str(path) == STDIN:
         return True
-    if not Path(path).exists() or ending(Path(path)) in (".npz", ".npy"):
-        return False
+    with refusing_wrong_names(path):
+        if not Path(path).exists() or ending(Path(path)) in (".npz", ".npy"):
+            return False
     if settings.shape is not None or _by_text(path, settings) is not None:
         return True
     if _is_text(path) or not _may_hold_records(Path(path), settings):
