@@ -100,7 +100,11 @@ def evaluate(
             report = large_report(handle, source=_said(file, source), rules=rule, **settings)
         of_file: dict[str, Any] = {"progress": advance, "keep": kept, "part": save is not None}
         if report is not None and at_once:
-            card = report.contents.findings[0].card.with_skipped(report.contents.problem.skipped)
+            from verax.report.problem import Problem
+
+            problem = report.contents.problem
+            assert isinstance(problem, Problem)
+            card = report.contents.findings[0].card.with_skipped(problem.skipped)
         else:
             card = files.evaluate_source(source, rules=rules, **of_file, **settings)
     asked_rules = as_rules(rule) if rule else []
