@@ -96,6 +96,16 @@ def test_compare_matches_lists_with_lists_and_with_distributions(problem):
     assert "another file lacks 20 of" in lacking.stderr
     shared = run("compare", files["three"], short, "--classes", 6, "--id", "id", "--shared-ids")
     assert (shared["comparison"]["n_rows"], shared["left_out"]["three"]["count"]) == (40, 20)
-    for option in ("--html", "--by"):
-        refused = verax("compare", files["three"], files["one"], "--classes", 6, option, folder / "x.html")
-        assert "does not apply to files of lists" in refused.stderr
+    refused = verax("compare", files["three"], files["one"], "--classes", 6, "--by", "site")
+    assert "does not apply to files of lists" in refused.stderr
+    page = folder / "compared.html"
+    run("compare", *files.values(), "--classes", ",".join(NAMES), "--id", "id", "--html", page)
+    assert "three" in page.read_text()
+
+
+def test_evaluate_writes_the_report_on_lists(problem):
+    folder, *_ = problem
+    page = folder / "lists.html"
+    found = run("evaluate", folder / "top3.jsonl", "--classes", 6, "--html", page)
+    assert found["html"] == str(page)
+    assert "<html" in page.read_text()

@@ -9,7 +9,7 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
-from verax.cli.lists import read_lists_together
+from verax.cli.lists import read_lists_together, save_list_report
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show, subgroups_by
 from verax.errors import InputError, Remedy
@@ -77,9 +77,8 @@ def compare(
     settings["weights_are"] = reading.weights_are
     listed = read_lists_together(paths, reading, shared_ids=shared_ids)
     if listed is not None:
-        if html is not None:
-            raise InputError("does not apply to files of lists", argument="html")
-        _show_lists(paths, *listed, {"rule": rules, **how, **settings}, as_json=as_json)
+        settings |= {"rule": rules, **how}
+        _show_lists(paths, *listed, settings, asked=rule, html=html, as_json=as_json)
         return
     rows = reading.read_together(paths, ordered=order_matters, shared_ids=shared_ids)
     try:
@@ -145,9 +144,11 @@ def _show_lists(
     taken: dict[str, list[str]],
     how: dict[str, Any],
     *,
+    asked: list[str] | None,
+    html: Path | None,
     as_json: bool,
 ) -> None:
-    """The comparison of files of which at least one holds lists."""
+    """The comparison of files of which at least one holds lists, and the report if one is asked for."""
     from verax.analyses.comparison.compare import compare as weigh
 
     options = {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups}
@@ -155,6 +156,11 @@ def _show_lists(
         # How lists were written was said when they were read.
         how = {name: value for name, value in how.items() if name not in ("normalize", "logits")}
     found = weigh(rows.y, rows.models, **options, **how).with_skipped(rows.skipped)
+    if html is not None:
+        shared = ("confidence", "seed", "weights_are", "time_ordered", "ordered", "normalize", "logits")
+        named = {name: how[name] for name in shared if name in how}
+        source = "; ".join(path.name for path in paths.values())
+        save_list_report(html, rows.y, rows.models, source=source, rules=asked, **options, **named)
     result = {
         "command": "compare",
         "files": {name: str(path) for name, path in paths.items()},
@@ -163,10 +169,11 @@ def _show_lists(
         "taken": taken,
         "comparison": found.to_dict(),
         "subgroups": {},
-        "html": None,
+        "html": None if html is None else str(html),
     }
     said = [f"{name}: {'; '.join(lines)}" for name, lines in taken.items()]
     texts = [*said, f"Rows were matched {rows.how}.", *_lacking(rows), "", repr(found)]
+    texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)
 
 

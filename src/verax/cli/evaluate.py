@@ -65,10 +65,26 @@ def evaluate(
     reading.check_groups(html)
     lists = reading.lists_in(file)
     if lists is not None and not lists.are_distributions:
-        _refuse_for_lists(reading, html)
+        _refuse_for_lists(reading)
         from verax.analyses.cards.listcard import padded_rules
         from verax.cli.listcards import show_card
+        from verax.cli.lists import save_list_report
 
+        if html is not None:
+            save_list_report(
+                html,
+                lists.y,
+                {file.stem: lists.lists},
+                weights=lists.weights,
+                groups=lists.groups,
+                ids=lists.ids,
+                ordered=reading.ordered,
+                source=f"{file.name}: {'; '.join(lists.taken)}",
+                rules=rule,
+                confidence=confidence,
+                seed=seed,
+                weights_are=reading.weights_are,
+            )
         show_card(
             lists,
             rules=as_rules(rule) if rule else padded_rules(),
@@ -81,6 +97,7 @@ def evaluate(
             as_json=as_json,
             save=save,
             nested=True,
+            html=html,
         )
         return
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
@@ -165,8 +182,8 @@ def evaluate(
         raise typer.Exit(FAILED)
 
 
-def _refuse_for_lists(reading: Reading, html: Path | None) -> None:
-    for name, given in (("by", reading.by), ("html", html), ("logits", reading.logits)):
+def _refuse_for_lists(reading: Reading) -> None:
+    for name, given in (("by", reading.by), ("logits", reading.logits)):
         if given:
             raise InputError("does not apply to a file of lists that do not name all classes", argument=name)
 

@@ -28,6 +28,7 @@ def show_card(
     nested: bool,
     length: int | None = None,
     save: Path | None = None,
+    html: Path | None = None,
     **settings: Any,
 ) -> None:
     """Score the lists of a file, print the card and what was done to them, and hold it to bounds.
@@ -42,6 +43,8 @@ def show_card(
         Score only the first entries of each list.
     save : Path or None
         Where to save the sums, which may be of a part of all lists.
+    html : Path or None
+        Where a report was written.
     """
     from verax.analyses.cards.tally import Tally
 
@@ -64,9 +67,11 @@ def show_card(
         "met": all(verdict.met for verdict in verdicts),
         "notes": list(read.notes),
         "save": None if save is None else str(save),
+        "html": None if html is None else str(html),
     }
     texts = [f"{read.path}: {'; '.join(read.taken)}", str(card), *(f"Note: {note}" for note in read.notes)]
     saved = [] if save is None else [f"The sums are in {save}."]
+    saved += [] if html is None else [f"The report is in {html}."]
     show(result, [*texts, *map(str, verdicts), *saved], as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)

@@ -65,3 +65,10 @@ def read_lists_together(
         for name, part in files.items()
     }
     return match_lists(files, shared_ids=shared_ids), taken
+
+
+def save_list_report(path: Path, y: Any, models: Mapping[str, Any], **settings: Any) -> None:
+    """Write the report on lists, also beside full distributions."""
+    from verax.report import Report
+
+    Report.of(y, dict(models), **settings).save(path)
