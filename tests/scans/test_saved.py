@@ -43,14 +43,14 @@ ANALYSES = {
 
 
 def opened(path):
-    return vx.scan(path, probs={"model": "p_*"}, classes=CLASSES, id="name", by="site")
+    return vx.scan(path, classes=CLASSES, id="name", by="site")
 
 
 @pytest.fixture(scope="module")
 def saved(shards):
     """Every analysis of every part, saved."""
     for i in range(3):
-        handle = Recorded(opened(shards / f"part{i}.parquet"))
+        handle = Recorded(opened(shards / f"part{i}.parquet"), model="model")
         for analyse in ANALYSES.values():
             analyse(handle)
         handle.save(shards / f"part{i}.verax")

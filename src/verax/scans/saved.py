@@ -6,9 +6,11 @@ all shards are read from the files, without any row.
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
 from operator import add
@@ -23,7 +25,7 @@ from verax.common.packing import dump, load, refusing
 from verax.common.paths import matching
 from verax.errors import InputError, Remedy
 from verax.files.predictions import Request
-from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
 
@@ -33,6 +35,9 @@ _ABOUT, _KIND = "about", "recorded summaries"
 
 class Recorded(Handle):
     r"""A handle that keeps every summary that it was asked for, so that none is made twice, and saves them.
+
+    A model without a name is called like its file; `model` gives it one that all shards share, which
+    comparisons, subgroups and reports need.
 
     >>> import pathlib, tempfile, verax as vx
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -46,20 +51,26 @@ class Recorded(Handle):
     (4, 0.2)
     """
 
-    def __init__(self, handle: Handle, record: dict[str, Any] | None = None) -> None:
+    def __init__(self, handle: Handle, *, model: str | None = None) -> None:
         self._handle = handle
-        self._record: dict[str, Any] = {} if record is None else record
+        self._record: dict[str, Any] = {}
         for name in ("name", "models", "classes", "n_classes", "n_rows", "taken", "by"):
             setattr(self, name, getattr(handle, name))
+        if model is not None:
+            handle.one_model()
+            self.models = (model,)
 
     def in_order(self) -> Handle:
-        return Recorded(self._handle.in_order(), self._record)
+        same = copy.copy(self)
+        same._handle = self._handle.in_order()
+        return same
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         keys = {name: _key(recipe, self.models) for name, recipe in recipes.items()}
         new = {key: recipes[name] for name, key in keys.items() if key not in self._record}
         if new:
-            found = self._handle._summarise(new)
+            names = dict(zip(self._handle.models, self.models, strict=True))
+            found = self._handle._summarise({key: _Renamed(recipe, names) for key, recipe in new.items()})
             self._record |= {**found.found, "n_rows": found.n_rows, "skipped": found.skipped}
             for key in [key for key, recipe in new.items() if isinstance(recipe, CardRecipe)]:
                 self._record.setdefault(CARD, self._record.get(key))
@@ -87,6 +98,29 @@ class Recorded(Handle):
             if name not in others and each is not None
         }
         write_summaries(path, {_ABOUT: dump(_KIND, about), **stored})
+
+
+@dataclass(frozen=True)
+class _Renamed(Recipe[Any]):
+    """A recipe that knows models by other names."""
+
+    recipe: Recipe[Any]
+    names: Mapping[str, str]
+
+    def take(self, part: Part) -> Any:
+        return self.recipe.take(_renamed(part, self.names))
+
+    def load(self, stored: bytes) -> Any:
+        return self.recipe.load(stored)
+
+
+def _renamed(part: Part, names: Mapping[str, str]) -> Part:
+    subset = part.subset
+    return replace(
+        part,
+        models={names[name]: rows for name, rows in part.models.items()},
+        subset=None if subset is None else lambda rows: _renamed(subset(rows), names),
+    )
 
 
 class SavedHandle(Handle):
