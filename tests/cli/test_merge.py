@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow.parquet as papq
 import pytest
 
 import demofiles
+import verax as vx
 from commandline import verax
+from verax.report import Report
 
 OPTIONS = ["--ordered", "--classes", "low,mid,high", "--groups", "site", "--weights", "w"]
 OPTIONS += ["--confidence", 0.9]
@@ -99,3 +102,31 @@ def test_lists_are_saved_and_merged(tmp_path):
     assert two["n_rows"] == 2 * one["n_rows"]
     for name, line in one["metrics"].items():
         assert two["metrics"][name]["mean"] == pytest.approx(line["mean"], rel=1e-12)
+
+
+def test_the_report_on_all_shards_is_that_on_the_whole_file(shards, tmp_path):
+    folder, _ = shards
+    parts = [papq.read_table(folder / f"{i}.parquet") for i in range(4)]
+    papq.write_table(pa.concat_tables(parts), tmp_path / "whole.parquet")
+    for source in (*(folder / f"{i}.parquet" for i in range(4)), tmp_path / "whole.parquet"):
+        target = tmp_path / source.name
+        outputs = ["--save", target.with_suffix(".verax"), "--html", target.with_suffix(".html")]
+        result = verax("evaluate", source, *OPTIONS, *outputs)
+        assert result.returncode == 0, result.stderr
+        alone = "There is no report on this part alone" in result.stdout
+        assert alone == (source.stem != "whole") != target.with_suffix(".html").exists()
+    four = [tmp_path / f"{i}.verax" for i in range(4)]
+    merged = verax("merge", *four, "--html", tmp_path / "week.html")
+    assert merged.returncode == 0, merged.stderr
+    verdict = Report.of(vx.scan(tmp_path / "whole.verax"), ordered=True, confidence=0.9).verdict
+    for name in ("week", "whole"):
+        assert verdict in html.unescape((tmp_path / f"{name}.html").read_text())
+
+
+def test_parts_without_a_report_have_no_report(shards, tmp_path):
+    _, saved = shards
+    result = verax("merge", *saved, "--html", tmp_path / "week.html")
+    assert result.returncode == 2
+    assert "0.verax" in result.stderr
+    assert "verax evaluate --save" in result.stderr
+    assert not (tmp_path / "week.html").exists()

@@ -13,6 +13,7 @@ from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, large_report, progress, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.cli.shards import report_on_shard
 from verax.errors import InputError
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
@@ -108,8 +109,9 @@ def evaluate(
     settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
     # A report on a large file needs one pass over it, and has the card.
-    large = html is not None and not source.roles.by and not fits_in_memory(source)
-    at_once = large and save is None and not bounds
+    alone = html is not None and save is None
+    large = alone and not source.roles.by and not fits_in_memory(source)
+    at_once = large and not bounds
     report: Report | None = None
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
         if large:
@@ -128,21 +130,26 @@ def evaluate(
     calibration = None
     if card.weight and not at_once:
         calibration = _calibration(kept, asked_rules, bounds, bootstrap, **settings)
-    rows = source.read() if source.roles.by or (html is not None and not large) else None
+    rows = source.read() if source.roles.by or (alone and not large) else None
     asked = rule[0] if rule else None
     parts = (
         {}
         if rows is None
         else subgroups_by(rows, rows.p, asked, least=least, bootstrap=bootstrap, **settings)
     )
-    if html is not None and report is not None:
+    no_report = None
+    if html is not None and save is not None:
+        no_report = report_on_shard(html, save, card, source, _said(file, source))
+        html = html if no_report is None else None
+    elif html is not None and report is not None:
         report.save(html)
     elif rows is not None and html is not None:
         save_report(html, rows, {file.stem: rows.p}, source=_said(file, source), rules=rule, **settings)
-    if save is not None:
+    elif save is not None:
         card.save(save)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
     notes += [] if lists is None else lists.notes
+    notes += [] if no_report is None else [f"There is no report on this part alone. {words().say(no_report)}"]
     if large:
         notes.append("The file is large: its report was made without holding the rows, and says within what.")
     elif not kept.complete:

@@ -15,6 +15,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.output import Json, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds, read_list_bounds
+from verax.cli.shards import report_on_all
 from verax.errors import InputError, Remedy
 
 _EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
@@ -30,12 +31,14 @@ def merge(
     require: Require = None,
     require_interval: Strictly = False,
     save: options.Save = None,
+    html: options.Html = None,
     as_json: Json = False,
 ) -> None:
     """Put saved sums of parts together: the scores of all rows, intervals and all, and one verdict.
 
     Parts are saved by `verax evaluate --save` and `verax toplist --save`, or by `card.save` and a `Tally` in
-    Python. The order of the files does not matter. No row may be in two of them.
+    Python. The order of the files does not matter. No row may be in two of them. For --html every part must
+    have been saved with a report of its own (`verax evaluate --save --html`), with the same options.
     """
     summaries = merge_files(files)
     card: Scorecard = summaries[CARD]
@@ -49,15 +52,20 @@ def merge(
     verdicts = [bound.hold(card) for bound in bounds]
     if save is not None:
         write_summaries(save, {name: summary.to_bytes() for name, summary in summaries.items()})
+    if html is not None:
+        report_on_all(html, files, card)
     result: dict[str, Any] = {
         "command": "merge",
         "files": [str(file) for file in files],
         "card": card.to_dict(),
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
+        "html": None if html is None else str(html),
         "save": None if save is None else str(save),
     }
-    texts = [str(card), *map(str, verdicts), *([] if save is None else [f"The sums are in {save}."])]
+    texts = [str(card), *map(str, verdicts)]
+    texts += [] if html is None else [f"The report is in {html}."]
+    texts += [] if save is None else [f"The sums are in {save}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)

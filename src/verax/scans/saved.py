@@ -21,6 +21,7 @@ import numpy as np
 
 from verax.analyses.cards.container import CARD, not_saved, read_summaries, write_summaries
 from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.scorecard import Scorecard
 from verax.common.packing import dump, load, refusing
 from verax.common.paths import matching
 from verax.errors import InputError, Remedy
@@ -77,8 +78,14 @@ class Recorded(Handle):
         made = {name: self._record[key] for name, key in keys.items() if key in self._record}
         return Summaries(made, self._record["n_rows"], self._record["skipped"])
 
-    def save(self, path: str | Path) -> None:
-        """Write all summaries that were asked for to a file, which `scan` opens."""
+    def save(self, path: str | Path, card: Scorecard | None = None) -> None:
+        """Write all summaries that were asked for to a file, which `scan` opens; `load` reads its card.
+
+        Parameters
+        ----------
+        card : Scorecard, optional
+            The card, where it is not the first that was asked for.
+        """
         if not self._record:
             raise InputError(
                 "must have been asked for something before it is saved",
@@ -97,6 +104,8 @@ class Recorded(Handle):
             for name, each in self._record.items()
             if name not in others and each is not None
         }
+        if card is not None:
+            stored[CARD] = card.to_bytes()
         write_summaries(path, {_ABOUT: dump(_KIND, about), **stored})
 
 

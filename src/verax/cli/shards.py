@@ -1,0 +1,73 @@
+"""Reports on shards, which save what the report on all of them will need, and that report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verax.analyses.cards.evaluation import fitting_rules
+from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.errors import InputError, Remedy
+from verax.scores.base import Rule
+
+if TYPE_CHECKING:
+    from verax.files import Source
+
+# What the model of every shard is called; alone it would be called like its file.
+_MODEL = "model"
+
+
+def report_on_shard(html: Path, save: Path, card: Scorecard, source: Source, said: str) -> InputError | None:
+    """Save the summaries of one file, and write its report; why there is none where a part has none alone."""
+    from verax.scans.saved import Recorded
+    from verax.scans.sources import SourceHandle
+
+    shard = Recorded(SourceHandle(source, ordered=card.ordered), model=_MODEL)
+    reason = None
+    try:
+        _report(html, shard, card, said)
+    except InputError as error:
+        if _is_whole(card):
+            raise
+        reason = error
+    shard.save(save, card)
+    return reason
+
+
+def _is_whole(card: Scorecard) -> bool:
+    """Whether a card stands for itself: it has weight, and more than one group where there are groups."""
+    try:
+        check_whole(card)
+    except InputError:
+        return False
+    return True
+
+
+def report_on_all(html: Path, paths: Sequence[Path], card: Scorecard) -> None:
+    """Write the report on saved summaries; a file that lacks some of them is named."""
+    from verax.scans.saved import SavedHandle
+
+    said = "; ".join(map(str, paths[:3])) + ("; ..." if len(paths) > 3 else "")
+    try:
+        _report(html, SavedHandle(paths), card, said)
+    except InputError as error:
+        if error.kind not in ("missing", "file"):
+            raise
+        advice = Remedy("Save every part by `verax evaluate --save ... --html ...`, with the same options.")
+        raise error.replace(argument="html", remedies=[advice]) from None
+
+
+def _report(html: Path, handle: Any, card: Scorecard, said: str) -> None:
+    from verax.report import Report
+
+    plan, rules = card.resampling, [rule for rule in card.tally.rules if isinstance(rule, Rule)]
+    Report.of(
+        handle,
+        ordered=card.ordered,
+        rules=None if set(rules) == set(fitting_rules(None, card.ordered)) else rules,
+        confidence=plan.confidence,
+        seed=plan.seed,
+        weights_are=plan.weights_are,
+        source=said,
+    ).save(html)
