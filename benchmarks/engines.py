@@ -177,6 +177,7 @@ def session() -> Any:
     cores = len(os.sched_getaffinity(0))
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", False)
     builder = builder.config("spark.driver.memory", "2g").config("spark.log.level", "ERROR")
+    builder = builder.config("spark.ui.showConsoleProgress", False)
     return builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
 
 

@@ -6,11 +6,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
+from verax.report import Report
 
 CLASSES = ["low", "middle", "high"]
 N = 2500
@@ -31,7 +33,11 @@ def table():
     y, p, weights, groups = arrays()
     columns = {f"p_{name}": p[:, i] for i, name in enumerate(CLASSES)}
     columns |= {f"q_{name}": p[:, 2 - i] for i, name in enumerate(CLASSES)}
-    lists = {"all_p": pa.array(p.tolist()), "number": np.arange(N)}
+    lists = {
+        "all_p": pa.array(p.tolist()),
+        "number": np.arange(N),
+        "site": np.array(["a", "b", "c"])[groups % 3],
+    }
     return pa.table({"label": np.array(CLASSES)[y], **columns, **lists, "w": weights, "patient": groups})
 
 
@@ -71,12 +77,16 @@ ANALYSES = {
     "worst": lambda rows: vx.worst(rows, rule="rps", n=7),
     "retention": lambda rows: vx.retention(rows, rule="rps", metric="qwk", bootstrap=20),
     "selective": lambda rows: vx.selective(rows, by="entropy", metric="accuracy"),
+    "decompose": lambda rows: vx.decompose(rows, rule="rps"),
+    "reliability": lambda rows: vx.reliability(rows),
+    "subgroups": lambda rows: vx.subgroups(rows, by="site", rule="rps", bootstrap=0),
+    "report": lambda rows: Report.of(rows, ordered=True),
 }
 
 
 def asked(source, name):
     """What an analysis says of a source."""
-    options = COLUMNS | {"id": "number"}
+    options = COLUMNS | {"id": "number"} | ({"by": "site"} if name in ("subgroups", "report") else {})
     if name == "compare":
         return vx.compare(vx.scan(source, probs={"a": "p_*", "b": "q_*"}, **options), rule="rps")
     return ANALYSES[name](vx.scan(source, probs="p_*", **options))
@@ -84,8 +94,8 @@ def asked(source, name):
 
 @cache
 def expected(name):
-    """What one process says of the table."""
-    return asked(table(), name).to_dict()
+    """What one process says of a query, whose number of rows is not known before, as that of clusters."""
+    return asked(pl.from_arrow(table()).lazy(), name).to_dict()
 
 
 def alike(found, expected, where=""):
@@ -109,7 +119,7 @@ def example(title, folder, **names):
     page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
     code = page.split(f"## {title}\n")[1].split("```python\n")[1].split("```")[0]
     (folder / "preds").mkdir()
-    rows = table().drop_columns(["q_low", "q_middle", "q_high", "all_p", "w"])
+    rows = table().drop_columns(["q_low", "q_middle", "q_high", "all_p", "w", "site"])
     for i in range(3):
         papq.write_table(rows.slice(1000 * i, 1000), folder / "preds" / f"{i}.parquet")
     exec(code.replace('"preds', f'"{folder}/preds'), names)
