@@ -252,6 +252,10 @@ def files() -> Path:
         "log-nested.jsonl": '{"a": {"b": 1}}\n[1]\n',
         "log-e.csv": "epoch,val_log\n1e308,1e308\n-1e308,-1e308\n0,5\n",
         "list.jsonl": '{"outcome": "yes", "top_logprobs": {"yes": -0.2, "no": -2.0}}\n' * 5,
+        "list-run.txt": "q1 Q0 d1 1 0.5 x\nq1 Q0 d2 2 0.2 x\nq2 Q0 d1 1 0.9 x\n",
+        "list-labels.jsonl": '{"y": "a", "out": [{"label": "a", "score": 1}, {"label": "b", "score": 0}]}\n'
+        * 4,
+        "list-stated.csv": "answer,A,B\nA,70%,about 30%\nB,,1\n",
         "list-escape.jsonl": '{"outcome": "\\u001b[31m", "top_logprobs": {"\\u001b[31m": -0.2, "no": -2.0}}\n'
         * 3,
     }.items():

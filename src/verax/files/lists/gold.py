@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import check_regular
+from verax.common.paths import check_exists, check_regular
 from verax.errors import InputError, passing, show
 from verax.files.formats.tables import FORMATS, Table
 from verax.files.lists.streams import ending, open_stream, text_lines
@@ -77,6 +77,7 @@ def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str
     """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
     where = Path(path)
     try:
+        check_exists(where)
         if not where.is_dir():
             check_regular(where)
             if ending(where) == ".json":
