@@ -106,3 +106,27 @@ def test_what_needs_all_rows_is_refused():
     ):
         with pytest.raises(InputError):
             vx.retention(handle, rule="brier", **options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_histograms_are_those_of_array_calls(weighted, monkeypatch):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    ranks = np.concatenate([rng.exponential(size=3000), [0.0, -0.0, np.inf, 1e30, -2.5, 1e-14]])
+    n = len(ranks)
+    values = [rng.random(n), np.where(ranks > 3, np.inf, ranks)]
+    weights = rng.integers(0, 3, n).astype(float) if weighted else None
+    chances = np.concatenate([rng.random(n), [0.0, 0.5, 1.0, 1 + 1e-9]])
+    found = []
+    for compiled in (False, True):
+        monkeypatch.setattr(histograms, "compiled", lambda n, compiled=compiled: compiled)
+        histogram = histograms.Histogram.of(ranks, values, weights, rng.integers(0, 1, n), 1)
+        found.append((histogram.bins.total, histogram.cells.total, histograms.share_numbers(chances, 2**15)))
+    for ours, theirs in zip(*found, strict=True):
+        if not isinstance(ours, histograms.Run):
+            np.testing.assert_array_equal(ours, theirs)
+            continue
+        np.testing.assert_array_equal(ours.keys, theirs.keys)
+        np.testing.assert_allclose(ours.sums.high, theirs.sums.high, rtol=1e-14)
+        np.testing.assert_array_equal(ours.least, theirs.least)
+        np.testing.assert_array_equal(ours.most, theirs.most)

@@ -12,6 +12,7 @@ from verax.analyses.calibration.eventsums import EventRecipe
 from verax.analyses.calibration.leaning import leanings
 from verax.analyses.calibration.streams import read_leanings, read_sureness
 from verax.analyses.calibration.sureness import sureness_of
+from verax.engines import histograms
 from verax.inputs.groups import Groups
 
 
@@ -52,6 +53,23 @@ def test_bounds_of_many_rows_are_small_and_the_test_of_calibration_is_that_of_th
     assert ours.whole.expected_miscalibration == pytest.approx(true.whole.expected_miscalibration, rel=0.1)
     bent = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)
     assert vx.decompose(Scattered(y[some], bent[some]), rule="brier", bootstrap=100).p_value < 0.02
+
+
+def test_compiled_events_are_those_of_array_calls(monkeypatch):
+    pytest.importorskip("numba")
+    _, y, p = problem(2000, 3, 8)
+    p[:3] = np.eye(3)
+    found = []
+    for compiled in (False, True):
+        monkeypatch.setattr(histograms, "compiled", lambda n, compiled=compiled: compiled)
+        monkeypatch.setattr(eventsums, "compiled", lambda n, compiled=compiled: compiled)
+        found.append(EventRecipe("model", False).take(Scattered(y, p).part(slice(0, 2000))))
+    ours, theirs = found
+    np.testing.assert_array_equal(ours.bins.total.keys, theirs.bins.total.keys)
+    np.testing.assert_allclose(ours.bins.total.sums.high, theirs.bins.total.sums.high, rtol=1e-13)
+    np.testing.assert_array_equal(ours.bins.total.least, theirs.bins.total.least)
+    np.testing.assert_allclose(ours.totals.high[:-1], theirs.totals.high[:-1], rtol=1e-12)
+    np.testing.assert_allclose(ours.totals.high[-1, :3], theirs.totals.high[-1, :3], rtol=1e-12)
 
 
 @pytest.mark.parametrize("ordered", [False, True])

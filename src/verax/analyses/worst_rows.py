@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.parts import seen
 from verax.common.packing import dump, load, refusing
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
@@ -161,7 +162,12 @@ def rounded_losses(part: Part, model: str, rules: tuple[Rule, ...]) -> Floats:
     """(N, R) losses, rounded so that they do not depend on how they were added up."""
 
     def made() -> Floats:
-        columns = losses_of(rules, part.models[model])
-        return np.round(np.column_stack([to_host(column) for column in columns]).astype(float), _DIGITS)
+        rows = part.models[model]
+        if isinstance(rows, Forecasts):
+            held = seen(part, model, rules).losses
+            columns = [held[rule] for rule in rules]
+        else:
+            columns = [to_host(column) for column in losses_of(rules, rows)]
+        return np.round(np.column_stack(columns).astype(float), _DIGITS)
 
     return part.once(("rounded losses", model, rules), made)

@@ -6,7 +6,7 @@ rows are divided. What needs an order of the rows is then known but for the orde
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from verax.engines.sums import Sum
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.compensation import two_sum
+from verax.kernels.ledger import compiles
 
 # Bins are as wide as 2**-10 times the value, near zero 2**-20: their numbers are the first bits of the value
 # plus 2**-10.
@@ -31,6 +32,9 @@ _LEVELS = 10
 DECIMALS = 12
 # How many keys are kept; where there would be more, neighbouring bins are joined.
 _MOST_KEYS = 2**21
+# Up to this range, compiled loops have a table of all keys; what a row takes, against a probability of a
+# pass.
+_DENSE, _WORK = 2**20, 8
 # Up to this range, keys are looked up in a table; how many runs are kept before they are added up.
 _TABLE, _RUNS = 2**24, 16
 
@@ -41,11 +45,35 @@ def bin_numbers(key: Floats) -> Ints:
     >>> bin_numbers(np.array([-1.0, 0.0, 1e-13, 1e-6, 1.0, 1.0001, 1.001, np.inf])).tolist()
     [-10242, 0, 1, 2, 10242, 10242, 10243, 52225]
     """
+    if compiled(len(key)):
+        return _numbers(key, 0)
     bits = (np.abs(key) + _NEAR).view(np.int64)
     numbers = np.minimum((bits >> _SHIFT) - _FIRST, _TOP) + 1
     numbers[np.isinf(key)] = _INFINITE + 1
     numbers[key == 0] = 0
     return np.asarray(np.where(key < 0, -numbers, numbers))
+
+
+def share_numbers(q: Floats, one: int) -> Ints:
+    """The number of the bin of each probability; above a half they are counted down from `one`."""
+    if compiled(len(q)):
+        return _numbers(q, one)
+    upper = q > 0.5
+    found = bin_numbers(np.where(upper, 1 - q, q))
+    return np.asarray(np.where(upper, one - found, found))
+
+
+def compiled(n_rows: int) -> bool:
+    """Whether compiled loops should sum up so many rows."""
+    return compiles(_WORK * n_rows, "histograms")
+
+
+def _numbers(key: Floats, one: int) -> Ints:
+    from verax.kernels.binning import bin_numbers as kernel
+
+    out = np.empty(len(key), np.int64)
+    kernel(np.ascontiguousarray(key), _NEAR, _SHIFT, _FIRST, _TOP, _INFINITE, one, out)
+    return out
 
 
 def joined(numbers: Ints, times: int) -> Ints:
@@ -76,6 +104,10 @@ class Run:
     @classmethod
     def of(cls, keys: Ints, columns: Sequence[Floats | None], extremes: Sequence[Floats] = ()) -> Run:
         """Of rows with these keys; a column of None counts them."""
+        first = int(keys.min(initial=0))
+        span = int(keys.max(initial=0)) - first + 1
+        if span <= _DENSE and compiled(len(keys)):
+            return cls._compiled(keys, first, span, columns, extremes)
         place, different = _places(keys)
         n = len(different)
         sums = np.stack([np.bincount(place, column, n).astype(float) for column in columns], axis=1)
@@ -84,6 +116,29 @@ class Run:
             np.minimum.at(least[i], place, values)
             np.maximum.at(most[i], place, values)
         return cls(different, Sum.of(sums), least.T, most.T)
+
+    @classmethod
+    def _compiled(
+        cls, keys: Ints, first: int, span: int, columns: Sequence[Floats | None], extremes: Sequence[Floats]
+    ) -> Run:
+        """The same by compiled loops, into tables of all keys."""
+        from verax.kernels.binning import add_columns, count_keys, find_extremes
+
+        counts = np.zeros(span, np.int64)
+        count_keys(keys, first, counts)
+        present = np.flatnonzero(counts)
+        # Columns that are the same array are summed once.
+        different = {id(column): column for column in columns if column is not None}
+        sums = np.zeros((span, len(different)))
+        if different:
+            add_columns(keys, first, _flat(different.values()), sums)
+        least, most = np.full((span, len(extremes)), np.inf), np.full((span, len(extremes)), -np.inf)
+        if extremes:
+            find_extremes(keys, first, _flat(extremes), least, most)
+        place = {name: i for i, name in enumerate(different)}
+        found = [counts[present] if c is None else sums[present, place[id(c)]] for c in columns]
+        high = np.stack(found, axis=1).astype(float)
+        return cls(present + first, Sum.of(high), least[present], most[present])
 
     @classmethod
     def merged(cls, runs: Sequence[Run]) -> Run:
@@ -119,6 +174,11 @@ class Run:
         if len(least) != n:
             raise ValueError("extremes of other keys")
         return cls(keys, Sum.from_values(values["sums"], (n, columns)), least, most)
+
+
+def _flat(columns: Iterable[Floats]) -> tuple[Floats, ...]:
+    """Columns as one type for the compiler."""
+    return tuple(np.ascontiguousarray(column, dtype=np.float64) for column in columns)
 
 
 def _places(keys: Ints) -> tuple[Ints, Ints]:
@@ -213,17 +273,18 @@ class Histogram:
                 cells = None if cells is None else cells[kept]
         square = None if w is None else w * w
         columns: list[Any] = [None, w, square]
+        none = np.zeros(len(ranks))
         for v in values:
-            infinite = np.isinf(v)
-            own = np.where(infinite, 0.0, v) if infinite.any() else v
-            wv, lost = own if w is None else w * own, infinite * (1.0 if w is None else w)
-            columns += [
-                wv,
-                wv * own,
-                wv if w is None else w * wv,
-                wv * own if w is None else w * wv * own,
-                lost,
-            ]
+            infinite = none
+            own = v
+            if not np.isfinite(v.sum()):
+                infinite = np.isinf(v)
+                own = np.where(infinite, 0.0, v)
+            wv = own if w is None else w * own
+            second = wv * own
+            lost = infinite if infinite is none or w is None else w * infinite
+            squared = (wv, second) if w is None else (w * wv, w * second)
+            columns += [wv, second, *squared, lost]
         numbers = bin_numbers(ranks)
         bins = Run.of(numbers, columns, [*values, ranks])
         counted = Run.of(np.zeros(0, np.int64), [None, None])

@@ -13,7 +13,7 @@ from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import sums_by_label
-from verax.engines.histograms import Keyed, Run, bin_numbers, joined
+from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import check_one_way
@@ -35,9 +35,7 @@ def forecast_bins(q: Floats) -> Ints:
     >>> forecast_bins(np.array([0.0, 1e-7, 0.3, 0.7, 1 - 1e-7, 1.0])).tolist()
     [0, 1, 8401, 24367, 32767, 32768]
     """
-    upper = q > 0.5
-    found = bin_numbers(np.where(upper, 1 - q, q))
-    return np.asarray(np.where(upper, _ONE - found, found))
+    return share_numbers(q, _ONE)
 
 
 def _joined(keys: Ints, times: int) -> Ints:
@@ -209,8 +207,10 @@ class EventRecipe(Recipe[EventSums]):
         forecasts, rows = dense(part, self.model), seen(part, self.model, ())
         check_one_way(forecasts.groups, "calibration")
         p = probabilities(part, self.model)
+        weighted = rows.weights is not None
         w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
         kept = None if w.all() else w > 0
+        weight = w if kept is None else w[kept]
         how = self.how(forecasts.n_classes)
         table = RowTable(rows.y, p, rows.decision, {}, rows.weights, None, forecasts.n_classes)
         runs: list[Run] = []
@@ -219,30 +219,43 @@ class EventRecipe(Recipe[EventSums]):
 
         def add(key: Floats, given: Floats, happened: Any, losses: Floats | None) -> None:
             # A row may sum to more than one, within its tolerance.
-            claim = np.clip(given, 0.0, 1.0)
+            claim = np.clip(given, 0.0, 1.0) if given.max() > 1 else given
             columns = [claim, happened.astype(float), key, claim if losses is None else losses]
-            weight = w
             if kept is not None:
-                columns, weight = [column[kept] for column in columns], w[kept]
+                columns = [column[kept] for column in columns]
             claim, hit, key, loss = columns
+            infinite = 0.0
+            if not np.isfinite(loss.sum()):
+                lost = np.isinf(loss)
+                infinite = float(weight[lost].sum())
+                loss = np.where(lost, 0.0, loss)
             sums: list[Any] = [None, hit, claim, None]
-            if rows.weights is not None:
-                sums = [weight, weight * hit, weight * claim, weight**2]
+            variance = claim.sum() - np.einsum("i,i->", claim, claim)
+            total = [claim.sum(), hit.sum(), variance, loss.sum(), infinite]
+            if weighted:
+                sums = [weight, weight * hit, weight * claim, weight * weight]
+                variance = (sums[3] * claim * (1 - claim)).sum()
+                total = [sums[2].sum(), sums[1].sum(), variance, (weight * loss).sum(), infinite]
             run = Run.of(forecast_bins(key), sums, [key])
             runs.append(replace(run, keys=run.keys + _SPAN * len(runs)))
-            infinite = np.isinf(loss)
-            finite = np.where(infinite, 0.0, loss) if infinite.any() else loss
-            variance = weight * weight * claim * (1 - claim)
-            each = (weight * claim, weight * hit, variance, weight * finite, weight * infinite)
-            totals.append([float(column.sum()) for column in each])
-            gaps.append(weight * (claim - hit))
+            totals.append([float(each) for each in total])
+            if forecasts.groups is not None:
+                gaps.append(weight * (claim - hit))
 
-        for _, key, given, rest, happened, _, _ in event_columns(forecasts, table, how):
-            rest = 1 - given if rest is None else rest
-            add(key, given, happened, how.losses(given, rest, happened))
-        add(rows.top, rows.top, rows.decision == rows.y, None)
+        # Of classes by the squared error a compiled loop does all of this.
+        plain = not weighted and forecasts.groups is None and how.binary == "squared" and not how.thresholds
+        if plain and compiled(len(rows.y)):
+            events = [(p[:, i], rows.y == i) for i in range(forecasts.n_classes)]
+            for key, happened in (*events, (rows.top, rows.decision == rows.y)):
+                run, total = _compiled_event(np.ascontiguousarray(key), happened)
+                runs.append(replace(run, keys=run.keys + _SPAN * len(runs)))
+                totals.append(total)
+        else:
+            for _, key, given, rest, happened, _, _ in event_columns(forecasts, table, how):
+                rest = 1 - given if rest is None else rest
+                add(key, given, happened, how.losses(given, rest, happened))
+            add(rows.top, rows.top, rows.decision == rows.y, None)
         labels = groups = None
-        weight = w if kept is None else w[kept]
         if forecasts.groups is not None:
             named = forecasts.groups.labels[forecasts.groups.codes]
             named = named if kept is None else named[kept]
@@ -261,6 +274,19 @@ class EventRecipe(Recipe[EventSums]):
     def load(self, stored: bytes) -> EventSums:
         """Sums from their bytes."""
         return EventSums.from_bytes(stored)
+
+
+def _compiled_event(key: Floats, happened: Any) -> tuple[Run, list[float]]:
+    """The bins and the totals of an event with these probabilities."""
+    from verax.kernels.binning import add_events
+
+    numbers = forecast_bins(key)
+    n = max(int(numbers.max()), _ONE) + 1
+    sums, least, most = np.zeros((n, 3)), np.full(n, np.inf), np.full(n, -np.inf)
+    totals = add_events(key, happened, numbers, sums, least, most)
+    keys = np.flatnonzero(sums[:, 0])
+    run = Run(keys, Sum.of(sums[keys][:, [0, 1, 2, 0]]), least[keys, None], most[keys, None])
+    return run, [*totals, 0.0]
 
 
 def _one_after_the_other(runs: list[Run]) -> Run:
