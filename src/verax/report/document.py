@@ -130,6 +130,7 @@ class Report:
                 normalize=normalize,
                 logits=logits,
             )
+            lists = replace(lists, skipped=skipped)
             return cls(compute_lists(lists, confidence=confidence, seed=seed), title, source)
         given: dict[str, Any] = {"y": y, "p": p, "weights": weights, "groups": groups, "by": by, "ids": ids}
         if by is not None and not isinstance(by, Mapping):

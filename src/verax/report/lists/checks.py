@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.analyses.cards.listcard import ListCard
 from verax.inputs.lists.toplists import TopLists
-from verax.report.checks import Check, Kind
+from verax.report.checks import Check, Kind, left_out_check
 from verax.report.lists.problem import ListProblem
 from verax.report.words import clean, count, number, percent
 
@@ -19,6 +19,7 @@ _NAMED = 5
 def look_over(problem: ListProblem, cards: Mapping[str, ListCard]) -> list[Check]:
     """All checks, in the order in which the page shows them."""
     return [
+        *([] if problem.skipped is None else [left_out_check(problem.skipped)]),
         _each(problem, "Lists that are invalid", _invalid),
         _each(problem, "Classes that are listed twice", _twice),
         _each(problem, "Lists that sum to more than one", _sums),

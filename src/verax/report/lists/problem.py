@@ -14,6 +14,7 @@ from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
+from verax.inputs.skipping import Skipped
 from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
@@ -40,6 +41,8 @@ class ListProblem:
         The rules on the card. The first is the one that ranks models and rows.
     form : dict
         How full distributions are read: their classes, whether they are logits, and so on.
+    skipped : Skipped or None
+        The invalid rows that the caller has left out.
     """
 
     models: dict[str, TopLists]
@@ -52,6 +55,7 @@ class ListProblem:
     weights_are: WeightsAre
     time_ordered: bool
     form: dict[str, Any]
+    skipped: Skipped | None = None
 
     @classmethod
     def of(
