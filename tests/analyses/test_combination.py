@@ -40,6 +40,9 @@ def test_pools_of_lists_are_pools_of_full_distributions(seed, m, n_forecasters):
     for kind, rows in expected.items():
         pooled = vx.combine(given_lists, weights=w, pool=kind)
         np.testing.assert_allclose(pooled.padded(), rows, rtol=1e-11, atol=1e-14)
+        np.testing.assert_allclose(
+            vx.combine(list(dense), weights=w, pool=kind), rows, rtol=1e-11, atol=1e-14
+        )
 
 
 def test_a_logarithmic_pool_of_contradictions_is_refused():

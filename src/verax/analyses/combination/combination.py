@@ -17,8 +17,8 @@ from verax.common.checks import check_choice, check_count
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError, RuleError, join, show
 from verax.inference.intervals import check_confidence, check_seed
-from verax.inputs.arrays import Floats, to_array, to_host
-from verax.inputs.lists.pooling import Pool, PoolKind, check_same_problem, shares
+from verax.inputs.arrays import Floats, to_host
+from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import faults_of, pair_each
@@ -154,17 +154,10 @@ def _check_models(forecasts: object) -> dict[str, object]:
 
 
 def _as_lists(models: Mapping[str, object], form: Mapping[str, Any]) -> list[TopLists]:
-    """The forecasts of all as lists; full distributions are lists of all classes."""
-    found = []
-    for p in models.values():
-        if not isinstance(p, TopLists):
-            raw = to_array(p, "p")[0]
-            p = TopLists.from_probabilities(p, int(raw.shape[1]) if raw.ndim == 2 else 2, **form)
-        found.append(p)
     try:
-        return check_same_problem(found)
+        return as_lists(models.values(), **form)
     except InputError as error:
-        raise error.replace(argument="forecasts") from None
+        raise error.replace(argument="forecasts") if error.argument == "lists" else error from None
 
 
 @dataclass(frozen=True, repr=False, eq=False)

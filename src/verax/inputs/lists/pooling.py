@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,9 +20,9 @@ PoolKind = Literal["linear", "log"]
 
 
 def combine(
-    lists: Sequence[TopLists], *, weights: Sequence[float] | None = None, pool: PoolKind = "linear"
-) -> TopLists:
-    """The average of several forecasters' lists, row by row.
+    lists: Sequence[Any], *, weights: Sequence[float] | None = None, pool: PoolKind = "linear"
+) -> Any:
+    """The average of several forecasters' lists, or full distributions, row by row.
 
     A row lists every class that any forecaster lists there. A forecaster who does not list a class
     counts with the proxy probability of their list. So the padded distribution of the result is the
@@ -31,8 +31,9 @@ def combine(
 
     Parameters
     ----------
-    lists : sequence of TopLists
-        The lists of each forecaster, over the same rows and classes.
+    lists : sequence of TopLists or arrays
+        The lists of each forecaster, over the same rows and classes; or (N, K) probabilities. Where all are
+        probabilities, so is the result.
     weights : sequence of float, optional
         How much each forecaster counts; equally if not given. They are divided by their sum.
     pool : {"linear", "log"}
@@ -49,8 +50,9 @@ def combine(
     >>> {c: round(t, 4) for c, t in vx.combine([ann, bob], pool="log").to_dicts()[0].items()}
     {0: 0.655, 1: 0.1429}
     """
-    given = check_same_problem(lists)
-    return Pool.of(given).pooled(shares(weights, len(given)), pool)
+    given = _several(lists)
+    pooled = Pool.of(as_lists(given)).pooled(shares(weights, len(given)), pool)
+    return pooled if any(isinstance(each, TopLists) for each in given) else pooled.padded()
 
 
 @dataclass(frozen=True)
@@ -152,16 +154,37 @@ class Pool:
         )
 
 
-def check_same_problem(given: object) -> list[TopLists]:
-    """The lists of all forecasters, if they are over the same rows and classes."""
-    several = isinstance(given, Iterable) and not isinstance(given, (TopLists, type, np.ndarray))
-    lists = list(given) if several and isinstance(given, Iterable) else []
-    if not lists or not all(isinstance(each, TopLists) for each in lists):
+def _several(given: object) -> list[Any]:
+    """The forecasts of each forecaster: lists, or what has a row per case and a column per class."""
+    apart = isinstance(given, Iterable) and not isinstance(given, (TopLists, type, np.ndarray, str, Mapping))
+    several = list(given) if apart and isinstance(given, Iterable) else []
+    if not several or not all(isinstance(each, TopLists) or hasattr(each, "shape") for each in several):
         raise InputError(
-            f"must hold the TopLists of at least one forecaster, not {show(given)}",
+            f"must hold the TopLists or the arrays of at least one forecaster, not {show(given)}",
             argument="lists",
             kind="type",
         )
+    return several
+
+
+def as_lists(given: Iterable[Any], **form: Any) -> list[TopLists]:
+    """The forecasts of all forecasters as lists over the same rows and classes.
+
+    Full distributions are lists of all classes; `form` says how they are written.
+    """
+    lists = []
+    for each in given:
+        if isinstance(each, TopLists):
+            lists.append(each)
+            continue
+        raw = to_array(each, "p")[0]
+        lists.append(TopLists.from_probabilities(each, int(raw.shape[1]) if raw.ndim == 2 else 2, **form))
+    _check_same_problem(lists)
+    return lists
+
+
+def _check_same_problem(lists: Sequence[TopLists]) -> None:
+    """Refuse lists that are not over the same rows and classes."""
     shapes = {each.shape for each in lists}
     if len(shapes) > 1:
         shown = ", ".join(f"{n} lists over {m} classes" for n, m in sorted(shapes))
@@ -178,7 +201,6 @@ def check_same_problem(given: object) -> list[TopLists]:
     complete = {each.vocabulary is not None and each.vocabulary.complete for each in lists}
     if len(kinds) > 1 or len(names) > 1 or len(complete) > 1:
         raise InputError("must name their classes in the same way", argument="lists", kind="label")
-    return lists
 
 
 def shares(weights: Any, n: int) -> Floats:
