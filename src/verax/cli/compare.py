@@ -160,7 +160,8 @@ def _show_lists(
         shared = ("confidence", "seed", "weights_are", "time_ordered", "ordered", "normalize", "logits")
         named = {name: how[name] for name in shared if name in how}
         source = "; ".join(path.name for path in paths.values())
-        save_list_report(html, rows.y, rows.models, source=source, rules=asked, **options, **named)
+        named |= {"source": source, "rules": asked, "skipped": rows.skipped}
+        save_list_report(html, rows.y, rows.models, **options, **named)
     result = {
         "command": "compare",
         "files": {name: str(path) for name, path in paths.items()},

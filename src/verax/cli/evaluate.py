@@ -77,6 +77,7 @@ def evaluate(
                 lists.y,
                 {file.stem: lists.lists},
                 weights=lists.weights,
+                skipped=lists.skipped,
                 groups=lists.groups,
                 ids=lists.ids,
                 ordered=reading.ordered,
