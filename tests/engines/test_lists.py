@@ -263,11 +263,11 @@ def test_no_kernel_leaves_its_arrays_whatever_they_hold():
         list_kernels.repeated(classes, offsets, twice, which, list_kernels.no_slots())
         stats = np.full((32, n + 8), wall)  # more rows than there are statistics
         shape = (int(rng.integers(0, 4)), int(rng.integers(1, 33)))
-        block = np.zeros(shape, np.int64), np.zeros(shape), rng.random(shape)
+        keys = rng.random(shape)
         start = int(rng.integers(-(2**40), 2**40)) if rng.random() < 0.5 else int(rng.integers(0, 90))
         fixed = frozen(classes), frozen(t)
-        list_kernels.pack(*fixed, start, *block)
-        list_kernels.unpack(block[2], *block[:2], start, codes[4 : 4 + size], held[0, 4 : 4 + size])
+        list_kernels.pack(fixed[1], start, keys)
+        list_kernels.unpack(keys, *fixed, start, codes[4 : 4 + size], held[0, 4 : 4 + size])
         list_kernels.faults(codes[4 : 4 + size], held[0, 4 : 4 + size], frozen(offsets), 9, 0.0)
         tables = np.zeros((3, 6, 9))
         inside = tables[:, 1:5]

@@ -109,21 +109,18 @@ def no_slots() -> Any:
 
 
 @numba.njit(**OPTIONS)
-def pack(classes: Any, confidences: Any, start: int, codes: Any, values: Any, keys: Any) -> int:
-    """Copy lists of the same length, and write keys whose order is theirs; how many entries are out of order.
+def pack(confidences: Any, start: int, keys: Any) -> int:
+    """Write keys of lists of the same length, whose order is theirs; how many entries are out of order.
 
     A key is a confidence with its place in the lowest five bits. Of equals the first has the largest.
     """
-    n, k = values.shape
-    size = min(confidences.size, classes.size)
+    n, k = keys.shape
     rising = 0
     for i in range(n):
-        a = min(max(start + i * k, 0), size)
+        a = min(max(start + i * k, 0), confidences.size)
         before = np.inf
-        for j in range(min(k, size - a)):
+        for j in range(min(k, confidences.size - a)):
             t = confidences[a + j]
-            values[i, j] = t
-            codes[i, j] = classes[a + j]
             keys[i, j] = from_bits((bits(t) & _UPPER) | np.uint64(_PAIRS_UP_TO - 1 - j))
             rising += not t <= before
             before = t
@@ -131,24 +128,30 @@ def pack(classes: Any, confidences: Any, start: int, codes: Any, values: Any, ke
 
 
 @numba.njit(**OPTIONS)
-def unpack(keys: Any, codes: Any, values: Any, start: int, new_classes: Any, new_confidences: Any) -> None:
-    """Write lists in the order of their sorted keys, the largest first."""
-    n, k = values.shape
-    size = min(new_confidences.size, new_classes.size)
+def unpack(
+    keys: Any, classes: Any, confidences: Any, start: int, new_classes: Any, new_confidences: Any
+) -> None:
+    """Write lists in the order of their sorted keys, the largest first.
+
+    Confidences that differ in the last bits have keys in the order of their places, and so these are put in
+    order here. That also holds if the arrays that are read have changed since the keys were written.
+    """
+    n, k = keys.shape
+    size = min(confidences.size, classes.size, new_confidences.size, new_classes.size)
     for i in range(n):
         a = min(max(start + i * k, 0), size)
-        for j in range(min(k, size - a)):
+        length = min(k, size - a)
+        for j in range(length):
             place: Any = _PAIRS_UP_TO - 1 - np.int64(bits(keys[i, k - 1 - j]) & ~_UPPER)
-            place = min(max(place, 0), k - 1)
-            own = values[i, place]
+            place = a + min(max(place, 0), length - 1)
+            own = confidences[place]
             at = a + j
-            # Confidences that differ in the last bits have keys in the order of their places.
             while at > a and new_confidences[at - 1] < own:
                 new_confidences[at] = new_confidences[at - 1]
                 new_classes[at] = new_classes[at - 1]
                 at -= 1
             new_confidences[at] = own
-            new_classes[at] = codes[i, place]
+            new_classes[at] = classes[place]
 
 
 @numba.njit(**OPTIONS)

@@ -73,9 +73,7 @@ class _Scratch:
 
     def __init__(self, lists: Ragged, module: Any, length: int | None) -> None:
         self._lists, self._module, self._length = lists, module, length
-        shape = (_AT_ONCE, length or 0)
-        self._codes, self._values = np.empty(shape, np.int64), np.empty(shape)
-        self._keys = np.empty(shape)
+        self._keys = np.empty((_AT_ONCE, length or 0))
         self._slots = module.no_slots()
         self._twice, self._which = np.zeros(_AT_ONCE, np.bool_), np.zeros(_AT_ONCE, np.int64)
 
@@ -85,17 +83,15 @@ class _Scratch:
         if self._length is None:
             self._module.order(*given, own, codes, values)
             return 0
-        n = own.size - 1
-        held = self._codes[:n], self._values[:n]
+        n, start = own.size - 1, int(own[0])
         keys = self._keys[:n]
-        start = int(own[0])
-        rising = int(self._module.pack(*given, start, *held, keys))
+        rising = int(self._module.pack(given[1], start, keys))
         if rising:
             keys.sort(axis=1)
-            self._module.unpack(keys, *held, start, codes, values)
+            self._module.unpack(keys, *given, start, codes, values)
         else:
-            part = slice(start, start + n * self._length)
-            codes[part], values[part] = held[0].reshape(-1), held[1].reshape(-1)
+            part = slice(start, start + keys.size)
+            codes[part], values[part] = given[0][part], given[1][part]
         return rising
 
     def repeats(self, own: Ints, codes: Ints) -> int:
