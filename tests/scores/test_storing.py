@@ -10,15 +10,26 @@ import pytest
 
 import verax as vx
 from cases import RULES, forecasts
-from verax.common.packing import dump, load
+from verax.common.packing import dump, load, refusing
 from verax.engines.differences import PairedTally
 from verax.engines.tally import Tally
 from verax.errors import InputError
 from verax.inputs.skipping import Skipped
 from verax.scores.coverage import LIST_METRICS
-from verax.scores.storing import formulas_named, names_of, tally_from_bytes, tally_to_bytes, tally_values
+from verax.scores.storing import formulas_named, names_of, tally_of, tally_values
 
 RNG = np.random.default_rng(0)
+
+
+def tally_to_bytes(tally):
+    return dump("tally", tally_values(tally))
+
+
+def tally_from_bytes(data):
+    with refusing("is missing"):
+        return tally_of(load(data, "tally"))
+
+
 DATES = [dt.date(2020, 1, 1 + i % 3) for i in range(30)]
 GROUPS = {
     "none": None,

@@ -1,4 +1,4 @@
-"""Tallies as bytes, with their rules by name: nothing that is stored can run code when it is read."""
+"""Tallies as values that can be stored, rules by name: what is stored runs no code when it is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.packing import dump, load, refusing
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.errors import InputError
@@ -16,7 +15,6 @@ from verax.scores.coverage import LIST_METRICS, ListMetric, TopKError
 from verax.scores.metrics import METRICS, DecisionMetric
 from verax.scores.registry import name_of, parse
 
-_KIND = "tally"
 # What is not a rule is stored with this before its name, which no rule has.
 _OF_LISTS = "lists:"
 
@@ -79,28 +77,16 @@ def metric_named(values: Mapping[str, Any]) -> DecisionMetric:
 
 
 def tally_values(tally: Tally) -> dict[str, Any]:
-    """A tally as values that can be stored."""
+    """A tally as values that can be stored.
+
+    >>> import verax as vx
+    >>> tally = Tally([vx.brier], 2).update(vx.Forecasts([0, 1], [[0.8, 0.2], [0.6, 0.4]]))
+    >>> float(tally_of(tally_values(tally)).moments.mean[0]) == float(tally.moments.mean[0])
+    True
+    """
     return {"rules": names_of(tally.rules), **tally.to_values()}
 
 
 def tally_of(values: Mapping[str, Any]) -> Tally:
     """The tally of `tally_values`."""
     return Tally.from_values(values, formulas_named(values["rules"]))
-
-
-def tally_to_bytes(tally: Tally) -> bytes:
-    """A tally as bytes that `tally_from_bytes` reads.
-
-    >>> import verax as vx
-    >>> tally = Tally([vx.brier], 2).update(vx.Forecasts([0, 1], [[0.8, 0.2], [0.6, 0.4]]))
-    >>> float(tally_from_bytes(tally_to_bytes(tally)).moments.mean[0]) == float(tally.moments.mean[0])
-    True
-    """
-    return dump(_KIND, tally_values(tally))
-
-
-def tally_from_bytes(data: bytes) -> Tally:
-    """The tally that `tally_to_bytes` wrote."""
-    values = load(data, _KIND)
-    with refusing("is missing or of another type"):
-        return tally_of(values)
