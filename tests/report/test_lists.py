@@ -107,6 +107,10 @@ def test_weights_and_groups_reach_the_page():
     )
     assert report.contents.findings[0].card.n_groups == 100
     assert "Rows are weighted" in report.to_html()
+    rows = [dict(list(row.items())[: i % 4]) for i, row in enumerate(lists["honest"])]
+    ragged = vx.TopLists.from_dicts(rows, n_classes=30)
+    (found,) = Report.of(y, ragged, weights=w).contents.findings
+    assert found.so_far()[-1] == pytest.approx((3, found.card.coverage, found.whole.claimed), rel=1e-12)
 
 
 @pytest.mark.browser

@@ -9,6 +9,7 @@ from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import Case
 from verax.errors import join
+from verax.report.compared import Compared
 from verax.report.contents import COUNTED, Contents, Findings
 from verax.report.definitions import definitions
 from verax.report.exhibits import (
@@ -33,17 +34,9 @@ def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]
     """Everything that the template asks for."""
     problem = contents.problem
     return {
-        "title": clean(title),
-        "source": clean(source, 400),
-        "version": __version__,
+        **shared_context(contents, title=title, source=source),
         "verdict": verdict_of(contents),
         "facts": _facts(contents),
-        "models": [f.name for f in contents.findings],
-        "several": len(contents.findings) > 1,
-        "best": [f.name for f in contents.findings].index(contents.best.name),
-        "scores": [title_of(name_of(rule)) for rule in problem.rules],
-        "primary": within(title_of(contents.primary)),
-        "level": f"{100 * contents.confidence:g}%",
         "cards": [_card(contents, f) for f in contents.findings],
         "worst": [[_case(contents, case) for case in f.worst] for f in contents.findings],
         "reliability": reliability_exhibit(contents),
@@ -52,9 +45,25 @@ def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]
         "confusion": [confusion_exhibit(contents, f) for f in contents.findings],
         "by_class": by_class_exhibit(contents),
         "subgroups": [subgroups_exhibit(contents, name) for name in problem.by],
-        "comparison": comparison_exhibit(contents) if len(contents.findings) > 1 else None,
         "definitions": definitions(contents.findings[0].card),
         "methods": _methods(contents),
+    }
+
+
+def shared_context(contents: Compared, *, title: str, source: str) -> dict[str, Any]:
+    """What every page asks for, whatever the forecasts are."""
+    names = [f.name for f in contents.findings]
+    return {
+        "title": clean(title),
+        "source": clean(source, 400),
+        "version": __version__,
+        "models": names,
+        "several": len(names) > 1,
+        "best": names.index(contents.best.name),
+        "scores": [title_of(name_of(rule)) for rule in contents.problem.rules],
+        "primary": within(title_of(contents.primary)),
+        "level": f"{100 * contents.confidence:g}%",
+        "comparison": comparison_exhibit(contents) if len(names) > 1 else None,
         "checks": contents.checks,
     }
 

@@ -29,6 +29,8 @@ from verax.inputs.rows import Rows
 
 # So many of the first places have an event of their own unless another number is asked for.
 PLACES = 10
+# Of an event: the lists it is about, their share of the weight, what was claimed, what happened, the p-value.
+Found = tuple[int, float, float, float, float | None]
 # What the events other than places are called.
 ANY, WHOLE = "any place", "whole list"
 
@@ -94,6 +96,8 @@ class Claim:
         "place 1", "place 2", ..., "any place" or "whole list".
     n_lists : int
         How many lists it is about: those that are long enough.
+    share : float
+        Their share of the weight of all lists.
     claimed : float
         The mean probability it was given.
     happened : float
@@ -105,6 +109,7 @@ class Claim:
 
     name: str
     n_lists: int
+    share: float
     claimed: float
     happened: float
     p_value: float | None
@@ -254,18 +259,19 @@ class ListEvents:
         """What was claimed of each event on average and what happened, with tests."""
         return corrected({event.name: self._claim(event) for event in self.all(places)})
 
-    def _claim(self, event: ListEvent) -> tuple[int, float, float, float | None]:
+    def _claim(self, event: ListEvent) -> Found:
         given, happened = event.given, event.happened.astype(float)
         units = self.units_of(event)
         if event.name == ANY:
             share = units.share
-            return self.n_lists, _dot(share, given), _dot(share, happened), None
+            return self.n_lists, 1.0, _dot(share, given), _dot(share, happened), None
         p = (
             p_of_rows(given, happened, units.share)
             if units.groups is None
             else p_of_groups(given, happened, units)
         )
-        return len(given), _dot(units.share, given), _dot(units.share, happened), p
+        part = float(event.taken(self.units.share).sum())
+        return len(given), part, _dot(units.share, given), _dot(units.share, happened), p
 
     def _groups(self, event: ListEvent) -> Groups | None:
         return None if self.groups is None else Groups(event.taken(self.groups.codes), self.groups.labels)
@@ -284,15 +290,15 @@ def _dot(share: Floats, values: Floats) -> float:
     return float((share * values).sum())
 
 
-def corrected(found: dict[str, tuple[int, float, float, float | None]]) -> tuple[Claim, ...]:
-    """Claims by name (lists, claimed, happened, p-value), with Holm's correction over all tests."""
+def corrected(found: dict[str, Found]) -> tuple[Claim, ...]:
+    """Claims by name (lists, share, claimed, happened, p-value), with Holm's correction over all tests."""
     # Any place is the whole list in other units, so it is no test of its own.
     p_values = {name: np.nan if p is None else p for name, (*_, p) in found.items() if name != ANY}
     adjusted = dict(zip(p_values, holm(np.array([*p_values.values()])).tolist(), strict=True))
     claims = []
-    for name, (n_lists, claimed, happened, _) in found.items():
+    for name, (n_lists, share, claimed, happened, _) in found.items():
         test = WHOLE if name == ANY else name
         known = not np.isnan(p_values[test])
         tested = (p_values[test], adjusted[test]) if known else (None, None)
-        claims.append(Claim(name, n_lists, claimed, happened, *tested))
+        claims.append(Claim(name, n_lists, share, claimed, happened, *tested))
     return tuple(claims)

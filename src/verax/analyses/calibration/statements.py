@@ -131,5 +131,6 @@ class Statements:
             gap = abs(happened - claimed)
             p = math.erfc(gap / error / math.sqrt(2)) if error > 0 else 1.0
             n_lists = int(self.lists[rows].max())
-            found[name] = (n_lists, claimed / weight, happened / weight, None if name == ANY else p)
+            share = 1.0 if name == ANY else weight / float(self.weight[-1].sum())
+            found[name] = (n_lists, share, claimed / weight, happened / weight, None if name == ANY else p)
         return corrected(found)

@@ -81,11 +81,7 @@ def coverage_rows(contents: ListContents) -> Values:
     """A row for each model, number of places, and what is added up: claims, or what happened."""
     rows = []
     for m, found in enumerate(contents.findings):
-        claimed = happened = 0.0
-        for claim in found.claims[:-2] if found.card.longest else ():
-            share = claim.n_lists / found.claims[-1].n_lists
-            claimed, happened = claimed + share * claim.claimed, happened + share * claim.happened
-            place = int(claim.name.split()[1])
+        for place, happened, claimed in found.so_far():
             for i, (label, value) in enumerate((("listed so far", happened), ("claimed", claimed))):
                 rows.append({"m": m, "i": i, "label": label, "k": place, "value": finite(value)})
     return rows

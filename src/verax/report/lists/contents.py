@@ -9,7 +9,7 @@ from typing import Any
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.lists import ListReliability
 from verax.analyses.calibration.mass import ListDecomposition
-from verax.analyses.calibration.places import Claim, ListEvents
+from verax.analyses.calibration.places import ANY, WHOLE, Claim, ListEvents
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.lines import CardLine
@@ -52,6 +52,15 @@ class ListFindings:
     def whole(self) -> Claim:
         """The sum of the list against coverage."""
         return self.claims[-1]
+
+    def so_far(self) -> list[tuple[int, float, float]]:
+        """For the first places the share of outcomes among them, and the share claimed."""
+        found, claimed, happened = [], 0.0, 0.0
+        places = [claim for claim in self.claims if claim.name not in (ANY, WHOLE)]
+        for i, claim in enumerate(places, start=1):
+            claimed, happened = claimed + claim.share * claim.claimed, happened + claim.share * claim.happened
+            found.append((i, happened, claimed))
+        return found
 
     @property
     def first(self) -> Claim | None:

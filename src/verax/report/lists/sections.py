@@ -6,20 +6,17 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from verax._version import __version__
 from verax.analyses.calibration.places import Claim
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import ListCase, text_of
 from verax.errors import join
 from verax.report.definitions import ERRATA, Definition, of_rule
-from verax.report.exhibits import comparison_exhibit
 from verax.report.lists.charts import length_rows, n_panels, panel_names
 from verax.report.lists.contents import ListContents, ListFindings, inner_name
 from verax.report.lists.verdict import claim_words, verdict_of
-from verax.report.sections import draw_skill, infinite_words
+from verax.report.sections import draw_skill, infinite_words, shared_context
 from verax.report.words import chance, clean, number, percent, probability, span, title_of, within
 from verax.scores.metrics import HIGHER
-from verax.scores.registry import name_of
 
 # So many classes of a list are written; the outcome and the rest always are.
 _WRITTEN = 6
@@ -36,26 +33,16 @@ def context_of(contents: ListContents, *, title: str, source: str) -> dict[str, 
     """Everything that the template asks for."""
     problem = contents.problem
     return {
-        "title": clean(title),
-        "source": clean(source, 400),
-        "version": __version__,
+        **shared_context(contents, title=title, source=source),
         "verdict": verdict_of(contents),
         "facts": _facts(contents),
-        "models": [f.name for f in contents.findings],
-        "several": len(contents.findings) > 1,
-        "best": [f.name for f in contents.findings].index(contents.best.name),
-        "scores": [title_of(name_of(rule)) for rule in problem.rules],
-        "primary": within(title_of(contents.primary)),
-        "level": f"{100 * contents.confidence:g}%",
         "cards": [_card(contents, f) for f in contents.findings],
         "worst": [[_case(contents, case) for case in f.worst] for f in contents.findings],
         "coverage": [_coverage(contents, f) for f in contents.findings],
         "calibration": _calibration(contents),
         "lengths": _lengths(contents),
-        "comparison": comparison_exhibit(contents) if len(contents.findings) > 1 else None,
         "definitions": [_definition(line, problem.n_classes) for line in _scores(contents.findings[0])],
         "methods": _methods(contents),
-        "checks": contents.checks,
     }
 
 
@@ -173,12 +160,7 @@ def _case(contents: ListContents, case: Any) -> dict[str, Any]:
 
 
 def _coverage(contents: ListContents, found: ListFindings) -> dict[str, Any]:
-    rows = []
-    claimed = happened = 0.0
-    for claim in found.claims[:-2] if found.card.longest else ():
-        share = claim.n_lists / found.whole.n_lists
-        claimed, happened = claimed + share * claim.claimed, happened + share * claim.happened
-        rows.append((claim.name.split()[1], percent(happened, 1), percent(claimed, 1)))
+    rows = [(f"{k}", percent(happened, 1), percent(claimed, 1)) for k, happened, claimed in found.so_far()]
     return {"rows": rows, "words": _coverage_words(contents, found)}
 
 
