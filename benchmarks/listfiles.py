@@ -46,10 +46,7 @@ def write(folder: Path, n: int) -> None:
     rows = list(lists(n))
     with (folder / "chat.jsonl").open("w") as chat, (folder / "flat.jsonl").open("w") as flat:
         for tokens, values in rows:
-            top = [
-                {"token": t, "logprob": v, "bytes": list(t.encode())}
-                for t, v in zip(tokens, values, strict=True)
-            ]
+            top = [{"token": t, "logprob": v} for t, v in zip(tokens, values, strict=True)]
             content = [{**top[0], "top_logprobs": top}]
             record = {"answer": tokens[0], "choices": [{"index": 0, "logprobs": {"content": content}}]}
             chat.write(json.dumps(record) + "\n")
