@@ -91,6 +91,17 @@ print("numba" in sys.modules)
     assert run(code) == "False\n"
 
 
+def test_the_first_call_with_lists_does_not_compile_either():
+    code = """
+import sys, numpy as np, verax as vx
+classes = np.tile(np.arange(20), (30_000, 1))
+lists = vx.TopLists.from_arrays(classes, np.full(classes.shape, 0.04), n_classes=128_256)
+vx.evaluate(np.zeros(30_000, int), lists)
+print("numba" in sys.modules)
+"""
+    assert run(code) == "False\n"
+
+
 DENSE = {name for name in PLACE if STATISTICS[name].family != "list"}
 
 
