@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import xgboost
 from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
 
 import verax as vx
 from verax.adapters.boosting import (
+    LightGBMClassifier,
     catboost_metric,
     catboost_objective,
     lightgbm_metric,
@@ -23,6 +25,7 @@ from verax.adapters.boosting import (
     xgboost_metric,
     xgboost_objective,
 )
+from verax.adapters.sklearn import scorer
 from verax.errors import passing
 from verax.kernels import limits
 from verax.scores.rules import OrdinalRule
@@ -234,7 +237,7 @@ def test_lightgbm_from_the_class_frequencies(task):
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 def test_lightgbm_classifiers(task, rule):
     k, (x, y, w), (a, b, v) = task
-    objective = lightgbm_objective(rule)
+    objective = lightgbm_objective(rule, order=range(k))
     options = {"n_jobs": 1, "n_estimators": 8, "num_leaves": 7, "verbose": -1}
     model = clone(lightgbm.LGBMClassifier(objective=objective, **options))
     model.fit(
@@ -245,14 +248,14 @@ def test_lightgbm_classifiers(task, rule):
     assert p.shape == (160, k)
     assert values[-1] == pytest.approx(rule(b, p, weights=v), rel=1e-6)
     plain = lightgbm.LGBMClassifier(**options)
-    plain.fit(x, y, eval_set=[(a, b)], eval_metric=lightgbm_metric(rule))
+    plain.fit(x, y, eval_set=[(a, b)], eval_metric=lightgbm_metric(rule, order=range(k)))
     values = plain.evals_result_["valid_0"][lightgbm_metric(rule).__name__]
     assert values[-1] == pytest.approx(rule(b, plain.predict_proba(a)), rel=1e-6)
 
 
 def test_one_class_after_the_other_as_lightgbm_once_had_it():
     y, z = np.array([0, 2, 1, 1]), np.random.default_rng(0).normal(size=(4, 3))
-    objective = lightgbm_objective("rps")
+    objective = lightgbm_objective("rps", order=range(3))
     for flat, rows in zip(objective(y, z.ravel(order="F")), objective(y, z), strict=True):
         np.testing.assert_array_equal(flat, rows.ravel(order="F"))
     assert objective.metric()(y, z.ravel(order="F")) == objective.metric()(y, z)
@@ -274,8 +277,9 @@ def train_cat(task, loss, metric, **more):
 @pytest.mark.parametrize("own", [False, True], ids=["builtin", "own"])
 def test_catboost_metrics_are_ours(task, rule, own):
     builtin = "Logloss" if task[0] == 2 else "MultiClass"
-    loss = catboost_objective("rps") if own else builtin
-    model, p = train_cat(task, loss, catboost_metric(rule), use_best_model=False)
+    order = range(task[0])
+    loss = catboost_objective("rps", order=order) if own else builtin
+    model, p = train_cat(task, loss, catboost_metric(rule, order=order), use_best_model=False)
     _, y, w = task[2]
     values = model.evals_result_["validation"][type(catboost_metric(rule)).__name__]
     assert values[-1] == pytest.approx(rule(y, p, weights=w), rel=1e-9)
@@ -290,9 +294,15 @@ def test_catboost_reproduces_its_own_objective(task):
 
 @pytest.mark.parametrize("rule", [vx.rps, Precise()], ids=repr)
 def test_catboost_stops_at_the_smallest_loss(task, rule):
-    metric = catboost_metric(rule)
+    order = range(task[0])
+    metric = catboost_metric(rule, order=order)
     model, p = train_cat(
-        task, catboost_objective(rule), metric, iterations=60, learning_rate=0.7, early_stopping_rounds=4
+        task,
+        catboost_objective(rule, order=order),
+        metric,
+        iterations=60,
+        learning_rate=0.7,
+        early_stopping_rounds=4,
     )
     values = model.evals_result_["validation"][type(metric).__name__]
     assert model.best_iteration_ == int(np.argmin(values))
@@ -312,7 +322,7 @@ def test_catboost_needs_to_know_the_classes():
 def test_rows_of_catboost_are_those_of_the_others():
     """Its matrix is the expected Hessian, and its diagonal what the others get."""
     y, z = np.array([2]), np.array([[0.3, -0.4, 1.0, 0.1]])
-    ders, matrix = catboost_objective("rps", floor=0).calc_ders_multi(z[0], 2.0, 2.0)
+    ders, matrix = catboost_objective("rps", floor=0, order=range(4)).calc_ders_multi(z[0], 2.0, 2.0)
     scale = vx.expected_hessian(vx.log_score, z * 0).sum() / vx.expected_hessian(vx.rps, z * 0).sum()
     np.testing.assert_allclose(ders, -2 * scale * vx.gradient(vx.rps, y, z)[0], rtol=1e-12)
     np.testing.assert_allclose(np.diag(matrix), -2 * scale * vx.expected_hessian(vx.rps, z)[0], rtol=1e-12)
@@ -320,13 +330,142 @@ def test_rows_of_catboost_are_those_of_the_others():
     assert np.linalg.eigvalsh(-matrix).min() > -1e-15
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]], ids=["sorted", "other"])
+def test_rows_of_catboost_are_the_same_compiled(order, monkeypatch):
+    pytest.importorskip("numba")
+    z, names = np.random.default_rng(0).normal(scale=3, size=(12, 4)), [0, 1, 2, 3]
+    # Two scales, so that the second objective starts anew.
+    slow, fast = (
+        catboost_objective("rps", scale=scale, order=order, class_names=names) for scale in (1.0, 1.0 + 1e-15)
+    )
+    slow = [slow.calc_ders_multi(row, i % 4, 1.5) for i, row in enumerate(z)]
+    monkeypatch.setattr("verax.adapters.boosting.catboost._COMPILED_AFTER", 1)
+    fast = [fast.calc_ders_multi(row, i % 4, 1.5) for i, row in enumerate(z)]
+    for (g, h), (a, b) in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(g, a, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(h, b, rtol=1e-10, atol=1e-13)
+
+
+def test_catboost_says_that_many_classes_are_slow(monkeypatch):
+    monkeypatch.setattr("verax.adapters.boosting.catboost._COMPILED_AFTER", 2)
+    objective = catboost_objective("brier")
+    objective.calc_ders_multi(np.zeros(12), 0, 1.0)
+    with pytest.warns(RuntimeWarning, match="row by row"):
+        objective.calc_ders_multi(np.zeros(12), 0, 1.0)
+
+
 def test_a_row_without_weight_may_lose_all():
     assert catboost_metric("log").evaluate([[-1e9, 0.0]], [1, 0], [0.0, 1.0]) == (np.log(2), 1.0)
+
+
+# ---- labels that are texts -------------------------------------------------------------------
+
+NAMES = ["none", "mild", "severe", "critical"]
+
+
+def text_task():
+    (x, y, _), (a, b, _) = sample(240, 4, 0), sample(160, 4, 1)
+    return x, np.array(NAMES)[y], a, np.array(NAMES)[b], b
+
+
+def in_order(model, x):
+    """Its probabilities, lowest class first."""
+    return model.predict_proba(x)[:, [list(model.classes_).index(name) for name in NAMES]]
+
+
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+def test_lightgbm_with_text_labels_scores_and_trains_in_the_order_of_the_caller():
+    x, y, a, b, positions = text_task()
+    options = {"n_jobs": 1, "n_estimators": 8, "num_leaves": 7, "verbose": -1}
+    for objective in (None, lightgbm_objective("rps", order=NAMES)):
+        metric = lightgbm_metric("rps", order=NAMES) if objective is None else objective.metric()
+        model = LightGBMClassifier(objective=objective, **options)
+        model.fit(x, y, eval_set=[(a, b)], eval_metric=metric)
+        p = in_order(model, a)
+        assert model.evals_result_["valid_0"]["rps"][-1] == pytest.approx(vx.rps(positions, p), rel=1e-6)
+        assert (model.predict(a) == np.array(NAMES)[p.argmax(axis=1)]).all()
+    encoded = LightGBMClassifier(objective=lightgbm_objective("rps", order=range(4)), **options)
+    encoded.fit(x, np.array([NAMES.index(name) for name in y]))
+    np.testing.assert_allclose(p, encoded.predict_proba(a), atol=1e-9)
+    for part in ({"eval_set": [(a, b)], "eval_metric": lightgbm_metric("rps")}, {}):
+        own = {} if part else {"objective": lightgbm_objective("rps")}
+        alphabetical = lightgbm.LGBMClassifier(**options, **own)
+        with pytest.raises(vx.InputError, match="lowest first: rps is ordinal") as caught:
+            alphabetical.fit(x, y, **part)
+        assert caught.value.argument == "order"
+    with pytest.raises(vx.InputError, match="it lists 3, and the model has 4"):
+        lightgbm.LGBMClassifier(**options, objective=lightgbm_objective("rps", order=NAMES[:3])).fit(x, y)
+
+
+@pytest.mark.parametrize("class_names", [NAMES, None], ids=["named", "sorted"])
+def test_catboost_with_text_labels_scores_and_trains_in_the_order_of_the_caller(class_names):
+    x, y, a, b, positions = text_task()
+    coded = {"order": NAMES, "class_names": sorted(NAMES) if class_names is None else class_names}
+    own = catboost_objective("rps", **coded)
+    for loss in ("MultiClass", own):
+        if loss is own and class_names is None:
+            continue
+        given = {name: value for name, value in CAT.items() if name != "boost_from_average"}
+        model = catboost.CatBoostClassifier(
+            **given, loss_function=loss, eval_metric=catboost_metric("rps", **coded), class_names=class_names
+        )
+        model.fit(x, y, eval_set=(a, b), use_best_model=False)
+        found = model.evals_result_["validation"]["rps"][-1]
+        assert found == pytest.approx(vx.rps(positions, in_order(model, a)), rel=1e-9)
+
+
+def test_catboost_never_guesses_an_order():
+    x, y, _, _, _ = text_task()
+    given = {name: value for name, value in CAT.items() if name != "boost_from_average"}
+    model = catboost.CatBoostClassifier(
+        **given, loss_function="MultiClass", eval_metric=catboost_metric("rps")
+    )
+    with pytest.raises(catboost.CatBoostError, match="lowest first: rps is ordinal"):
+        model.fit(x, y)
+    for wrong, argument in (
+        ({"order": NAMES}, "class_names"),
+        ({"class_names": NAMES}, "order"),
+        ({"order": NAMES, "class_names": NAMES[:3]}, "class_names"),
+        ({"order": [*NAMES, "mild"]}, "order"),
+        ({"order": ["a", 1, 2]}, "order"),
+        ({"order": "abc"}, "order"),
+        ({"order": 3}, "order"),
+    ):
+        for make in (catboost_metric, catboost_objective):
+            with pytest.raises(vx.InputError) as caught:
+                make("rps", **wrong)
+            assert caught.value.argument == argument
+
+
+def test_a_lightgbm_objective_inside_cross_val_score():
+    x, y, _, _, _ = text_task()
+    options = {"n_jobs": 1, "n_estimators": 8, "num_leaves": 7, "verbose": -1}
+    model = LightGBMClassifier(objective=lightgbm_objective("rps", order=NAMES), **options)
+    folds = KFold(3)
+    found = cross_val_score(model, x, y, cv=folds, scoring=scorer("rps", classes=NAMES), error_score="raise")
+    for value, (fit, test) in zip(found, folds.split(x), strict=True):
+        p = in_order(clone(model).fit(x[fit], y[fit]), x[test])
+        assert value == pytest.approx(-vx.rps(y[test], p, classes=NAMES), rel=1e-12)
+    copy = pickle.loads(pickle.dumps(model.fit(x, y)))
+    np.testing.assert_array_equal(copy.predict_proba(x), model.predict_proba(x))
+    assert model.predict_proba(x, raw_score=True).min() < 0
+    assert cross_val_score(model, x, y, cv=folds, scoring="accuracy").min() > 0.4
+    # Without an objective of yours it is LightGBM's own class.
+    plain, own = (kind(**options).fit(x, y) for kind in (LightGBMClassifier, lightgbm.LGBMClassifier))
+    np.testing.assert_array_equal(plain.predict_proba(x), own.predict_proba(x))
+    assert plain.predict(x).tolist() == own.predict(x).tolist()
 
 
 # ---- all ---------------------------------------------------------------------------------------
 
 OBJECTIVES = [xgboost_objective, lightgbm_objective, catboost_objective]
+
+
+def told(make, rule, k, **more):
+    """A metric or objective that knows the order where arrays do not tell it."""
+    return make(
+        rule, **more, **({"order": range(k)} if make in (lightgbm_metric, lightgbm_objective) else {})
+    )
 
 
 @pytest.mark.parametrize("make", OBJECTIVES)
@@ -353,9 +492,9 @@ def test_curvature_is_that_of_the_log_score_to_begin_with(make):
     y, z = np.array([0, 1, 2, 3]), np.zeros((4, 4))
     _, of_log = make("log")(y, z)
     for rule in ("rps", "brier", "spherical", "ranked_log"):
-        _, h = make(rule)(y, z)
+        _, h = told(make, rule, 4)(y, z)
         assert h.sum() == pytest.approx(of_log.sum())
-        assert make(rule, scale=2.0)(y, z)[0] == pytest.approx(2 * vx.gradient(vx.parse(rule), y, z))
+        assert told(make, rule, 4, scale=2.0)(y, z)[0] == pytest.approx(2 * vx.gradient(vx.parse(rule), y, z))
 
 
 def test_steps_stay_small_where_forecasts_are_sure_and_wrong():
@@ -371,9 +510,9 @@ def test_steps_stay_small_where_forecasts_are_sure_and_wrong():
 def test_metrics_know_probabilities_from_raw_scores(make):
     y, p = np.array([0, 1]), np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]])
     with pytest.raises(vx.InputError, match="logits=True"):
-        make("rps")(y, np.log(p))
+        told(make, "rps", 3)(y, np.log(p))
     with pytest.raises(vx.InputError) as caught:
-        make("rps", logits=True)(y, p)
+        told(make, "rps", 3, logits=True)(y, p)
     assert caught.value.argument == "logits"
     assert caught.value.remedies == (passing(logits=False),)
 
@@ -384,7 +523,7 @@ def test_metrics_know_probabilities_from_raw_scores(make):
 def test_large_data_go_through_a_compiled_loop(make, rule, k, monkeypatch):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
-    n, objective = 500, make(rule)
+    n, objective = 500, told(make, rule, k)
     margins = (3 * rng.normal(size=n if k == 2 else (n, k))).astype(np.float32)
     y, w = rng.integers(0, k, n).astype(np.float32), rng.random(n).astype(np.float32)
     # One class after the other, as LightGBM had it before 4.0, and weights are another two forms.

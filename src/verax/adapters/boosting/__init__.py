@@ -1,0 +1,52 @@
+"""Rules inside XGBoost, LightGBM and CatBoost: evaluation metrics and training objectives.
+
+The libraries call small objects that know how each of them passes predictions: as probabilities if the
+objective is the library's own, as raw scores if it is yours (CatBoost: always). They pass labels as class
+positions. Where these may be positions of sorted labels (LGBMClassifier, CatBoost), ordinal rules ask for
+`order`. Only `LightGBMClassifier` imports its library.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verax.common.lazy import exports
+
+if TYPE_CHECKING:
+    from verax.adapters.boosting.catboost import catboost_metric, catboost_objective
+    from verax.adapters.boosting.classifier import LightGBMClassifier
+    from verax.adapters.boosting.scores import probabilities, start_scores
+    from verax.adapters.boosting.trees import (
+        lightgbm_metric,
+        lightgbm_objective,
+        xgboost_metric,
+        xgboost_objective,
+    )
+
+__all__ = [
+    "LightGBMClassifier",
+    "catboost_metric",
+    "catboost_objective",
+    "lightgbm_metric",
+    "lightgbm_objective",
+    "probabilities",
+    "start_scores",
+    "xgboost_metric",
+    "xgboost_objective",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "LightGBMClassifier": "classifier",
+        "catboost_metric": "catboost",
+        "catboost_objective": "catboost",
+        "lightgbm_metric": "trees",
+        "lightgbm_objective": "trees",
+        "probabilities": "scores",
+        "start_scores": "scores",
+        "xgboost_metric": "trees",
+        "xgboost_objective": "trees",
+    },
+    missing={"lightgbm": "{name} needs LightGBM: pip install lightgbm."},
+)

@@ -1,0 +1,234 @@
+"""CatBoost: any rule as an evaluation metric, and as a training objective.
+
+CatBoost asks for derivatives of more than two classes row by row, in Python. A compiled loop makes the answer
+as cheap as the call; without one a row takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from verax.adapters.boosting.orders import Names, Order, require_order
+from verax.adapters.boosting.scores import probabilities
+from verax.adapters.boosting.trees import FLAT, check_objective, matching_scale
+from verax.engines.slopes import fuse_slopes
+from verax.errors import InputError, Remedy, passing
+from verax.inputs.arrays import Floats
+from verax.kernels.loading import kernels
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import check_trainable, derivatives, losses_with_gradient
+from verax.scores.registry import name_of, parse
+
+# From so many rows on a loop is compiled: it takes about as long as array calls have taken by then.
+_COMPILED_AFTER = 2**12
+
+
+@dataclass(frozen=True)
+class CatBoostMetric:
+    """A rule that CatBoost can evaluate; made by `catboost_metric`."""
+
+    rule: Rule
+    order: Order | None = None
+
+    # Otherwise CatBoost tries to compile the methods, fails and warns.
+    no_jit = True
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _named_metric, (self.rule, self.order)
+
+    def is_max_optimal(self) -> bool:
+        return False
+
+    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
+        z = np.stack(approxes, axis=1) if len(approxes) > 1 else np.asarray(approxes[0])
+        y = np.asarray(target)
+        if self.order is not None:
+            y, z = self.order.outcomes(y), self.order.columns(z)
+        else:
+            require_order(self.rule, len(approxes), "CatBoost")
+        losses = self.rule.samples(y, z, logits=True)
+        if weight is None:
+            return float(losses.sum()), float(len(losses))
+        weights = np.asarray(weight, np.float64)
+        some = weights > 0
+        return float(losses[some] @ weights[some]), float(weights.sum())
+
+    def get_final_error(self, error: float, weight: float) -> float:
+        return error / weight if weight else 0.0
+
+
+@dataclass(frozen=True)
+class CatBoostObjective:
+    """A rule that CatBoost can minimise; made by `catboost_objective`."""
+
+    rule: Rule
+    scale: float | None = None
+    floor: float = 0.1
+    order: Order | None = None
+
+    no_jit = True
+
+    def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> list[tuple[float, float]]:
+        """Of two classes: derivatives of minus the loss, which CatBoost maximises."""
+        y = np.asarray(targets)
+        scale = matching_scale(self.rule, 2) if self.scale is None else self.scale
+        if y.max() > 1:
+            raise InputError(
+                "must hold classes 0 and 1, for CatBoost takes the problem for binary",
+                argument="y",
+                kind="label",
+                found=f"it holds {y.max():.0f}",
+                values=[float(y.max())],
+                remedies=[Remedy("Pass class_names=[0, ..., K-1] to CatBoost.", python_only=True)],
+            )
+        g, h = derivatives(self.rule, y, np.asarray(approxes, np.float64), floor=self.floor / scale)
+        factor = -scale if weights is None else -scale * np.asarray(weights, np.float64)
+        return list(zip((factor * g).tolist(), (factor * h).tolist(), strict=True))
+
+    def calc_ders_multi(self, approxes: Any, target: float, weight: float) -> tuple[Any, Any]:
+        """Of one row: the derivatives, and the matrix of the expected second ones."""
+        z = np.asarray(approxes, np.float64)
+        return _row_of(self, len(z)).derivatives(z, int(target), -weight)
+
+
+@lru_cache(maxsize=16)
+def _row_of(objective: CatBoostObjective, n_classes: int) -> _Row:
+    return _Row(objective, n_classes)
+
+
+class _Row:
+    """Derivatives of single rows: by array calls at first, then by compiled loops, if there are any."""
+
+    def __init__(self, objective: CatBoostObjective, n_classes: int) -> None:
+        self.rule, self.n_classes = objective.rule, n_classes
+        check_trainable(self.rule, n_classes)
+        self.back: list[int] | None = None
+        if objective.order is None:
+            require_order(self.rule, n_classes, "CatBoost")
+        else:
+            objective.order.columns(np.empty((0, n_classes)))
+            self.back = None if objective.order.as_it_is else list(objective.order.positions)
+        given = objective.scale
+        self.scale = matching_scale(self.rule, n_classes) if given is None else given
+        self.floor = objective.floor
+        self.outcomes = np.arange(n_classes)
+        self.n_seen = 0
+        self.loops: tuple[Any, Any, Floats] | None = None
+
+    def derivatives(self, z: Floats, target: int, factor: float) -> tuple[Floats, Floats]:
+        """The gradient of the loss and the expected Hessian, times a factor, in the columns of CatBoost."""
+        self.n_seen += 1
+        if self.n_seen == _COMPILED_AFTER:
+            self._compile()
+        if self.back is None:
+            return self._in_order(z, target, factor)
+        slopes, matrix = self._in_order(z[np.argsort(self.back)], self.back[target], factor)
+        return slopes[self.back], matrix[np.ix_(self.back, self.back)]
+
+    def _in_order(self, z: Floats, target: int, factor: float) -> tuple[Floats, Floats]:
+        k = self.n_classes
+        rows = np.empty((k, k))
+        rows[:] = z
+        if self.loops is not None:
+            slopes, fill, constants = self.loops
+            g, h, left = np.empty((k, k)), np.empty((k, k)), np.empty(k, np.bool_)
+            numbers = constants, self.floor / self.scale, self.scale, self.scale, FLAT
+            slopes(rows, self.outcomes, _NONE, *numbers, g, h, left)
+            if not left.any():
+                fill(z, g, h[0], factor, rows)
+                return g[target] * factor, rows
+        by_outcome = losses_with_gradient(self.rule, rows.T, self.outcomes)[1].T * self.scale
+        p = probabilities(rows[:1])[0]
+        matrix = -by_outcome * p[:, None]
+        lowest = np.maximum(self.floor * p * (1 - p), FLAT)
+        matrix[self.outcomes, self.outcomes] = np.maximum(matrix.diagonal(), lowest)
+        return by_outcome[target] * factor, matrix * factor
+
+    def _compile(self) -> None:
+        fused = None
+        if kernels() is not None:
+            fused = fuse_slopes(self.rule, self.n_classes, binary=False, weighted=False)
+        if fused is not None:
+            from verax.kernels.curvature import fill_matrix
+
+            self.loops = fused[0], fill_matrix, fused[1]
+            return
+        warnings.warn(
+            f"CatBoost asks for the derivatives of {name_of(self.rule)} row by row, and there is no compiled "
+            "loop for them: training takes some hundred times as long as with CatBoost's own objective. "
+            "Compiled loops need numba and at most 10 classes.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_NONE = np.empty(0)
+
+
+def catboost_metric(
+    rule: Rule | str, *, order: Names | None = None, class_names: Names | None = None
+) -> CatBoostMetric:
+    """A rule as `eval_metric` of CatBoostClassifier; minimised, whatever the objective is.
+
+    Parameters
+    ----------
+    rule : Rule or str
+        A rule or its name.
+    order : sequence of hashable, optional
+        All classes of the data, lowest first. CatBoost passes positions of labels only, so ordinal rules of
+        more than two classes need it.
+    class_names : sequence of hashable, optional
+        What CatBoostClassifier gets as `class_names`, which is where its positions come from. If it gets
+        none, they are those of the sorted labels: pass `sorted(order)`. Needed if `order` is not sorted.
+    """
+    return _named_metric(parse(rule), _order(order, class_names))
+
+
+def _named_metric(rule: Rule, order: Order | None) -> CatBoostMetric:
+    # CatBoost shows a metric under the name of its class.
+    named: type[CatBoostMetric] = type(name_of(rule), (CatBoostMetric,), {})
+    return named(rule, order)
+
+
+def catboost_objective(
+    rule: Rule | str,
+    *,
+    scale: float | None = None,
+    floor: float = 0.1,
+    order: Names | None = None,
+    class_names: Names | None = None,
+) -> CatBoostObjective:
+    """A strictly proper rule as `loss_function` of CatBoostClassifier.
+
+    Pass `class_names` to CatBoost, too, or it takes the problem for binary. With more than two classes it
+    calls the objective row by row. After 4,096 rows a compiled loop answers, where numba is installed, for up
+    to 10 classes; elsewhere a warning says that training is slow. `order` and `class_names` are those of
+    `catboost_metric`, the other parameters those of `xgboost_objective`.
+    """
+    objective = check_objective(rule, "xgboost", scale, floor)
+    return CatBoostObjective(objective.rule, objective.scale, objective.floor, _order(order, class_names))
+
+
+def _order(order: Names | None, class_names: Names | None) -> Order | None:
+    if order is None and class_names is not None:
+        raise InputError(
+            "must be given with `class_names`",
+            argument="order",
+            kind="missing",
+            remedies=[passing(order=...)],
+        )
+    found = Order.of(order, class_names)
+    if found is not None and class_names is None and not found.as_it_is:
+        raise InputError(
+            "must be what CatBoostClassifier gets as class_names, or sorted(order) if it gets none: "
+            "positions of classes come from there, and `order` is not sorted",
+            argument="class_names",
+            kind="order",
+            remedies=[passing(class_names=...)],
+        )
+    return found

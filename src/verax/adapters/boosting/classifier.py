@@ -1,0 +1,45 @@
+"""A LightGBM classifier whose probabilities are right after training by a rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from lightgbm import LGBMClassifier
+
+from verax.adapters.boosting.scores import probabilities
+
+
+class LightGBMClassifier(LGBMClassifier):  # type: ignore[misc, unused-ignore]
+    """`LGBMClassifier` that predicts probabilities and classes with an objective of yours, too.
+
+    LightGBM returns raw scores there. This class takes the same parameters, and works wherever scikit-learn
+    asks for `predict_proba` or `predict`: `cross_val_score`, `GridSearchCV`, calibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from verax.adapters.boosting import LightGBMClassifier, lightgbm_objective
+    >>> from verax.adapters.sklearn import scorer
+    >>> x = np.random.default_rng(0).normal(size=(90, 2))
+    >>> y = np.digitize(x[:, 0], [-0.5, 0.5])
+    >>> objective = lightgbm_objective("rps", order=[0, 1, 2])
+    >>> model = LightGBMClassifier(objective=objective, n_estimators=5, n_jobs=1, verbose=-1)
+    >>> bool((cross_val_score(model, x, y, cv=3, scoring=scorer("rps")) > -0.2).all())
+    True
+    """
+
+    def predict_proba(self, X: Any, raw_score: bool = False, *args: Any, **kwargs: Any) -> Any:
+        """Probabilities of the classes, in the order of `classes_`; otherwise as in LightGBM."""
+        asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
+        if asked or not callable(self.objective):
+            return super().predict_proba(X, raw_score, *args, **kwargs)
+        return probabilities(super().predict_proba(X, True, *args, **kwargs))
+
+    def predict(self, X: Any, raw_score: bool = False, *args: Any, **kwargs: Any) -> Any:
+        """The most probable class of each row; otherwise as in LightGBM."""
+        asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
+        if asked or not callable(self.objective):
+            return super().predict(X, raw_score, *args, **kwargs)
+        return self.classes_[np.argmax(self.predict_proba(X, False, *args, **kwargs), axis=1)]

@@ -1,0 +1,233 @@
+"""XGBoost and LightGBM: any rule as an evaluation metric, and as a training objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.adapters.boosting.orders import Names, Order, require_order
+from verax.common.checks import check_flag, check_number
+from verax.errors import InputError, passing
+from verax.inputs.arrays import Array
+from verax.inputs.lists.rows import check_weights
+from verax.inputs.validity import Unity
+from verax.scores.base import Rule
+from verax.scores.gradients.compiled import Scaling
+from verax.scores.gradients.logits import check_trainable, derivatives
+from verax.scores.registry import log_score, name_of, parse
+
+# XGBoost maximises metrics whose names begin with these, and splits its lines at blanks.
+_MAXIMISED = ("auc", "pre", "map", "ndcg")
+# The least second derivative of a row, as in XGBoost, which divides by their sum.
+FLAT = 1e-16
+
+Library = Literal["xgboost", "lightgbm"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A rule that XGBoost or LightGBM can evaluate; made by `xgboost_metric` and `lightgbm_metric`."""
+
+    rule: Rule
+    library: Library
+    logits: bool = False
+    order: Order | None = None
+
+    @property
+    def __name__(self) -> str:
+        name = name_of(self.rule).replace(" ", "").replace(":", "_")
+        return f"loss_{name}" if self.library == "xgboost" and name.startswith(_MAXIMISED) else name
+
+    def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> Any:
+        y, scores, weights = _arguments(first, second, sample_weight)
+        p = _rows(scores, len(y))
+        if self.logits:
+            _refuse_probabilities(p)
+        y, p = _in_order(self, y, p, hidden=not _is_data(second))
+        value = self.rule(y, p, weights=weights, logits=self.logits)
+        if self.library == "lightgbm":
+            return self.__name__, value, False
+        return (self.__name__, value) if _is_data(second) else value
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A rule that XGBoost or LightGBM can minimise; made by `xgboost_objective`, `lightgbm_objective`."""
+
+    rule: Rule
+    library: Library
+    scale: float | None = None
+    floor: float = 0.1
+    order: Order | None = None
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.rule)
+
+    def metric(self, rule: Rule | str | None = None) -> Metric:
+        """A rule, by default that of this objective, as a metric for models trained by this objective."""
+        chosen = self.rule if rule is None else parse(rule)
+        return Metric(chosen, self.library, logits=True, order=self.order)
+
+    def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[Array, Array]:
+        y, given, weights = _arguments(first, second, sample_weight)
+        y, scores = _in_order(self, y, _rows(given, len(y)), hidden=not _is_data(second))
+        n_classes = 2 if scores.ndim == 1 else scores.shape[1]
+        scale = matching_scale(self.rule, n_classes) if self.scale is None else self.scale
+        by_row = None if weights is None else check_weights(weights, len(y))
+        scaling = Scaling(scale, scale * self._curvature(scores), FLAT, by_row)
+        g, h = derivatives(self.rule, y, scores, floor=self.floor / scale, scaling=scaling)
+        if self.order is not None:
+            g, h = self.order.back(g), self.order.back(h)
+        flat = np.ndim(given) < g.ndim
+        return (g.ravel(order="F"), h.ravel(order="F")) if flat else (g, h)
+
+    def _curvature(self, scores: Array) -> float:
+        # The trees of several classes are fitted at once; each library corrects for it in its own way.
+        if scores.ndim == 1:
+            return 1.0
+        n_classes = scores.shape[1]
+        return 2.0 if self.library == "xgboost" else n_classes / (n_classes - 1)
+
+
+def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
+    """A rule as `custom_metric` of xgboost.train, or `eval_metric` of XGBClassifier; minimised.
+
+    Parameters
+    ----------
+    rule : Rule or str
+        A rule or its name.
+    logits : bool
+        Whether the objective is one of yours: then XGBoost passes raw margins instead of probabilities.
+        `xgboost_objective(...).metric()` sets it.
+
+    Examples
+    --------
+    >>> xgboost_metric("rps")([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]).__round__(4)
+    0.05
+    """
+    return Metric(parse(rule), "xgboost", check_flag("logits", logits))
+
+
+def lightgbm_metric(rule: Rule | str, *, logits: bool = False, order: Names | None = None) -> Metric:
+    """A rule as `feval` of lightgbm.train, or `eval_metric` of LGBMClassifier.fit; minimised.
+
+    Parameters
+    ----------
+    rule : Rule or str
+        A rule or its name.
+    logits : bool
+        Whether the objective is one of yours: then LightGBM passes raw scores instead of probabilities.
+        `lightgbm_objective(...).metric()` sets it.
+    order : sequence of hashable, optional
+        All classes of the data, lowest first. LGBMClassifier sorts labels and passes their positions only, so
+        ordinal rules of more than two classes need it there; `lightgbm.train` has no labels but positions.
+
+    Examples
+    --------
+    >>> p = [[0.0, 0.9, 0.1]]  # of the sorted labels: high, low, mid
+    >>> lightgbm_metric("rps", order=["low", "mid", "high"])([1], p)[1].__round__(4)
+    0.005
+    """
+    return Metric(parse(rule), "lightgbm", check_flag("logits", logits), Order.of(order))
+
+
+def xgboost_objective(rule: Rule | str, *, scale: float | None = None, floor: float = 0.1) -> Objective:
+    """A strictly proper rule as `obj` of xgboost.train, or `objective` of XGBClassifier.
+
+    XGBoost gets the gradient and the expected Hessian. With `objective="multi:softprob"` (or
+    "binary:logistic") among the parameters as well, `predict` returns probabilities.
+
+    Parameters
+    ----------
+    rule : Rule or str
+        A strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
+    scale : float, optional
+        The factor of the rule. By default the curvature at equal probabilities becomes that of the log
+        score, so that `lambda`, `gamma` and `min_child_weight` keep their meaning.
+    floor : float
+        The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
+        curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
+    """
+    return check_objective(rule, "xgboost", scale, floor)
+
+
+def lightgbm_objective(
+    rule: Rule | str, *, scale: float | None = None, floor: float = 0.1, order: Names | None = None
+) -> Objective:
+    """A strictly proper rule as `objective` of lightgbm.train or LGBMClassifier.
+
+    LightGBM then predicts raw scores (`predict_proba`, too): pass them to `probabilities`, or use
+    `LightGBMClassifier`, which does. `order` is that of `lightgbm_metric`, the other parameters are those of
+    `xgboost_objective`.
+    """
+    return replace(check_objective(rule, "lightgbm", scale, floor), order=Order.of(order))
+
+
+def check_objective(rule: Rule | str, library: Library, scale: float | None, floor: float) -> Objective:
+    """An objective with checked parameters."""
+    chosen = _trainable(rule)
+    if scale is not None:
+        scale = check_number("scale", scale, "must be a positive finite number", lambda s: s > 0)
+    floor = check_number("floor", floor, "must be a finite number that is not negative", lambda f: f >= 0)
+    return Objective(chosen, library, scale, floor)
+
+
+def _trainable(rule: Rule | str) -> Rule:
+    """The rule, if it can train two classes; for more it is checked again when their number is known."""
+    chosen = parse(rule)
+    check_trainable(chosen, 2)
+    return chosen
+
+
+@cache
+def matching_scale(rule: Rule, n_classes: int) -> float:
+    """The factor by which a rule has the curvature of the log score at equal probabilities."""
+    equal = np.zeros((1, n_classes))
+    own, of_log = (derivatives(r, [0], equal)[1].sum() for r in (rule, log_score))
+    return float(of_log / own)
+
+
+def _in_order(of: Metric | Objective, y: Array, scores: Array, *, hidden: bool) -> tuple[Array, Array]:
+    """Outcomes and columns in the caller's order; refused where it is needed and labels are hidden."""
+    if of.order is not None:
+        return of.order.outcomes(y), of.order.columns(scores)
+    if hidden and of.library == "lightgbm":
+        require_order(of.rule, 2 if scores.ndim == 1 else scores.shape[1], "LGBMClassifier")
+    return y, scores
+
+
+def _is_data(x: object) -> bool:
+    """Whether this is the data set that the native interfaces pass, instead of an array."""
+    return hasattr(x, "get_label")
+
+
+def _arguments(first: Any, second: Any, weights: Any) -> tuple[Array, Array, Array | None]:
+    """Outcomes, predictions and weights, from (predictions, data) or (outcomes, predictions, weights)."""
+    if not _is_data(second):
+        return np.asarray(first), np.asarray(second), weights
+    weights = second.get_weight()
+    return second.get_label(), np.asarray(first), None if weights is None or not len(weights) else weights
+
+
+def _rows(scores: Array, n: int) -> Array:
+    """Predictions with one row per case; LightGBM before 4.0 passes one class after the other."""
+    if scores.ndim == 1 and n and scores.size != n and scores.size % n == 0:
+        return scores.reshape(-1, n).T
+    return scores
+
+
+def _refuse_probabilities(scores: Array) -> None:
+    """Refuse scores that are clearly probabilities: rows that differ and are all distributions."""
+    if scores.ndim == 1 or (scores == scores[:1]).all() or scores.min() < 0:
+        return
+    if Unity.of(scores).holds(scores).all():
+        raise InputError(
+            "must be False for an objective of the library's own, which passes probabilities",
+            argument="logits",
+            values=[True],
+            remedies=[passing(logits=False)],
+        )
