@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import verax as vx
 
@@ -56,14 +57,11 @@ def strict(x):
 
 
 def torch(x):
-    import torch
-
-    return torch.tensor(x)
+    return pytest.importorskip("torch").tensor(x)
 
 
 def jax(x):
-    import jax.numpy as jnp
-
+    jnp = pytest.importorskip("jax.numpy")
     with warnings.catch_warnings():
         # JAX says so when it narrows float64, which is what it does unless told otherwise.
         warnings.filterwarnings("ignore", message=".*dtype float64 requested.*")

@@ -29,6 +29,12 @@ def compiled_at_once(monkeypatch):
     monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 0)
 
 
+@pytest.fixture
+def torch():
+    """PyTorch; tests that ask for it are skipped, by name, where it is missing."""
+    return pytest.importorskip("torch")
+
+
 @pytest.fixture(params=RULES, ids=repr)
 def rule(request):
     return request.param

@@ -161,9 +161,7 @@ def test_decisions_take_the_lowest_index_and_the_rule_shares_ties():
     assert card.confusion.tolist() == [[1, 0], [1, 0]]
 
 
-def test_evaluate_on_torch():
-    import torch
-
+def test_evaluate_on_torch(torch):
     y, p = forecasts(100, 3, ties=False)
     card = vx.evaluate(torch.tensor(y), torch.tensor(p), ordered=True)
     expected = vx.evaluate(y, p, ordered=True).to_dict()["scores"]

@@ -58,8 +58,10 @@ def _arrow(make: Callable[[Any], Any]) -> Any:
 
 
 def _torch(make: Callable[[Any], Any]) -> Any:
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        return P.tolist()
     return make(torch)
 
 

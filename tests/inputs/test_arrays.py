@@ -7,9 +7,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import torch
+from scipy.sparse import csr_array
 
 import verax as vx
+from cases import torch as tensor
 from verax.inputs.arrays import to_array
 
 Y = np.array([0, 1, 2, 2])
@@ -20,13 +21,13 @@ RIGHT = vx.brier(Y, P)
 @pytest.mark.parametrize("kind", [">i2", ">i4", ">i8", "<u2", "<u4", "<u8", ">u8", ">f8"])
 def test_outcomes_and_weights_of_any_type_beside_tensors(kind):
     y, weights = Y.astype(kind), (Y + 1).astype(kind)
-    assert vx.brier(y, torch.tensor(P)) == pytest.approx(RIGHT, rel=1e-15)
-    assert vx.brier(Y, torch.tensor(P), weights=weights) == pytest.approx(vx.brier(Y, P, weights=Y + 1))
+    assert vx.brier(y, tensor(P)) == pytest.approx(RIGHT, rel=1e-15)
+    assert vx.brier(Y, tensor(P), weights=weights) == pytest.approx(vx.brier(Y, P, weights=Y + 1))
 
 
 def test_weights_that_fit_no_int64_beside_tensors():
     weights = np.array([1, 2**63, 1, 1], np.uint64)
-    assert vx.brier(Y, torch.tensor(P), weights=weights) == pytest.approx(vx.brier(Y, P, weights=weights))
+    assert vx.brier(Y, tensor(P), weights=weights) == pytest.approx(vx.brier(Y, P, weights=weights))
 
 
 @pytest.mark.parametrize("kind", ["double[pyarrow]", "float[pyarrow]", "Float64", "Float32"])
@@ -70,7 +71,7 @@ class Broken:
 
 @pytest.mark.parametrize(
     "value",
-    [None, "text", b"bytes", {}, {1, 2}, iter([1]), int, vx.TopLists, torch.Tensor, Broken(), [[1], [1, 2]]],
+    [None, "text", b"bytes", {}, {1, 2}, iter([1]), int, vx.TopLists, Broken(), [[1], [1, 2]]],
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_array_is_refused(value):
@@ -79,12 +80,18 @@ def test_what_is_no_array_is_refused(value):
     assert (caught.value.argument, caught.value.kind) == ("q", "type")
 
 
-def test_sparse_and_masked_arrays_are_refused():
-    scipy_sparse = pytest.importorskip("scipy.sparse")
-    for value in (scipy_sparse.csr_array(P), torch.tensor(P).to_sparse()):
-        with pytest.raises(vx.InputError) as caught:
-            to_array(value, "p")
-        assert caught.value.remedies
+def test_the_class_of_tensors_is_no_array(torch):
+    test_what_is_no_array_is_refused(torch.Tensor)
+
+
+@pytest.mark.parametrize("to", [csr_array, lambda p: tensor(p).to_sparse()], ids=["scipy", "torch"])
+def test_sparse_arrays_are_refused(to):
+    with pytest.raises(vx.InputError) as caught:
+        to_array(to(P), "p")
+    assert caught.value.remedies
+
+
+def test_masked_arrays_are_refused():
     masked = np.ma.masked_array(P, P == 0.6)
     with pytest.raises(vx.InputError) as caught:
         to_array(masked, "p")
@@ -107,7 +114,12 @@ def test_expected_losses_need_truths_that_fit():
         with pytest.raises(vx.InputError) as caught:
             vx.brier.expected(p, q)
         assert (caught.value.argument, caught.value.kind) == ("q", "length")
-    assert vx.brier.divergence(p, torch.tensor(p)).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("to", [np.asarray, tensor])
+def test_a_distribution_is_no_distance_from_itself_in_any_array(to):
+    p = np.full((2, 3), 1 / 3)
+    assert vx.brier.divergence(p, to(p)).tolist() == [0.0, 0.0]
 
 
 def test_losses_for_every_outcome_have_a_limit():
@@ -169,7 +181,7 @@ def test_enums_state_the_order_of_their_categories():
         assert caught.value.kind == "order"
 
 
-@pytest.mark.parametrize("to", [np.asarray, torch.tensor])
+@pytest.mark.parametrize("to", [np.asarray, tensor])
 def test_a_single_column_comes_with_fitting_advice(to):
     with pytest.raises(vx.InputError, match=r"pass one number per row: p\[:, 0\]"):
         vx.brier([0, 1], to([[0.2], [0.7]]))

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from cases import facts, facts_of, number
+from cases import facts, facts_of, forecasts, number
 from verax.scores.combinators import Padded
 
 VECTORS = defaultdict(list)
@@ -446,15 +446,13 @@ def test_names():
         some.padded()
 
 
-def test_tensors_and_frames():
+def test_frames():
     import pandas as pd
-    import torch
 
     p = np.random.default_rng(9).dirichlet(np.ones(3), 5)
     y = [0, 1, 2, 2, 1]
     expected = vx.brier(y, vx.TopLists.from_probabilities(p, 2))
     frame = pd.DataFrame(p, columns=["cat", "dog", "emu"])
-    assert vx.brier(torch.tensor(y), vx.TopLists.from_probabilities(torch.tensor(p), 2)) == expected
     from_frame = vx.TopLists.from_probabilities(frame, 2)
     assert vx.brier(pd.Series(y), from_frame) == expected
     assert vx.brier(frame.columns[y], from_frame) == expected
@@ -462,10 +460,16 @@ def test_tensors_and_frames():
     assert vx.brier(y, turned) == expected
     one_hot = np.eye(3)[y]
     assert vx.brier(one_hot, from_frame) == expected
-    lists = vx.TopLists.from_arrays(torch.tensor([[2, 0]]), torch.tensor([[0.5, 0.25]]), n_classes=9)
-    assert lists.to_dicts() == [{2: 0.5, 0: 0.25}]
     labels = vx.TopLists.from_label_probabilities(frame, 1)
     assert set(labels.to_dicts()[0].popitem()[0]) <= {"cat", "dog", "emu"}
+
+
+def test_tensors(torch):
+    y, p = forecasts(5, 3, ties=False)
+    expected = vx.brier(y, vx.TopLists.from_probabilities(p, 2))
+    assert vx.brier(torch.tensor(y), vx.TopLists.from_probabilities(torch.tensor(p), 2)) == expected
+    lists = vx.TopLists.from_arrays(torch.tensor([[2, 0]]), torch.tensor([[0.5, 0.25]]), n_classes=9)
+    assert lists.to_dicts() == [{2: 0.5, 0: 0.25}]
 
 
 def test_functions_of_full_distributions_refuse_lists():

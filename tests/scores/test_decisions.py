@@ -101,9 +101,7 @@ def test_most_likely_lowest_index():
     assert vx.decide([0.2, 0.9]).tolist() == [0, 1]
 
 
-def test_decisions_stay_with_torch():
-    import torch
-
+def test_decisions_stay_with_torch(torch):
     _, p = forecasts(20, 4)
     assert vx.decide(torch.tensor(p), costs="linear").tolist() == vx.decide(p, costs="linear").tolist()
 

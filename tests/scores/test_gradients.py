@@ -60,7 +60,7 @@ class Everything(OrdinalRule):
 
 
 def by_torch(rule, y, z):
-    import torch
+    torch = pytest.importorskip("torch")
 
     leaf = torch.tensor(z, dtype=torch.float64, requires_grad=True)
     rule.samples(y, leaf, logits=True).sum().backward()
@@ -111,7 +111,7 @@ def test_gradients_are_those_of_differences(data, k, rule):
 @pytest.mark.parametrize("rule", [*TRAINABLE, Blend()], ids=repr)
 def test_hessians_are_those_of_torch(rule):
     """The expectation over the outcome of the exact second derivatives, taken one by one."""
-    import torch
+    torch = pytest.importorskip("torch")
 
     _, z = rows(4, 4, seed=1, spread=1.5)
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
