@@ -31,8 +31,6 @@ FRAMEWORKS = {
     "boosting.md": ["xgboost", "lightgbm", "catboost"],
     "training.md": ["torch", "torchmetrics"],
 }
-# Older versions of these import one another, or NumPy's testing, where newer ones wait until they are asked.
-LAZY = {"narwhals": (2,), "pyarrow": (20,)}
 
 
 def skip_without_frameworks(name: str) -> None:
@@ -75,7 +73,9 @@ def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
     (papq.write_table if ending == "parquet" else pacsv.write_csv)(table, path)
     found = imported_by(f"from verax.cli.app import run; run(['evaluate', {str(path)!r}, '--ordered'])")
     assert "pyarrow" in found
-    assert found.isdisjoint([*(name for name in HEAVY if name != "pyarrow"), "narwhals"])
+    # Old versions of pyarrow import pandas to make an array of NumPy.
+    known = {"pyarrow"} if int(pa.__version__.partition(".")[0]) >= 18 else {"pyarrow", "pandas"}
+    assert found.isdisjoint({*HEAVY, "narwhals"} - known)
 
 
 def test_every_promised_name_is_there():

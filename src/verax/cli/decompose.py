@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,11 +19,12 @@ from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
-from verax.files.predictions import Predictions
-from verax.files.scoring import forecasts_of
 from verax.inputs.handles import Handle
 from verax.scores.metrics import needs_order
 from verax.scores.registry import parse
+
+if TYPE_CHECKING:
+    from verax.files import Predictions
 
 _Found = tuple[Decomposition, CalibrationSummary, Callable[[], Reliability]]
 _EXAMPLES = """Examples: `verax decompose preds.parquet`,
@@ -88,6 +89,8 @@ def _of_rows(rows: Predictions, reading: Reading, how: dict[str, Any], plan: dic
         found = split(rows.y, rows.p, **how, **grouped)
     except InputError:
         # Where rows are at fault, say so by the names of the file.
+        from verax.files import forecasts_of
+
         forecasts_of(rows, **reading.scale).check()
         raise
     summary = add_skill(found, rows.y, rows.p, **grouped)
