@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test quick lint browser java bench fuzz clean
+.PHONY: help demo test quick test-oldest lint browser java bench fuzz clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
 
 demo: .venv/installed ## train four models, judge their probabilities, write the reports
 	@$(BIN)/verax demo
@@ -16,6 +16,11 @@ test: .venv/tools lint browser java ## lint, types and tests, on the built wheel
 
 quick: .venv/tools ## the tests without frameworks, browsers and simulations
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not frameworks"
+
+# Old versions warn of what newer neighbours drop, which is no fault of verax.
+test-oldest: .venv-oldest/installed ## the tests that apply, with the oldest versions that are allowed
+	.venv-oldest/bin/python -m pytest -q -n 2 --dist worksteal -o filterwarnings=default \
+	  -m "not slow and not browser and not frameworks"
 
 lint: .venv/tools
 	$(BIN)/ruff check .
@@ -57,7 +62,7 @@ fuzz: .venv/tools ## hostile calls, for long; CALLS=... for longer
 	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)
 
 clean: ## remove the environment and all caches
-	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -71,4 +76,11 @@ clean: ## remove the environment and all caches
 
 .venv/tools: .venv/installed
 	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
+
+# The oldest versions have wheels for the oldest Python that is allowed.
+.venv-oldest/installed: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python 3.11 .venv-oldest
+	$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct '.[all]' --group oldest
 	@touch $@

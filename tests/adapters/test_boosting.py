@@ -5,11 +5,8 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 
-import catboost
-import lightgbm
 import numpy as np
 import pytest
-import xgboost
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
@@ -29,6 +26,8 @@ from verax.adapters.sklearn import scorer
 from verax.errors import passing
 from verax.kernels import limits
 from verax.scores.rules import OrdinalRule
+
+catboost, lightgbm, xgboost = map(pytest.importorskip, ("catboost", "lightgbm", "xgboost"))
 
 pytestmark = pytest.mark.frameworks
 

@@ -9,15 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 import verax as vx
-from torch_processes import uneven_parts
-from verax.adapters.torch import Card, Loss, Score
 
+torch = pytest.importorskip("torch")
 lightning = pytest.importorskip("lightning")
 callbacks = pytest.importorskip("lightning.pytorch.callbacks")
+
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+from torch_processes import uneven_parts  # noqa: E402
+from verax.adapters.torch import Card, Loss, Score  # noqa: E402
 
 pytestmark = [
     pytest.mark.frameworks,

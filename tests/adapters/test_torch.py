@@ -11,14 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-import torchmetrics
 
 import verax as vx
 from cases import RULES, forecasts, number
-from verax.adapters.torch import Card, Loss, Score, metrics
 from verax.errors import passing
 from verax.scores.properties import Holds, Properties
+
+torch = pytest.importorskip("torch")
+torchmetrics = pytest.importorskip("torchmetrics")
+
+from verax.adapters.torch import Card, Loss, Score, metrics  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 
