@@ -36,7 +36,7 @@ _MOST_KEYS = 2**21
 # pass.
 _DENSE, _WORK = 2**20, 8
 # Up to this range, keys are looked up in a table; how many runs are kept before they are added up.
-_TABLE, _RUNS = 2**24, 16
+_TABLE, _RUNS = 2**24, 4
 
 
 def bin_numbers(key: Floats) -> Ints:
