@@ -388,4 +388,5 @@ def _against(found: Difference) -> str:
         return f"{found.a} is infinite"
     shown, way = (found.interval, "above") if found.difference >= 0 else (-found.interval, "below")
     span = f" ({shown:z.4f})" if shown.defined else ""
-    return f"{found.a} is {abs(found.difference):.4f}{span} {way} {found.b}"
+    other = "the lists as given" if found.b == "as given" else found.b
+    return f"{found.a} is {abs(found.difference):.4f}{span} {way} {other}"
