@@ -344,11 +344,6 @@ class Histogram:
             found = found.coarser(1)
         return found
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows that have weight."""
-        return int(self.bins.total.sums.high[:, 0].sum())
-
     def to_values(self) -> dict[str, Any]:
         """Everything, to be stored."""
         facts = {name: getattr(self, name) for name in ("level", "n_values", "n_cells", "whole")}
