@@ -1,0 +1,120 @@
+"""What stands beside the package: how to cite it, forms, and the quality gate elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import verax as vx
+
+yaml = pytest.importorskip("yaml")
+ROOT = Path(__file__).parents[1]
+
+
+def read(name):
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def bin_folder(tmp_path):
+    """A folder with the command `verax`, as an installation has it."""
+    folder = tmp_path / "verax" / "bin"
+    folder.mkdir(parents=True)
+    command = folder / "verax"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m verax "$@"\n')
+    command.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    """Two rows that are right and one that is wrong, in a file whose name has a space."""
+    path = tmp_path / "of today.csv"
+    path.write_text("grade,p_a,p_b\na,0.9,0.1\nb,0.2,0.8\nb,0.7,0.3\n")
+    return path
+
+
+def test_the_citation_has_what_the_format_requires():
+    cited = read("CITATION.cff")
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+    assert (cited["cff-version"], cited["version"], cited["type"]) == ("1.2.0", vx.__version__, "software")
+    assert cited["license"] == "BSD-3-Clause"
+    known = {rule.reference for rule in vx.RULES.values()}
+    for work in cited["references"]:
+        assert {"type", "title", "authors", "year"} <= set(work)
+        assert all({"family-names", "given-names"} == set(author) for author in work["authors"])
+        assert re.match(r"10\.\d{4,}/", work["doi"]) if "doi" in work else work["url"].startswith("https://")
+        assert f"doi:{work['doi']}" in known if "doi" in work else "jmlr" in work["url"]
+
+
+@pytest.mark.parametrize("name", ["bug", "wrong-number", "question"])
+def test_forms_of_issues(name):
+    form = read(f".github/ISSUE_TEMPLATE/{name}.yml")
+    assert form["name"]
+    assert form["description"]
+    fields = [part for part in form["body"] if part["type"] != "markdown"]
+    assert len({part["id"] for part in fields}) == len(fields)
+    assert all(part["attributes"]["label"] for part in fields)
+    assert any(part.get("validations", {}).get("required") for part in fields)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code"), [("accuracy>0.6\n\nbrier<0.5", 0), ("accuracy>0.6\nbrier<0.1", 1)]
+)
+def test_the_action_holds_files_against_bounds(bounds, code, bin_folder, predictions):
+    action = read("action.yml")
+    *_, step = action["runs"]["steps"]
+    inputs = {"file": str(predictions), "require": bounds, "arguments": "--target\ngrade\n--json\n"}
+    given = {
+        name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda m: inputs[m[1]], v)
+        for name, v in step["env"].items()
+    }
+    assert set(inputs) | {"python"} == set(action["inputs"])
+    found = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env={**os.environ, **given, "RUNNER_TEMP": str(bin_folder.parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == code, found.stderr
+    assert '"accuracy"' in found.stdout
+
+
+@pytest.mark.parametrize(("bound", "code"), [("accuracy>0.6", 0), ("accuracy>0.7", 1)])
+def test_the_hook_holds_files_against_bounds(bound, code, bin_folder, predictions):
+    (hook,) = read(".pre-commit-hooks.yaml")
+    assert {"id", "name", "entry", "language"} <= set(hook)
+    assert re.search(hook["files"], predictions.name)
+    assert not hook["pass_filenames"]
+    program, *arguments = shlex.split(hook["entry"])
+    command = [
+        str(bin_folder / program),
+        *arguments,
+        str(predictions),
+        "--target",
+        "grade",
+        "--require",
+        bound,
+    ]
+    assert subprocess.run(command, capture_output=True).returncode == code
+
+
+def test_the_image_copies_what_is_there():
+    copied = re.findall(r"^COPY (?!--)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    allowed = (ROOT / ".dockerignore").read_text().splitlines()
+    for name in " ".join(copied).split():
+        assert (ROOT / name).exists()
+        assert f"!{name}" in allowed
+
+
+def test_commands_are_completed_in_the_shell():
+    asked = {"_VERAX_COMPLETE": "complete_bash", "COMP_WORDS": "verax eva", "COMP_CWORD": "1"}
+    command = [sys.executable, "-c", "from verax.cli.app import app; app(prog_name='verax')"]
+    found = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True)
+    assert found.stdout.split() == ["evaluate"]
