@@ -88,6 +88,13 @@ def check_regular(path: Path) -> None:
     raise InputError(f"{path} {reason}", argument="path", kind="file", values=[str(path)])
 
 
+def as_path(path: object, argument: str = "path") -> Path:
+    """The name of a file as a path; what is none is refused."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError("must be the name of a file", argument=argument, kind="type", found=show(path))
+    return Path(path)
+
+
 def matching(source: str | Path) -> list[Path]:
     """The file or folder of that name, or those that fit the pattern, in the order of their names."""
     path = Path(source)

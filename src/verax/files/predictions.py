@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_choice
+from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, show
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
@@ -80,12 +80,14 @@ class Request:
             _check_mark("delimiter", given["delimiter"])
         _check_mark("decimal", given["decimal"])
         check_choice("invalid", given["invalid"], ("raise", "skip"))
+        for name in ("logits", "normalize"):
+            given[name] = check_flag(name, given[name])
         return cls(**given)
 
 
 def _texts(argument: str, value: Any) -> tuple[str, ...]:
     """One text or several, as a tuple."""
-    texts = (value,) if isinstance(value, str) else value or ()
+    texts = () if value is None else (value,) if isinstance(value, str) else value
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
         raise InputError(
             "must be a name or a list of names", argument=argument, kind="type", found=_it_is(value)

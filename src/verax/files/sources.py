@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from verax.common.paths import matching
-from verax.errors import InputError, Remedy, show
+from verax.common.paths import as_path, matching
+from verax.errors import InputError, Remedy
 from verax.files.array_files import ArrayFile
 from verax.files.column_files import ColumnFile
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
@@ -87,9 +87,7 @@ def open(  # noqa: A001 - files.open is its name
         decimal=decimal,
         invalid=invalid,
     )
-    if not isinstance(path, (str, Path)):
-        raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
-    return open_source(Path(path), request)
+    return open_source(as_path(path), request)
 
 
 def open_source(path: Path, request: Request) -> Source:

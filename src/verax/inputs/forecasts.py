@@ -123,7 +123,7 @@ class Forecasts:
         normalize, logits = check_flag("normalize", normalize), check_flag("logits", logits)
         if normalize and logits:
             raise InputError("is for probabilities and cannot be combined with logits", argument="normalize")
-        self._part = part or first_row is not None
+        self._part = check_flag("part", part) or first_row is not None
         self._binary_column = raw.ndim == 1
         self.n_classes = 2 if self._binary_column else int(raw.shape[1])
         names = check_classes(_stated_order(y, columns) if classes is None else classes, self.n_classes)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from verax._version import __version__
 from verax.common.packing import dump, load, refusing
-from verax.common.paths import check_regular
+from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError
 
@@ -25,7 +25,7 @@ def write_summaries(path: str | Path, summaries: Mapping[str, bytes]) -> None:
 
 def read_summaries(path: str | Path) -> dict[str, bytes]:
     """The bytes of each summary in a file, by name; other files are refused."""
-    path = Path(path)
+    path = as_path(path)
     check_regular(path)
     try:
         values = load(path.read_bytes(), _KIND)
