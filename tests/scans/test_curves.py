@@ -130,3 +130,18 @@ def test_compiled_histograms_are_those_of_array_calls(weighted, monkeypatch):
         np.testing.assert_allclose(ours.sums.high, theirs.sums.high, rtol=1e-14)
         np.testing.assert_array_equal(ours.least, theirs.least)
         np.testing.assert_array_equal(ours.most, theirs.most)
+
+
+def test_compiled_runs_merge_to_the_same_sums(monkeypatch):
+    rng = np.random.default_rng(0)
+    runs = [
+        histograms.Run.of(rng.integers(0, 500, 4000), [None, rng.random(4000)], [rng.random(4000)])
+        for _ in range(6)
+    ]
+    found = {}
+    for compiled in (False, True):
+        monkeypatch.setattr(histograms, "compiled", lambda n, compiled=compiled: compiled)
+        found[compiled] = histograms.Run.merged(runs)
+    for name in ("keys", "least", "most"):
+        np.testing.assert_array_equal(getattr(found[True], name), getattr(found[False], name))
+    np.testing.assert_array_equal(found[True].sums.high, found[False].sums.high)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -143,8 +144,11 @@ class Run:
     @classmethod
     def merged(cls, runs: Sequence[Run]) -> Run:
         """The sums of several runs, whose keys may not increase."""
-        if len(runs) == 1 and bool((np.diff(runs[0].keys) > 0).all()):
-            return runs[0]
+        if all(bool((np.diff(run.keys) > 0).all()) for run in runs):
+            if len(runs) == 1:
+                return runs[0]
+            if compiled(sum(len(run.keys) for run in runs)):
+                return reduce(cls._both, sorted(runs, key=lambda run: len(run.keys)))
         places, different = _places(np.concatenate([run.keys for run in runs]))
         n, first = len(different), runs[0]
         total = Sum.zeros((n, first.sums.high.shape[1]))
@@ -159,6 +163,23 @@ class Run:
                 least[at] = np.minimum(least[at], run.least[part])
                 most[at] = np.maximum(most[at], run.most[part])
         return cls(different, total.settled(), least, most)
+
+    def _both(self, other: Run) -> Run:
+        """The sums of two runs by a compiled loop."""
+        from verax.kernels.binning import merge_runs
+
+        n, n_sums = len(self.keys) + len(other.keys), self.sums.high.shape[1]
+        ours, theirs = self._columns, other._columns
+        keys, out = np.empty(n, np.int64), np.empty((n, ours.shape[1]))
+        found = merge_runs(self.keys, ours, other.keys, theirs, n_sums, keys, out)
+        ends = np.cumsum([n_sums, n_sums, self.least.shape[1]])
+        high, low, least, most = (part.copy() for part in np.split(out[:found], ends, axis=1))
+        return Run(keys[:found].copy(), Sum(high, low), least, most)
+
+    @property
+    def _columns(self) -> Floats:
+        """Both parts of the sums and the extremes, side by side."""
+        return np.concatenate([self.sums.high, self.sums.low, self.least, self.most], axis=1)
 
     def to_values(self) -> dict[str, Any]:
         """Everything, to be stored."""

@@ -68,6 +68,44 @@ def find_extremes(keys: Any, first: int, columns: Any, least: Any, most: Any) ->
 
 
 @numba.njit(**OPTIONS)
+def merge_runs(a_keys: Any, a: Any, b_keys: Any, b: Any, n_sums: int, keys: Any, out: Any) -> int:
+    """Sums of two sets of increasing keys as those of one; returns how many keys there are.
+
+    The columns are both parts of the sums, the smallest and the largest values.
+    """
+    i, j, n = 0, 0, 0
+    n_columns = a.shape[1]
+    n_least = (n_columns - 2 * n_sums) // 2
+    while i < a_keys.size or j < b_keys.size:
+        both = i < a_keys.size and j < b_keys.size and a_keys[i] == b_keys[j]
+        if both:
+            keys[n] = a_keys[i]
+            for c in range(n_sums):
+                x, y = a[i, c], b[j, c]
+                total = x + y
+                rest = total - x
+                low = (x - (total - rest)) + (y - rest) + (a[i, n_sums + c] + b[j, n_sums + c])
+                out[n, c] = total + low
+                out[n, n_sums + c] = low - (out[n, c] - total)
+            for c in range(2 * n_sums, 2 * n_sums + n_least):
+                out[n, c] = min(a[i, c], b[j, c])
+            for c in range(2 * n_sums + n_least, n_columns):
+                out[n, c] = max(a[i, c], b[j, c])
+            i += 1
+            j += 1
+        elif j >= b_keys.size or (i < a_keys.size and a_keys[i] < b_keys[j]):
+            keys[n] = a_keys[i]
+            out[n] = a[i]
+            i += 1
+        else:
+            keys[n] = b_keys[j]
+            out[n] = b[j]
+            j += 1
+        n += 1
+    return n
+
+
+@numba.njit(**OPTIONS)
 def add_events(key: Any, happened: Any, numbers: Any, sums: Any, least: Any, most: Any) -> Any:
     """Sum up an event by bin: its rows, those where it happened, and its probability `key`, with the
     extremes.

@@ -39,6 +39,8 @@ from verax.scores.metrics import (
 MOST_CLASSES = 16_384
 # How many costs are held at a time.
 _CELLS = 2**22
+# Up to how many classes decisions are found one column after the other.
+_FEW = 32
 # What stands for a decision that is left to somebody else.
 DEFERRED = -1
 
@@ -166,11 +168,25 @@ def cheapest(p: Array, costs: CostsLike | None) -> Array:
 def _first_least(value: Array, *, exact: bool = False) -> Array:
     """The first column with the smallest value of each row; values that differ by rounding alone tie."""
     xp, k = namespace_of(value), int(value.shape[1])
+    if xp is np and k <= _FEW:
+        return _first_least_by_columns(value, exact)
     best = xp.min(value, axis=1, keepdims=True)
     if not exact:
         best = best + 1e-14 * xp.maximum(xp.abs(best), xp.ones_like(best))
     columns = xp.arange(k, device=device_of(value))[None, :]
     return xp.min(xp.where(value <= best, columns, k), axis=1)
+
+
+def _first_least_by_columns(value: Floats, exact: bool) -> Ints:
+    """The same for few columns, one after the other, which is several times as fast."""
+    columns = np.ascontiguousarray(value.T)
+    best = columns.min(axis=0)
+    if not exact:
+        best += 1e-14 * np.maximum(np.abs(best), 1.0)
+    found = np.zeros(len(best), np.int64)
+    for i in range(len(columns) - 1, -1, -1):
+        np.copyto(found, i, where=columns[i] <= best)
+    return found
 
 
 def _rounding(cost: float) -> float:
