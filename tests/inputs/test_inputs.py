@@ -219,3 +219,118 @@ def test_jax_differentiates(torch):
     z = torch.tensor(np.log(p), requires_grad=True)
     vx.rps.samples(y, z, logits=True).sum().backward()
     assert np.asarray(gradient) == pytest.approx(z.grad.numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("rule", [vx.rps, vx.brier, vx.log_score, vx.pbs], ids=repr)
+@pytest.mark.parametrize("k", [2, 3])
+def test_jax_traces_losses_inside_jit(rule, k):
+    """Inside `jit` there are no values to check; the losses are those of outside."""
+    import jax
+    import jax.numpy as jnp
+
+    y, p = forecasts(6, k, ties=False)
+    given = jnp.asarray(p[:, 1] if k == 2 else p)
+    expected = rule.samples(y, p)
+    traced = jax.jit(lambda y, p: rule.samples(y, p))
+    assert np.asarray(traced(jnp.asarray(y), given)) == pytest.approx(expected, abs=1e-5)
+    assert np.asarray(jax.jit(lambda p: rule.samples(y, p))(given)) == pytest.approx(expected, abs=1e-5)
+
+    def mean(z):
+        return rule.samples(y, z, logits=True).mean()
+
+    z = jnp.log(jnp.asarray(p))
+    assert np.asarray(jax.jit(jax.grad(mean))(z)) == pytest.approx(np.asarray(jax.grad(mean)(z)), abs=1e-6)
+    with pytest.raises(vx.InputError, match="sum to 1"):
+        rule.samples(y, jnp.asarray(p) * 2)
+
+
+# ---- columns and labelled arrays as people have them ---------------------------------------------
+
+TEXTS = np.array(NAMES)[Y]
+
+
+def test_relations_of_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    rows = pd.DataFrame(P, columns=NAMES).assign(y=Y, name=TEXTS, listed=P.tolist())
+    with duckdb.connect() as base:
+        base.register("cases", rows)
+
+        def ask(what):
+            return base.sql(f"select {what} from cases")
+
+        for y, p in (("y", "low, mid, high"), ("name", "high, low, mid"), ("y", "listed")):
+            assert vx.brier(ask(y), ask(p)) == pytest.approx(EXPECTED, rel=1e-14)
+        expected = vx.evaluate(Y, P, weights=Y + 1, groups=TEXTS)
+        card = vx.evaluate(ask("y"), ask("low, mid, high"), weights=ask("y + 1"), groups=ask("name"))
+        assert card["brier"] == expected["brier"]
+        assert card.n_groups == 3
+        with pytest.raises(vx.InputError) as caught:
+            vx.brier(ask("nullif(y, 1)"), ask("low, mid, high"))
+        assert caught.value.rows[0] == int(np.flatnonzero(Y == 1)[0])
+
+
+def test_labelled_arrays_of_xarray():
+    xarray = pytest.importorskip("xarray")
+    p = xarray.DataArray(P, dims=("case", "grade"), coords={"grade": NAMES})
+    assert vx.brier(xarray.DataArray(Y, dims="case"), p) == EXPECTED
+    assert vx.brier(xarray.DataArray(TEXTS, dims="case"), p) == EXPECTED
+    assert vx.rps(TEXTS, p[:, ::-1], classes=NAMES) == vx.rps(Y, P)
+
+
+@pytest.mark.parametrize("kind", ["Float64", "double[pyarrow]"])
+def test_nullable_columns(kind):
+    p = pd.DataFrame(P, columns=NAMES).astype(kind)
+    assert vx.brier(Y, p) == EXPECTED
+    p.iloc[7, 1] = pd.NA
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(Y, p)
+    assert (caught.value.argument, caught.value.rows[0]) == ("p", 7)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "boolean", "bool[pyarrow]", "string[pyarrow]"])
+def test_nullable_outcomes(kind):
+    values = TEXTS if kind.startswith("string") else Y == 1 if kind.startswith("bool") else Y
+    p = (
+        np.stack([1 - P[:, 1], P[:, 1]], axis=1)
+        if kind.startswith("bool")
+        else pd.DataFrame(P, columns=NAMES)
+    )
+    y = pd.Series(values).astype(kind)
+    assert vx.brier(y, p) == vx.brier(values, p)
+    y.iloc[5] = pd.NA
+    with pytest.raises(vx.InputError) as caught:
+        vx.brier(y, p)
+    assert (caught.value.argument, caught.value.rows[0]) == ("y", 5)
+
+
+@pytest.mark.parametrize(
+    "p",
+    [
+        pl.Series(P.tolist()),
+        pl.Series(P.tolist(), dtype=pl.Array(pl.Float64, 3)),
+        pd.Series(P.tolist(), dtype=pd.ArrowDtype(pa.list_(pa.float64()))),
+        pl.DataFrame(P, schema=NAMES).with_columns(pl.all().cast(pl.Decimal(30, 20))),
+    ],
+    ids=["list", "array", "arrow list", "decimal"],
+)
+def test_columns_of_lists_and_decimals(p):
+    assert vx.brier(Y, p) == pytest.approx(EXPECTED, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [pl.Series(TEXTS, dtype=pl.Enum(NAMES)), pd.Series(pd.Categorical(TEXTS, NAMES, ordered=True))],
+    ids=["enum", "ordered categories"],
+)
+def test_ordered_categories_are_an_order(y):
+    assert vx.rps(y, pl.DataFrame(P, schema=NAMES).select("high", "low", "mid")) == vx.rps(Y, P)
+    # Columns without names may be in any order, which is not guessed.
+    with pytest.raises(vx.InputError, match="order"):
+        vx.rps(y, P)
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "coo_array"])
+def test_sparse_forecasts_are_refused_with_a_remedy(kind):
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(vx.InputError, match=r"must not be sparse\. Pass its toarray"):
+        vx.brier(Y, getattr(sparse, kind)(P))

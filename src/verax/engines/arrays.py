@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from verax.engines.stats import Formula, RowStats
-from verax.inputs.arrays import Array, Namespace, device_of, to_host, to_index, widen
+from verax.inputs.arrays import Array, Namespace, device_of, is_traced, to_host, to_index, widen
 from verax.inputs.forecasts import log_softmax
 from verax.kernels.statistics import CUMULATIVE, LOGARITHMS, MODE
 
@@ -29,7 +29,11 @@ def validate(batch: Any) -> tuple[bool, bool]:
     if batch.weights is not None:
         flags[1] = flags[1] | xp.any(~((batch.weights >= 0) & xp.isfinite(batch.weights)))
         flags.append(xp.any(batch.weights > 0))
-    some_unclear, some_bad, *weighty = to_host(xp.stack(flags)).tolist()
+    found = xp.stack(flags)
+    if is_traced(found):
+        # There are no values to look at: inside `jax.jit` valid rows are the caller's affair.
+        return True, True
+    some_unclear, some_bad, *weighty = to_host(found).tolist()
     if some_unclear:
         some_bad = some_bad or not batch.unity.holds(to_host(p)).all()
     return not some_bad, all(weighty)

@@ -1,7 +1,7 @@
 """Arrays of every kind: what container, what namespace, what precision.
 
 NumPy is the home case and imports nothing else. Other array-API arrays stay where they are; frames
-and columns (pandas, polars, pyarrow) become NumPy arrays, and their column names come along.
+and columns (pandas, polars, pyarrow, DuckDB) become NumPy arrays, and their column names come along.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ Namespace = Any
 # Arrays that do not name their namespace themselves, and containers that narwhals reads.
 _ARRAY_PACKAGES = frozenset({"torch", "cupy"})
 _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})
+# Relations of DuckDB, under the names of its older and newer modules.
+_RELATION_PACKAGES = frozenset({"duckdb", "_duckdb"})
 
 
 def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
@@ -69,8 +71,14 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     array_like = hasattr(x, "__array_namespace__") or (package in _ARRAY_PACKAGES and hasattr(x, "ndim"))
     if array_like and not isinstance(x, type):
         return x, None
+    if package in _RELATION_PACKAGES and hasattr(x, "fetch_arrow_table") and not isinstance(x, type):
+        table = x.to_arrow_table() if hasattr(x, "to_arrow_table") else x.fetch_arrow_table()
+        alone = argument != "p" and table.num_columns == 1
+        return _from_frame(table.column(0) if alone else table, argument)
     if package in _FRAME_PACKAGES and not isinstance(x, type):
         return _from_frame(x, argument)
+    if package == "xarray" and hasattr(x, "dims") and hasattr(x, "values"):
+        return np.asarray(x.values), _names_along(x)
     if x is None or isinstance(x, (str, bytes, type, Mapping, Set)) or hasattr(x, "__next__"):
         raise InputError(
             f"must be an array, a list or a column, not a {type(x).__name__}", argument=argument, kind="type"
@@ -95,11 +103,25 @@ def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None
             return values[:, 0], None
         if values.dtype == object and all(dtype.is_numeric() for dtype in native.schema.dtypes()):
             # pandas has no numeric array for several columns of a pyarrow type, but has one for each.
-            values = np.stack([column.to_numpy() for column in native.iter_columns()], axis=1)
+            values = np.stack([_numbers(column) for column in native.iter_columns()], axis=1)
         return values, tuple(native.columns)
     if isinstance(native, nw.Series):
         return native.to_numpy(), None
     return _as_numpy(x, argument), None
+
+
+def _numbers(column: Any) -> np.ndarray[Any, Any]:
+    """The numbers of a column of narwhals. Decimals have no type of their own in NumPy."""
+    import narwhals as nw
+
+    decimal = column.dtype == nw.Decimal
+    return np.asarray((column.cast(nw.Float64()) if decimal else column).to_numpy())
+
+
+def _names_along(x: Any) -> tuple[Any, ...] | None:
+    """What the coordinates of a labelled array call its columns; None where they do not."""
+    index = getattr(x, "indexes", {}).get(x.dims[1]) if len(x.dims) == 2 else None
+    return None if index is None else tuple(index.tolist())
 
 
 def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any]:
@@ -198,6 +220,18 @@ def to_host(x: Array) -> np.ndarray[Any, Any]:
     elif hasattr(x, "get") and not isinstance(x, np.ndarray):  # CuPy
         x = x.get()
     return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
+
+
+def is_traced(x: Array) -> bool:
+    """Whether JAX traces `x`, so that it has no value yet: inside `jit`, not inside `grad` alone."""
+    jax = sys.modules.get("jax")
+    if jax is None or not isinstance(x, jax.core.Tracer):
+        return False
+    try:
+        np.asarray(x)
+    except jax.errors.TracerArrayConversionError:
+        return True
+    return False
 
 
 def move_like(x: Array, like: Array) -> Array:

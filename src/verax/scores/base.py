@@ -115,7 +115,9 @@ class Rule(ABC):
 
     @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
-        """The loss of each row, as an array of the kind that `p` is; torch can differentiate it.
+        """The loss of each row, as an array of the kind that `p` is; torch and JAX can differentiate it.
+
+        Inside `jax.jit` there are no values to look at: there it is left to you that rows are valid.
 
         Parameters
         ----------
