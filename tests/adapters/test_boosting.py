@@ -11,7 +11,14 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
 import verax as vx
-from verax.adapters.boosting import (
+from verax.adapters.sklearn import scorer
+from verax.errors import passing
+from verax.kernels import limits
+from verax.scores.rules import OrdinalRule
+
+catboost, lightgbm, xgboost = map(pytest.importorskip, ("catboost", "lightgbm", "xgboost"))
+
+from verax.adapters.boosting import (  # noqa: E402
     LightGBMClassifier,
     catboost_metric,
     catboost_objective,
@@ -22,12 +29,6 @@ from verax.adapters.boosting import (
     xgboost_metric,
     xgboost_objective,
 )
-from verax.adapters.sklearn import scorer
-from verax.errors import passing
-from verax.kernels import limits
-from verax.scores.rules import OrdinalRule
-
-catboost, lightgbm, xgboost = map(pytest.importorskip, ("catboost", "lightgbm", "xgboost"))
 
 pytestmark = pytest.mark.frameworks
 

@@ -11,7 +11,6 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import (
@@ -391,7 +390,8 @@ def test_it_is_at_home_in_scikit_learn(correlated):
 def test_a_model_that_is_fitted_already(correlated):
     x, y = correlated
     fitted = too_sure().fit(x[:400], y[:400])
-    model = Recalibrated(FrozenEstimator(fitted), method="bcts").fit(x[400:], y[400:])
+    frozen = pytest.importorskip("sklearn.frozen", reason="scikit-learn has it from 1.6")
+    model = Recalibrated(frozen.FrozenEstimator(fitted), method="bcts").fit(x[400:], y[400:])
     expected = vx.recalibrate(y[400:], fitted.predict_proba(x[400:]), method="bcts")
     np.testing.assert_allclose(model.predict_proba(x), expected.apply(fitted.predict_proba(x)), atol=1e-12)
 
