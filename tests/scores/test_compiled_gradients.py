@@ -9,8 +9,7 @@ import pytest
 
 import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
-from verax.engines import plans
-from verax.kernels import limits
+from verax.kernels import ledger, limits
 from verax.kernels.fewclasses import FEW
 from verax.scores.gradients.compiled import Scaling, run_compiled
 from verax.scores.gradients.logits import derivatives
@@ -181,7 +180,7 @@ def test_few_rows_and_many_classes_are_left_to_array_calls(monkeypatch):
     monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
     assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is not None
     assert run_compiled(vx.rps, np.zeros((5, FEW + 1)), np.zeros(5, int), 0.1, Scaling()) is None
-    monkeypatch.setattr(plans, "kernels", lambda: None)
+    monkeypatch.setattr(ledger, "kernels", lambda: None)
     assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is None
 
 
