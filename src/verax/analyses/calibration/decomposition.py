@@ -14,9 +14,7 @@ import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition, components_of
 from verax.analyses.calibration.events import Event, Recalibration, n_events, split, unsorted_events
-from verax.analyses.calibration.mass import decomposition_of_lists
 from verax.analyses.calibration.overfitting import Measured, Sampling
-from verax.analyses.calibration.streams import decomposition_of_handle
 from verax.analyses.table import RowTable
 from verax.common.memory import give_back
 from verax.errors import InputError
@@ -103,10 +101,15 @@ def decompose(
     rule = parse(rule)
     plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
     if isinstance(y, Handle):
+        # Most callers have distributions in memory, and need not wait for what the others import.
+        from verax.analyses.calibration.streams import decomposition_of_handle
+
         return decomposition_of_handle(y.in_order() if needs_order([rule]) else y, rule, plan)
     rows = pair(y, p, ordered=needs_order([rule]), **read)
     if isinstance(rows, Forecasts):
         return decomposition_of(rows, rule, plan)
+    from verax.analyses.calibration.mass import decomposition_of_lists
+
     return decomposition_of_lists(rows, rule, plan)
 
 

@@ -8,7 +8,6 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from verax.analyses.calibration.binsums import BinRecipe, bin_sums, by_width
-from verax.analyses.calibration.places import ListEvents
 from verax.analyses.table import RowTable
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing, show
@@ -150,6 +149,8 @@ def _sums_of(handle: Handle, bins: int, kind: Kind, binning: str) -> Floats:
 
 def _of_lists(rows: Rows, kind: str) -> tuple[Floats, Any, Floats]:
     """Forecasts, outcomes and weights of an event of top lists; empty lists make no statement of a place."""
+    from verax.analyses.calibration.places import ListEvents
+
     found = ListEvents.of(rows, "calibration errors")
     if kind != "mass" and not found.longest:
         raise InputError("must list some class", argument="p", kind="list", found="every list is empty")

@@ -13,7 +13,6 @@ from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
 from verax.analyses.comparison.references import FREQUENCIES, frequencies
-from verax.analyses.comparison.streams import compare_handle
 from verax.common.checks import check_flag
 from verax.display.tables import FrameKind, record_frame, text_table
 from verax.errors import VeraxError
@@ -228,6 +227,8 @@ def _summary_of_handle(
     parts: Decomposition, handle: Handle, rule: Rule, plan: Resampling
 ) -> CalibrationSummary:
     """The same for predictions that are not in memory; of all measures, skill has an interval there."""
+    from verax.analyses.comparison.streams import compare_handle
+
     asked = {"ordered": rule.ordinal, "reference": FREQUENCIES, "plan": plan}
     (model,) = compare_handle(handle, [rule], **asked).models[name_of(rule)]  # type: ignore[arg-type]
     values = {
