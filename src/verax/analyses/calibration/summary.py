@@ -229,8 +229,8 @@ def _summary_of_handle(
     """The same for predictions that are not in memory; of all measures, skill has an interval there."""
     from verax.analyses.comparison.streams import compare_handle
 
-    asked = {"ordered": rule.ordinal, "reference": FREQUENCIES, "plan": plan}
-    (model,) = compare_handle(handle, [rule], **asked).models[name_of(rule)]  # type: ignore[arg-type]
+    found = compare_handle(handle, [rule], ordered=rule.ordinal, reference=FREQUENCIES, plan=plan)
+    (model,) = found.models[name_of(rule)]
     values = {
         "skill": model.skill,
         "miscalibration": parts.miscalibration,
