@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test quick test-oldest lint browser java bench fuzz clean
+.PHONY: help demo test quick test-oldest lint browser java docs bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -43,6 +43,11 @@ java:
 	    default-jre-headless; } >/dev/null 2>&1 \
 	  || echo "No Java here: the tests of Spark will be skipped."; }
 
+# VERAX_DOCS_FAST=1 runs no example of the gallery.
+docs: .venv/tools ## the site, to build/docs/index.html
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
+	@echo "The site is in build/docs/index.html."
+
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/core.py
@@ -75,7 +80,7 @@ clean: ## remove the environment and all caches
 	@touch $@
 
 .venv/tools: .venv/installed
-	$(BIN)/python -m pip install --quiet --group test --group lint
+	$(BIN)/python -m pip install --quiet --group test --group lint --group docs
 	@touch $@
 
 # The oldest versions have wheels for the oldest Python that is allowed.

@@ -115,8 +115,8 @@ def alike(found, expected, where=""):
 
 
 def example(title, folder, **names):
-    """Run the example under a title of docs/scale.md on files of the table, and check its card."""
-    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
+    """Run the example under a title of docs/guide/scale.md on files of the table, and check its card."""
+    page = (Path(__file__).parents[1] / "docs" / "guide" / "scale.md").read_text()
     code = page.split(f"## {title}\n")[1].split("```python\n")[1].split("```")[0]
     (folder / "preds").mkdir()
     rows = table().drop_columns(["q_low", "q_middle", "q_high", "all_p", "w", "site"])

@@ -1,4 +1,4 @@
-"""Every row of docs/conventions.md, against the package that it speaks of or that package's numbers."""
+"""Every row of docs/guide/conventions.md, against the package that it speaks of or that package's numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from cases import forecasts
 
-PAGE = Path(__file__).parents[1] / "docs" / "conventions.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "conventions.md"
 ROWS = re.findall(r"^\| (?!number|-)([^|]+?) \|", PAGE.read_text(), re.MULTILINE)
 
 

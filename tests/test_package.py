@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +15,8 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
+from pages import PAGES, name_of
 
-ROOT = Path(__file__).parents[1]
 MODULES = [m.name for m in pkgutil.walk_packages(vx.__path__, "verax.") if m.name != "verax.__main__"]
 
 
@@ -94,9 +93,7 @@ def test_examples_in_docstrings(name):
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize(
-    "page", sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")]), ids=lambda p: p.name
-)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_examples_in_the_documentation(page):
     skip_without_frameworks(page.name)
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)

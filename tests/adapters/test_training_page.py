@@ -1,4 +1,4 @@
-"""The programs of docs/training.md that are too large for a doctest run as they stand."""
+"""The programs of docs/guide/training.md that are too large for a doctest run as they stand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.frameworks
 
-PAGE = Path(__file__).parents[2] / "docs" / "training.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "training.md"
 
 
 def program(heading):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 import demofiles
+from pages import PAGES
 from verax.cli.app import COMMANDS as LISTED
 from verax.cli.commands import app, run
 
@@ -21,10 +21,8 @@ EXAMPLES = [
     for example in re.findall(r"`(verax [^`]*)`", command.epilog or "")
 ]
 # In the documentation: lines that begin with a prompt, and what is shown below them.
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SESSIONS = [
-    (page.name, *found)
+    (page.stem, *found)
     for page in PAGES
     for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
     for found in re.findall(r"^\$ (verax .*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)

@@ -89,8 +89,8 @@ app = typer.Typer(
     help="How good are a classifier's probabilities, which model to keep, what to look at first.",
     invoke_without_command=True,
     epilog="Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 failure of the machine (disk full, "
-    "no permission, out of memory). Files of predictions are described in docs/files.md; every command has "
-    "examples in its --help.",
+    "no permission, out of memory). Files of predictions are described in docs/guide/files.md; every command "
+    "has examples in its --help.",
     pretty_exceptions_enable=False,
 )
 

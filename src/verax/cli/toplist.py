@@ -47,8 +47,8 @@ def toplist(
 ) -> None:
     """Score top lists: responses of language models, outputs of classifiers, ranked runs, long tables.
 
-    The shape of the records is recognised by their content; docs/listfiles.md has all of them. --classes is
-    the number of classes, such as the size of a vocabulary, or their names.
+    The shape of the records is recognised by their content; docs/guide/listfiles.md has all of them.
+    --classes is the number of classes, such as the size of a vocabulary, or their names.
     """
     from verax.analyses.cards.listcard import padded_rules
     from verax.cli.listcards import show_card

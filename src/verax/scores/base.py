@@ -36,7 +36,7 @@ class Rule(ABC):
     statistics they name in `needs` (see `verax.engines.stats.RowStats`), their `properties` and their
     `bounds`; the rest follows. `title` is what people call the rule, `summary` says in a few words what
     it is, `description` explains it to readers of a report. A formula uses arithmetic and the functions
-    of `stats.xp`, so it runs on any array, differentiates, and compiles. docs/scores.md has an example.
+    of `stats.xp`, so it runs on any array, differentiates, and compiles. docs/guide/scores.md has an example.
     """
 
     name: ClassVar[str]

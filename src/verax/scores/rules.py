@@ -1,7 +1,7 @@
 """The scoring rules: one formula over row statistics each, and what is known about it.
 
 Every rule is a loss: smaller is better. The conventions are those of the papers cited, with their
-errors put right; docs/scores.md says where.
+errors put right; docs/guide/scores.md says where.
 """
 
 from __future__ import annotations

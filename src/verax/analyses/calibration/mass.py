@@ -7,7 +7,7 @@ place, and "not listed". Their Brier score, with U = 1 where the outcome is not 
 
 It is decomposed with two isotonic fits: one for all listed classes together, and one for "not listed". The
 padded Brier score also asks which of the m - k unlisted classes happened: S + (1 - 1 / (m - k)) r (2 U - r).
-docs/toplists.md has the proof. Invalid lists are their largest valid sublists, as they are scored.
+docs/guide/toplists.md has the proof. Invalid lists are their largest valid sublists, as they are scored.
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ class TopLists:
         rows : iterable, str or path
             Each row is a mapping from token (or token id) to natural log-probability, a `top_logprobs`
             array of objects with `token` and `logprob`, or a whole response of an interface for language
-            models (docs/listfiles.md); or the name of a JSON Lines file with one row per line. Tokens
+            models (docs/guide/listfiles.md); or the name of a JSON Lines file with one row per line. Tokens
             with a log-probability of -9999, which interfaces write for "too unlikely", are not listed.
             Where `top_logprobs` is empty, the chosen token is listed with its own log-probability.
         n_classes : int

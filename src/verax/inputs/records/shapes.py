@@ -73,5 +73,7 @@ def unrecognised(record: Any, where: str, source: str) -> InputError:
         found=f"{where} has none of them: {fields_of(record)}",
         rows=[0],
         source=source,
-        remedies=[Remedy(f"Known shapes are {', '.join(SHAPES)}; docs/listfiles.md shows a record of each.")],
+        remedies=[
+            Remedy(f"Known shapes are {', '.join(SHAPES)}; docs/guide/listfiles.md has a record of each.")
+        ],
     )

@@ -1,0 +1,65 @@
+"""Public names in the text become links: `name` in docstrings, `vx.name(...)` in pages."""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
+
+import verax as vx
+
+CALLED = re.compile(r"(?:vx|verax)\.([A-Za-z_][\w.]*)")
+PLAIN = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)?(?:\(\))?")
+
+
+def public(text: str, pattern: re.Pattern[str]) -> str | None:
+    """The name of the public object that the text speaks of, if it does."""
+    found = pattern.match(text) if pattern is CALLED else pattern.fullmatch(text)
+    if not found:
+        return None
+    name = found[1].rstrip(".")
+    return f"verax.{name}" if name.partition(".")[0] in vx.__all__ else None
+
+
+def link(name: str, shown: nodes.Node, document: str) -> addnodes.pending_xref:
+    """A link to the reference of the name; only what is shown where there is none."""
+    return addnodes.pending_xref(
+        "",
+        shown,
+        refdomain="py",
+        reftype="obj",
+        reftarget=name,
+        refexplicit=True,
+        refwarn=False,
+        refdoc=document,
+    )
+
+
+def name_role(role, rawtext, text, lineno, inliner, options=None, content=None):
+    """Code in a docstring."""
+    shown = nodes.literal(rawtext, text, classes=["xref"])
+    name = public(text, CALLED) or public(text, PLAIN)
+    document = inliner.document.settings.env.docname
+    return [link(name, shown, document) if name else shown], []
+
+
+class LinkNames(SphinxTransform):
+    """Literals of pages that begin with `vx.`."""
+
+    default_priority = 210
+
+    def apply(self) -> None:
+        for literal in list(self.document.findall(nodes.literal)):
+            name = public(literal.astext(), CALLED)
+            parents = (nodes.title, nodes.reference, addnodes.pending_xref)
+            if name and not isinstance(literal.parent, parents):
+                literal.replace_self(link(name, literal.deepcopy(), self.env.docname))
+
+
+def setup(app) -> dict[str, bool]:
+    """Register the role and the transform."""
+    app.add_role("name", name_role)
+    app.add_transform(LinkNames)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,88 @@
+"""How Sphinx builds the site.
+
+VERAX_DOCS_FAST=1 in the environment shows the examples of the gallery without running them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext")]
+FAST = os.environ.get("VERAX_DOCS_FAST", "") not in ("", "0")
+
+import verax  # noqa: E402
+
+project = "verax"
+author = "The verax developers"
+version = release = verax.__version__
+language = "en"
+nitpicky = False
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    # Of our own, in docs/_ext.
+    "copies",
+    "names",
+]
+exclude_patterns = ["_build", "_ext", "gallery", "**/.ipynb_checkpoints"]
+suppress_warnings = ["config.cache", "myst.header"]
+
+myst_enable_extensions = ["amsmath", "attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+# `name` in a docstring is code; names that are public become links (docs/_ext/names.py).
+default_role = "name"
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "plot_gallery": not FAST,
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "reference_url": {"verax": None},
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+    "nested_sections": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "verax"
+html_static_path = ["_static"]
+html_css_files = ["verax.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+html_theme_options = {
+    "logo": {"text": "verax"},
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": [],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+}
