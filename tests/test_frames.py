@@ -44,6 +44,7 @@ RESULTS = {
     "Subgroups": (lambda: vx.subgroups(Y, P, by=BY, bootstrap=0), 3),
     "Worst": (lambda: vx.worst(Y, P, rule="rps", n=7), 7),
     "Certificate": (lambda: vx.certify("brier", n_classes=3), 7),
+    "Landscape": (lambda: vx.landscape("sa_rps", truth=[0.5, 0.2, 0.3]), 16471),
     "RankScore": (lambda: vx.roc_auc(Y, P), None),
     "RankScores": (lambda: vx.roc_auc(Y, {"a": P, "b": OTHER}), 2),
     "DecisionCurves": (lambda: vx.net_benefit(Y == 1, P[:, 1]), None),

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from verax.scores.coverage import top_k_error
     from verax.scores.decisions import decide, expected_cost, kappa
     from verax.scores.gradients.logits import expected_hessian, gradient
+    from verax.scores.landscape import Landscape, landscape
     from verax.scores.properties import Holds, Properties
     from verax.scores.registry import (
         RULES,
@@ -99,6 +100,7 @@ __all__ = [
     "Forecasts",
     "Holds",
     "InputError",
+    "Landscape",
     "LengthComparison",
     "ListCard",
     "ListDecomposition",
@@ -152,6 +154,7 @@ __all__ = [
     "gradient",
     "instance_f1",
     "kappa",
+    "landscape",
     "load",
     "log_score",
     "murphy",
@@ -198,6 +201,7 @@ _LAZY = {
     "Forecasts": "verax.inputs.forecasts",
     "Holds": "verax.scores.properties",
     "InputError": "verax.errors",
+    "Landscape": "verax.scores.landscape",
     "LengthComparison": "verax.analyses.comparison.lengths",
     "ListCard": "verax.analyses.cards.listcard",
     "ListDecomposition": "verax.analyses.calibration.mass",
@@ -251,6 +255,7 @@ _LAZY = {
     "gradient": "verax.scores.gradients.logits",
     "instance_f1": "verax.inputs.lists.labelsets",
     "kappa": "verax.scores.decisions",
+    "landscape": "verax.scores.landscape",
     "load": "verax.analyses.cards.saved",
     "log_score": "verax.scores.registry",
     "murphy": "verax.analyses.decisions.murphy",
