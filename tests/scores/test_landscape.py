@@ -52,9 +52,8 @@ def test_losses_are_those_of_the_rule(rule, n_classes):
     assert {tuple(p) for p in np.eye(n_classes)} <= points
     assert tuple(np.full(n_classes, 1 / n_classes)) in points
     assert found.expected is found.minimiser is found.truth_is_best is None
-    assert repr(found).startswith(
-        f"Landscape of {found.rule} over {n_classes} classes: the loss lies between"
-    )
+    heading = f"Landscape of {found.rule} over {n_classes} classes."
+    assert repr(found).startswith(f"{heading}\nThe loss lies between 0 and ")
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
