@@ -58,8 +58,14 @@ class LinkNames(SphinxTransform):
                 literal.replace_self(link(name, literal.deepcopy(), self.env.docname))
 
 
+def leave_out(app, what, name, value, skip, options) -> bool | None:
+    """Methods that scikit-learn adds to every estimator are explained there."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
 def setup(app) -> dict[str, bool]:
     """Register the role and the transform."""
     app.add_role("name", name_role)
     app.add_transform(LinkNames)
+    app.connect("autodoc-skip-member", leave_out)
     return {"parallel_read_safe": True}

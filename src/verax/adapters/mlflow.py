@@ -52,7 +52,7 @@ def log_card(
     card : Scorecard
         The card to log.
     prefix : str
-        The beginning of every name, such as "val_".
+        The beginning of every name, such as `"val_"`.
     step : int
         The step that the metrics belong to.
     report : str or path, optional

@@ -44,11 +44,11 @@ def open(  # noqa: A001 - files.open is its name
     ----------
     path : str | Path
         CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather, JSON Lines,
-        .npz, .npy; or a pattern such as "shards/*.parquet" that several files fit.
+        .npz, .npy; or a pattern such as `"shards/*.parquet"` that several files fit.
     target : str | None
         The column of outcomes: positions or names of classes. For .npy: the file of outcomes.
     probs : str | Sequence[str] | None
-        The columns of probabilities, as names or patterns such as "p_*"; or one column of lists; or one
+        The columns of probabilities, as names or patterns such as `"p_*"`; or one column of lists; or one
         column, the probability of the second of two classes. By default found by name.
     classes : Sequence[Hashable] | None
         The names of the classes: they pick and order the columns of that name, or name columns that are

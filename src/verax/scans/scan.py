@@ -37,15 +37,15 @@ def scan(
     ----------
     source : path, list of paths, frame, table, data set or query
         Files (CSV, Parquet, Arrow, JSON Lines, NPZ): one, those in a folder, those that fit a pattern such as
-        "preds/*.parquet", or a list. Folders called `site=a` give a column `site`. Or a table, data set or
+        `"preds/*.parquet"`, or a list. Folders called `site=a` give a column `site`. Or a table, data set or
         record batch reader of pyarrow, a frame of pandas or polars, a lazy frame of polars, a relation of
         DuckDB: these are read in batches, and queries are run when the result is asked for. Or a frame of
         Dask or Spark, whose partitions are scored where they are; their rows are numbered
-        partition * 2**33 + place in it.
+        partition * 2^33 + place in it.
     target : str, optional
         The column of outcomes. By default found by name, as all others are that may be left out.
     probs : str, sequence or dict, optional
-        The columns of probabilities, as names or patterns such as "p_*"; or one column of lists. Of several
+        The columns of probabilities, as names or patterns such as `"p_*"`; or one column of lists. Of several
         models: {name: columns, ...}.
     classes : sequence, optional
         The names of the classes, in order.

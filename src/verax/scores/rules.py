@@ -174,7 +174,7 @@ class Log(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Spherical(Rule):
-    """Spherical score: one minus the cosine between the forecast and the outcome, 1 - p_y / |p|.
+    """Spherical score: one minus the cosine between the forecast and the outcome, `1 - p_y / |p|`.
 
     Lower is better; from 0 to 1. Strictly proper.
 
@@ -193,7 +193,7 @@ class Spherical(Rule):
     title = "Spherical score"
     summary = "one minus the cosine to the outcome"
     description = (
-        "One minus the cosine of the angle between the forecast and the outcome, 1 - p_y / |p|. "
+        "One minus the cosine of the angle between the forecast and the outcome, `1 - p_y / |p|`. "
         "Strictly proper."
     )
     reference = "doi:10.1198/016214506000001437"

@@ -217,7 +217,7 @@ class Card(_RuleSums):
     ignore_index : int, optional
         The target of rows to leave out, such as -100 for padding; they are not counted as rows.
     prefix : str
-        The beginning of the names in the dictionary, such as "val_".
+        The beginning of the names in the dictionary, such as `"val_"`.
     **kwargs : optional
         As for every torchmetrics metric.
 
