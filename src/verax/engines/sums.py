@@ -150,7 +150,10 @@ class Moments:
     @classmethod
     def zeros(cls, n: int) -> Moments:
         """No rows yet, for `n` losses."""
-        return cls(Sum.zeros(n), Sum.zeros(n), np.zeros(n), Sum.zeros(n), np.zeros(n))
+        none = np.zeros(n)
+        none.flags.writeable = False
+        empty = Sum(none, none)
+        return cls(empty, empty, none, empty, none)
 
     @classmethod
     def from_sums(
@@ -167,15 +170,16 @@ class Moments:
 
         `infinite` and `count` are the weight and the number of the rows with an infinite loss.
         """
-        none = np.zeros(np.shape(first))
+        first = np.asarray(first, dtype=float)
+        none = np.zeros(first.shape)
         w = none + weight
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            m2 = np.where(w > 0, second - first / w * first, 0.0)
-            total = Sum(*two_sum(np.asarray(first, dtype=float), shift * w))
-        count = none if count is None else np.array(count, dtype=float)
-        return cls(
-            Sum.of(w), total, np.maximum(m2, 0.0), Sum.of(none if infinite is None else infinite), count
-        )
+            m2 = np.maximum(second - first / w * first, 0.0)
+            total = Sum(*two_sum(first, shift * w))
+        if not (w > 0).all():
+            m2[~(w > 0)] = 0.0
+        infinite, count = (none if x is None else np.array(x, dtype=float) for x in (infinite, count))
+        return cls(Sum(w, none), total, m2, Sum(infinite, none), count)
 
     @classmethod
     def of(cls, losses: Sequence[Array], weights: Array | None, xp: Namespace, unit: float = 1.0) -> Moments:
@@ -235,8 +239,7 @@ class Moments:
     @property
     def lightest(self) -> float:
         """The smallest positive weight of the rows with a finite loss."""
-        weight = self.weight.high
-        return float(np.min(weight, where=weight > 0, initial=np.inf))
+        return min((w for w in self.weight.high.tolist() if w > 0), default=math.inf)
 
     @property
     def mean(self) -> Floats:

@@ -115,14 +115,15 @@ def _reading(function: Callable[P, T], *, per_row: bool, part: bool = False) -> 
     ]
     own = [p for p in named.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     known = {p.name for p in (*own, *options)}
+    at = next((i for i, p in enumerate(own) if p.name == "y"), len(own))
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
-        rows = {**dict(zip((p.name for p in own), args, strict=False)), **kwargs}
-        if isinstance(handle := rows.get("y"), Handle):
+        if isinstance(handle := args[at] if at < len(args) else kwargs.get("y"), Handle):
+            rows = {**dict(zip((p.name for p in own), args, strict=False)), **kwargs}
             check_alone(function.__name__, named, handle, _given(rows, ("p", "forecasts", "ids", *bundle)))
             return function(*args, **kwargs)
         invalid = kwargs.pop("invalid", "raise")

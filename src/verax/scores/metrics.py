@@ -493,6 +493,12 @@ def find_metric(
 def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[DecisionMetric, ...]:
     """The metrics on the card of classes with or without an order, and with or without costs."""
     costs = "quadratic" if ordered and costs is None else costs
+    if costs is None or isinstance(costs, str):
+        return _metrics_for(ordered, costs, n_classes)
+    return _metrics_of_card(ordered, costs, n_classes)
+
+
+def _metrics_of_card(ordered: bool, costs: CostsLike | None, n_classes: int) -> tuple[DecisionMetric, ...]:
     fitting = []
     for metric in METRICS.values():
         if metric.on_card and metric.with_costs is not None and costs is not None:
@@ -502,6 +508,10 @@ def fitting_metrics(ordered: bool, costs: CostsLike | None, n_classes: int) -> t
         elif metric.on_card and metric.with_costs is None and (ordered or not metric.ordinal):
             fitting.append(metric)
     return tuple(fitting)
+
+
+# Named costs need no second look.
+_metrics_for = lru_cache(maxsize=64)(_metrics_of_card)
 
 
 def needs_order(

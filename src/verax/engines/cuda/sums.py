@@ -335,7 +335,7 @@ class _Run:
             return None
         weight, squared = (sums[0], sums[1]) if self._weighted else (number[ROWS], number[ROWS])
         finite, infinite, n_infinite = self._weights(weight, squared, counts, sums[first + n * step :])
-        better = _better_shift(shift, finite[0], *of_rules[:, :2].T)
+        better = _better_shift(shift, finite[0], of_rules)
         if better is not None and not final:
             return better
         moments = [
@@ -365,10 +365,10 @@ class _Run:
     ) -> tuple[Floats, Floats, Floats]:
         """By rule: weights and squared weights of finite losses, of infinite ones; how many these are."""
         n, places = self._n_rules, list(self._program.infinite)
-        finite, infinite, n_infinite = np.empty((2, n)), np.zeros((2, n)), np.zeros(n)
-        finite[0], finite[1] = weight, squared
+        infinite, n_infinite = np.zeros((2, n)), np.zeros(n)
+        finite = np.add(infinite, [[weight], [squared]])
         found = counts[7 : 7 + len(places)]
-        if found.any():
+        if any(found.tolist()):
             n_infinite[places] = found
             if not self._weighted:
                 finite, infinite = finite - n_infinite, infinite + n_infinite
@@ -437,12 +437,12 @@ class _Table:
         return table if self.right is None else np.append(table, self.right)
 
 
-def _better_shift(shift: Floats, weight: Floats, first: Floats, second: Floats) -> Floats | None:
+def _better_shift(shift: Floats, weight: Floats, of_rules: Floats) -> Floats | None:
     """The mean losses, where sums relative to `shift` lose digits; else None."""
     # Rules are few, and the numbers of one are compared faster than arrays are.
-    columns = (x.tolist() for x in (shift, weight, first, second))
-    better = [_better(*numbers) for numbers in zip(*columns, strict=True)]
-    return np.array(better) if better != shift.tolist() else None
+    given, sums = shift.tolist(), of_rules.tolist()
+    better = [_better(a, w, *row[:2]) for a, w, row in zip(given, weight.tolist(), sums, strict=True)]
+    return np.array(better) if better != given else None
 
 
 def _better(shift: float, weight: float, first: float, second: float) -> float:
