@@ -185,6 +185,8 @@ def test_the_text_form_parses_back(rule):
 
 def test_a_rule_says_what_it_is(rule):
     assert rule.summary
+    assert rule.latex
+    assert all(text.endswith(".") for text in (rule.description, rule.use, rule.avoid))
     assert rule.reference.startswith("doi:")
     assert "strictly proper" in str(rule.properties)
 

@@ -35,7 +35,8 @@ class Rule(ABC):
     Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row
     statistics they name in `needs` (see `verax.engines.stats.RowStats`), their `properties` and their
     `bounds`; the rest follows. `title` is what people call the rule, `summary` says in a few words what
-    it is, `description` explains it to readers of a report. A formula uses arithmetic and the functions
+    it is, `description` explains it to readers of a report, `latex` is the loss as TeX, `use` and `avoid` say
+    what it is good for and what not. A formula uses arithmetic and the functions
     of `stats.xp`, so it runs on any array, differentiates, and compiles. docs/guide/scores.md has an example.
     """
 
@@ -43,6 +44,9 @@ class Rule(ABC):
     title: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     description: ClassVar[str] = ""
+    latex: ClassVar[str] = ""
+    use: ClassVar[str] = ""
+    avoid: ClassVar[str] = ""
     reference: ClassVar[str] = ""
     ordinal: ClassVar[bool] = False
 

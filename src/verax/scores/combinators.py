@@ -58,12 +58,36 @@ class Penalized(Rule):
     @property
     def title(self) -> str:  # type: ignore[override]
         inner = self.rule.title or repr(self.rule)
-        # The name of a person keeps its capital.
-        return f"Penalized {inner if isinstance(self.rule, Brier) else inner[:1].lower() + inner[1:]}"
+        return f"Penalized {_within(self.rule, inner)}"
 
     @property
     def summary(self) -> str:  # type: ignore[override]
         return f"{self.rule} plus a constant for a wrong mode"
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        constant = {
+            "sup": "the largest loss that a forecast with the right mode can have",
+            "minimal": "the smallest that separates right modes from wrong ones",
+        }.get(str(self.penalty), str(self.penalty))
+        tied = "they share the penalty" if self.ties == "fractional" else "the first of them is the mode"
+        return (
+            f"The loss by {self.rule} plus a constant times the zero-one loss Z. The constant is {constant}. "
+            f"Where classes tie for most likely, {tied}."
+        )
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        return rf"{self.rule.latex or 'S(p, y)'} + \lambda_K \, Z(p, y)"
+
+    use = (
+        "Selecting a checkpoint or a model where the decision by the most likely class counts first and the "
+        "probabilities second. It stays proper, so honesty still pays."
+    )
+    avoid = (
+        "Concluding that the model with the smaller mean decides better: superiority holds for single rows, "
+        "not for means. Training: the penalty has no gradient. Measuring calibration: it jumps at ties."
+    )
 
     @property
     def reference(self) -> str:  # type: ignore[override]
@@ -163,8 +187,34 @@ class Padded(Rule):
             raise RuleError(f"padded() needs a symmetric rule and {inner} is not: {_why_asymmetric(inner)}")
 
     @property
+    def title(self) -> str:  # type: ignore[override]
+        inner = self.rule.title or repr(self.rule)
+        return f"Padded {_within(self.rule, inner)}"
+
+    @property
     def summary(self) -> str:  # type: ignore[override]
         return self.rule.summary
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        return (
+            f"The loss by {self.rule} of a top list, read as the distribution that divides the probability "
+            "left over evenly among the classes that are not listed. A list that no distribution has costs "
+            "a constant more. Hard predictions, lists of any length and full distributions can be compared."
+        )
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        return rf"{self.rule.latex or 'S(p, y)'} + c \, \mathbf{{1}}\{{\text{{list invalid}}\}}"
+
+    use = (
+        "Very many classes, of which a model names only the most likely ones: language models, species, "
+        "diagnoses. A true list is expected to lose least among all lists of its length."
+    )
+    avoid = (
+        "Ordered classes: a list does not say where its unlisted probability lies. Comparing lists with a "
+        "count of hits: top-k accuracy ignores the confidences."
+    )
 
     @property
     def reference(self) -> str:  # type: ignore[override]
@@ -194,6 +244,11 @@ class Padded(Rule):
     def strictly_consistent(self) -> Holds:
         """For which K every other list of k classes has a larger one; for none without a fine."""
         return self.rule.properties.strictly_proper if self.invalid_penalty > 0 else Holds.NEVER
+
+
+def _within(rule: Rule, title: str) -> str:
+    """The title of a rule inside another; the name of a person keeps its capital."""
+    return title if isinstance(rule, Brier) else title[:1].lower() + title[1:]
 
 
 def _check_rule(inner: object) -> None:

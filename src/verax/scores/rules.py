@@ -64,6 +64,14 @@ class Brier(Rule):
         "The squared error of the forecast: (1 - p_y)^2 plus the sum of p_j^2 over the classes j that "
         "did not happen. Strictly proper."
     )
+    use = (
+        "Comparing and selecting models whose classes have no order. It is bounded, so that no single "
+        "row decides a mean, and forecasts of exactly 0 are allowed."
+    )
+    avoid = (
+        "Ordered classes: a miss by one class costs as much as a miss by many. Very rare events: what "
+        "small probabilities lose hardly shows beside the rest."
+    )
     reference = "doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2"
     needs = frozenset({"rest_sq"})
     properties = Properties(
@@ -78,6 +86,12 @@ class Brier(Rule):
 
     def __post_init__(self) -> None:
         check_choice("scale", self.scale, ("sum", "half", "mean"))
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        factor = {"sum": "", "half": r"\tfrac{1}{2} ", "mean": r"\tfrac{1}{K} "}[self.scale]
+        total = r"(1 - p_y)^2 + \sum_{j \ne y} p_j^2"
+        return rf"{factor}\Bigl({total}\Bigr)" if factor else total
 
     def _factor(self, n_classes: int) -> float:
         return {"sum": 1.0, "half": 0.5, "mean": 1 / n_classes}[self.scale]
@@ -126,6 +140,14 @@ class Log(Rule):
         "Minus the logarithm of the probability of the outcome. Infinite where the outcome had "
         "probability zero. Strictly proper and local: only the probability of the outcome counts."
     )
+    use = (
+        "Comparing models whose small probabilities matter, and training: it is the cross-entropy. "
+        "Differences of means are bits or nats of information."
+    )
+    avoid = (
+        "Forecasts that contain exact zeros or hard labels: one outcome of probability zero makes the "
+        "mean infinite. Ordered classes: all other classes count the same."
+    )
     reference = "doi:10.1111/j.2517-6161.1952.tb00104.x"
     needs = frozenset({"log_true"})
 
@@ -138,6 +160,11 @@ class Log(Rule):
         if self.clip is not None:
             clip = check_number("clip", self.clip, "must lie between 0 and 0.5", lambda c: 0 < c < 0.5)
             object.__setattr__(self, "clip", clip)
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        logarithm = r"\ln" if self.base == math.e else rf"\log_{{{self.base:g}}}"
+        return f"-{logarithm} " + ("p_y" if self.clip is None else rf"\max(p_y, {self.clip:g})")
 
     @property
     def properties(self) -> Properties:
@@ -196,6 +223,15 @@ class Spherical(Rule):
         "One minus the cosine of the angle between the forecast and the outcome, `1 - p_y / |p|`. "
         "Strictly proper."
     )
+    latex = r"1 - \frac{p_y}{\sqrt{\sum_j p_j^2}}"
+    use = (
+        "A bounded alternative to the Brier score: only the direction of the forecast counts, so the "
+        "loss of an outcome of small probability is near 1 however the rest is divided."
+    )
+    avoid = (
+        "Reports for readers who do not know it: the Brier score answers the same questions, and more "
+        "people can read it."
+    )
     reference = "doi:10.1198/016214506000001437"
     needs = frozenset({"rest_sq"})
     properties = Brier.properties
@@ -243,10 +279,25 @@ class ZeroOne(Rule):
         "Whether the most likely class was not the outcome. Where t classes tie for most likely and "
         "the outcome is one of them, the loss is 1 - 1/t. Proper, never strictly."
     )
+    use = (
+        "Decisions that take the most likely class and cost the same for every mistake. It is one "
+        "minus the accuracy, with ties shared."
+    )
+    avoid = (
+        "Judging probabilities: it is not strictly proper, and a forecast of 0.51 does as well as one "
+        "of 0.99. Small differences need many rows."
+    )
     reference = "doi:10.1198/016214506000001437"
 
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, ("fractional", "lowest"))
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        modes = r"A = \{j : p_j = \max_i p_i\}"
+        if self.ties == "lowest":
+            return rf"\mathbf{{1}}\{{y \ne \min A\}}, \quad {modes}"
+        return rf"1 - \frac{{\mathbf{{1}}\{{y \in A\}}}}{{|A|}}, \quad {modes}"
 
     @property
     def needs(self) -> frozenset[str]:
@@ -272,6 +323,15 @@ class ZeroOne(Rule):
 
 
 # ---- for ordered classes -----------------------------------------------------------------------
+
+
+# The expected distance of a forecast from the outcome, in classes, as TeX.
+_DISTANCE = r"\sum_j p_j |j - y|"
+
+
+def _mean(normalized: bool) -> str:
+    """What turns a sum over the thresholds into their mean, as TeX."""
+    return r"\frac{1}{K-1} " if normalized else ""
 
 
 class OrdinalRule(Rule):
@@ -308,6 +368,14 @@ class RPS(OrdinalRule):
         "classes. A forecast near the outcome loses less than one far away. Strictly proper. For two "
         "classes it is half the Brier score."
     )
+    use = (
+        "Comparing and selecting models of ordered classes, such as grades or stages: near misses "
+        "lose less, and honest forecasts are expected to lose least."
+    )
+    avoid = (
+        "Classes without an order. With very unequal steps between the classes, costs of decisions "
+        "say more (expected cost)."
+    )
     reference = "doi:10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2"
     needs = frozenset({"cdf_l2"})
     properties = Properties(
@@ -322,6 +390,10 @@ class RPS(OrdinalRule):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        return rf"{_mean(self.normalized)}\sum_{{i<K}} \bigl(P_i - \mathbf{{1}}\{{y \le i\}}\bigr)^2"
 
     def formula(self, stats: RowStats) -> Array:
         total = stats.cdf_l2 * (1 / (stats.n_classes - 1)) if self.normalized else stats.cdf_l2
@@ -378,6 +450,10 @@ class AbsRPS(OrdinalRule):
         "The expected distance of the forecast from the outcome, in classes, divided by K - 1. Not "
         "proper, for two classes already: all mass on the median class is expected to lose least."
     )
+    use = "Reading how far a forecast lies from the outcome, in classes, for forecasts that are given."
+    avoid = (
+        "Selecting or training models: certainty of the median class is expected to lose less than the truth."
+    )
     reference = "doi:10.1007/978-3-031-43898-1_33"
     needs = frozenset({"cdf_l1"})
     properties = Properties(
@@ -392,6 +468,10 @@ class AbsRPS(OrdinalRule):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        return _mean(self.normalized) + _DISTANCE
 
     def formula(self, stats: RowStats) -> Array:
         total = stats.cdf_l1 * (1 / (stats.n_classes - 1)) if self.normalized else stats.cdf_l1
@@ -430,6 +510,11 @@ class SaRPS(OrdinalRule):
         "K - 1. Proper for two classes only. Beyond, all mass next to the mean class is expected to "
         "lose least, whatever the spread. Use it to find mistakes, not to choose models."
     )
+    use = "Ranking rows by how far off they are, to look at the worst first."
+    avoid = (
+        "Selecting, comparing or training models of three classes and more: all mass next to the mean "
+        "class is expected to lose less than the truth."
+    )
     reference = "doi:10.1007/978-3-031-43898-1_33"
     needs = frozenset({"cdf_l1"})
     properties = Properties(
@@ -444,6 +529,12 @@ class SaRPS(OrdinalRule):
 
     def __post_init__(self) -> None:
         check_choice("scale", self.scale, ("unit", "eq7"))
+
+    @property
+    def latex(self) -> str:  # type: ignore[override]
+        if self.scale == "eq7":
+            return rf"\frac{{1}}{{K-1}} \Bigl({_DISTANCE}\Bigr)^2"
+        return rf"\Bigl(\frac{{1}}{{K-1}} {_DISTANCE}\Bigr)^2"
 
     def formula(self, stats: RowStats) -> Array:
         distance = _at_most(1.0, stats.cdf_l1 * (1 / (stats.n_classes - 1)), stats)
@@ -479,6 +570,12 @@ class RankedLog(OrdinalRule):
         "The mean log score of the K - 1 thresholds between the classes. Infinite as soon as one "
         "threshold is wrong with certainty. Strictly proper. For two classes it is the log score."
     )
+    latex = r"\frac{1}{K-1} \sum_{i<K} -\ln \begin{cases} P_i & y \le i \\ 1 - P_i & y > i \end{cases}"
+    use = (
+        'Ordered classes where small probabilities matter: the log score of every question "at most '
+        'this class?".'
+    )
+    avoid = "Forecasts with exact zeros: one threshold that is wrong with certainty makes the mean infinite."
     reference = "doi:10.1175/MWR-D-11-00266.1"
     needs = frozenset({"cdf_log"})
     properties = Properties(
