@@ -26,6 +26,7 @@ lint: .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PATH="$(CURDIR)/$(BIN):$$PATH" pyright --verifytypes verax --ignoreexternal
 
 # The report is tested in a real browser. Where there is none and none can be had, those tests are skipped.
 browser:

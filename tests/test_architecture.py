@@ -115,9 +115,11 @@ def test_no_circles_between_the_parts_of_a_package(package):
 
 
 def is_code(node: ast.stmt) -> bool:
-    """Whether a statement of a package's `__init__` is more than text, imports and names."""
+    """Whether a statement of a package's `__init__` is more than text, imports, names and their types."""
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return any(is_code(inner) for inner in node.body)
+    if isinstance(node, ast.AnnAssign):
+        return node.value is not None
     if isinstance(node, ast.Assign):
         targets = ast.unparse(node.targets[0])
         lazy = targets == "(__getattr__, __dir__)" and ast.unparse(node.value).startswith("exports(")

@@ -127,10 +127,10 @@ class InputError(VeraxError):
         self.argument = argument
         self.kind: Kind = kind
         self.found = found
-        self.rows = tuple(rows)
-        self.values = tuple(values)
-        self.count = len(self.rows) if count is None else count
-        self.remedies = tuple(remedies)
+        self.rows: tuple[int, ...] = tuple(rows)
+        self.values: tuple[Any, ...] = tuple(values)
+        self.count: int = len(self.rows) if count is None else count
+        self.remedies: tuple[Remedy, ...] = tuple(remedies)
         self.source = source
         super().__init__(self.say(PYTHON))
 

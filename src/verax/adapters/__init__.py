@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from verax.common.lazy import exports
 
 # Every adapter imports its tool.
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
     {name: name for name in ("boosting", "keras", "mlflow", "sklearn", "torch", "training")},

@@ -25,10 +25,10 @@ from verax.scores.registry import name_of, parse
 try:
     import keras
     from keras import ops
-except ImportError as error:
-    missing = str(error.name).partition(".")[0]
+except ImportError as _error:
+    _missing: str = str(_error.name).partition(".")[0]
     raise MissingPackageError(
-        f"verax.adapters.keras needs {'Keras 3' if missing == 'keras' else f'the backend {missing}'}: "
+        f"verax.adapters.keras needs {'Keras 3' if _missing == 'keras' else f'the backend {_missing}'}: "
         "pip install 'verax[keras]' and a backend (torch, jax or tensorflow), named in KERAS_BACKEND."
     ) from None
 
@@ -36,10 +36,10 @@ except ImportError as error:
 class _Namespace:
     """`keras.ops` under the names of the array API, as far as they differ."""
 
-    inf = math.inf
-    nan = math.nan
-    pi = math.pi
-    e = math.e
+    inf: float = math.inf
+    nan: float = math.nan
+    pi: float = math.pi
+    e: float = math.e
     _elsewhere = {  # noqa: RUF012
         "astype": "cast",
         "concat": "concatenate",
@@ -53,7 +53,7 @@ class _Namespace:
         return getattr(ops, self._elsewhere.get(name, name))
 
 
-xp = _Namespace()
+xp: _Namespace = _Namespace()
 
 
 @dataclass(frozen=True)

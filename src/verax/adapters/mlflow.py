@@ -19,8 +19,8 @@ from verax.errors import InputError, MissingPackageError, VeraxError, join, show
 try:
     import mlflow
     from mlflow.entities import Metric, RunTag
-except ImportError as error:
-    if error.name != "mlflow":
+except ImportError as _error:
+    if _error.name != "mlflow":
         raise
     raise MissingPackageError("verax.adapters.mlflow needs MLflow: pip install 'verax[mlflow]'.") from None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from verax.analyses.recalibration.recalibration import recalibrate
+from verax.analyses.recalibration.result import Recalibration
 from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
@@ -18,6 +19,14 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.outcomes import check_classes
 from verax.scores.base import Rule
 from verax.scores.registry import as_rules, name_of, parse
+
+if TYPE_CHECKING:
+    from verax.common.untyped import Untyped as _Classifier
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+
+    class _Classifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+        """A classifier around another, as scikit-learn knows it."""
 
 
 class MissingClassWarning(UserWarning):
@@ -95,8 +104,8 @@ class _Scorer:
     """What scorers of one rule and of several share."""
 
     def __init__(self, rules: Sequence[Rule], classes: Sequence[Hashable] | None = None) -> None:
-        self.rules = tuple(rules)
-        self.classes = None if classes is None else _names(classes)
+        self.rules: tuple[Rule, ...] = tuple(rules)
+        self.classes: tuple[Hashable, ...] | None = None if classes is None else _names(classes)
         self._weighted: bool | str | None = None
 
     def _means(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> list[float]:
@@ -227,7 +236,7 @@ def _report(missing: list[Any], outcomes: np.ndarray[Any, Any], score: float) ->
     warnings.warn(text, MissingClassWarning, stacklevel=3)
 
 
-class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class Recalibrated(_Classifier):
     """A classifier whose probabilities are recalibrated by the method that cross-validation likes best.
 
     `fit` predicts every training row by a copy of the estimator that has not seen it, learns the
@@ -311,8 +320,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         check_classification_targets(y)
         outcomes = column_or_1d(y, warn=True)
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_ = clone(self.estimator).fit(X, outcomes, **weighted)
-        self.classes_ = np.unique(outcomes)
+        self.estimator_: Any = clone(self.estimator).fit(X, outcomes, **weighted)
+        self.classes_: Any = np.unique(outcomes)
         if len(self.classes_) < 2:
             raise InputError("must hold at least two classes", argument="y", found="there is only one class")
         order = self._order()
@@ -322,7 +331,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         held_out = cross_val_predict(
             self.estimator, X, outcomes, groups=groups, cv=self.cv, method="predict_proba", params=weighted
         )
-        self.recalibration_ = recalibrate(
+        self.recalibration_: Recalibration = recalibrate(
             outcomes,
             held_out[:, order],
             method=self.method,
@@ -377,6 +386,6 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags
 
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags

@@ -83,7 +83,7 @@ class _Commands(TyperGroup):
             self.commands = imported
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="verax",
     cls=_Commands,
     help="How good are a classifier's probabilities, which model to keep, what to look at first.",

@@ -27,6 +27,11 @@ class RowStats:
     it is known from logits, is the logarithm of `p_true`; `buffer` holds the statistics of the compiled pass.
     """
 
+    xp: Namespace
+    n_classes: int
+    log_p: Any | None
+    buffer: np.ndarray[Any, Any] | None
+
     def __init__(
         self,
         xp: Namespace,

@@ -80,18 +80,18 @@ class Tally:
     def __init__(
         self, rules: Sequence[Formula], n_classes: int, *, counts: bool = True, decisions: bool = True
     ) -> None:
-        self.rules = tuple(rules)
+        self.rules: tuple[Formula, ...] = tuple(rules)
         self.n_classes = n_classes
         self.decisions = decisions
         self.n_rows = 0
         self.spans: Spans | None = ()
         self.exponent = 0
-        self.weights = Sum.zeros(1)
-        self.moments = Moments.zeros(len(self.rules))
-        self.n_positive = 0.0
+        self.weights: Sum = Sum.zeros(1)
+        self.moments: Moments = Moments.zeros(len(self.rules))
+        self.n_positive: float = 0.0
         self.square_sum: Sum | None = None
         self.squares: Moments | None = None
-        self.counts = Counts.zeros(n_classes, decisions=decisions) if counts else None
+        self.counts: Counts | None = Counts.zeros(n_classes, decisions=decisions) if counts else None
         self.clusters: Clusters | None = None
 
     @classmethod

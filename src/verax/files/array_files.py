@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ class ArrayFile(Source):
     """An .npz file, or two .npy files."""
 
     def __init__(self, path: Path, request: Request) -> None:
-        self.path = str(path)
+        self.path: str = str(path)
         self._request = request
         arrays = stored_arrays(path)
         if path.suffix.lower() == ".npy":
@@ -35,9 +35,9 @@ class ArrayFile(Source):
         self._arrays = arrays
         p, y = arrays[self.roles.probs[0]], arrays[self.roles.target]
         self._check_shapes(p)
-        self.n_rows = p.shape[0]
+        self.n_rows: int | None = p.shape[0]
         n_columns = 1 if len(p.shape) == 1 or p.shape[1] == 1 else p.shape[1]
-        self.width = max(2, n_columns)
+        self.width: int = max(2, n_columns)
         self._single, self._logits = n_columns == 1, request.logits
         given = request.classes
         if given is None and path.suffix.lower() == ".npz":
@@ -45,9 +45,11 @@ class ArrayFile(Source):
         target = self._look(y)
         self._kind = target.kind
         self._labels = find_labels(target, None, n_columns, replace(request, classes=given), self.path)
-        self.classes = self._labels.classes
+        self.classes: tuple[Hashable, ...] | None = self._labels.classes
         one_hot = len(y.shape) == 2 and y.shape[1] > 1
-        self.roles = replace(self.roles, outcomes_are="one-hot" if one_hot else self._labels.outcomes_are)
+        self.roles: Roles = replace(
+            self.roles, outcomes_are="one-hot" if one_hot else self._labels.outcomes_are
+        )
 
     def _look(self, y: Stored) -> Target:
         """What the outcomes are, from their type and the first of them."""

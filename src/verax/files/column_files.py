@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from verax.files.arrow import Place
 from verax.files.column_reader import ColumnReader, plain_numbers
 from verax.files.formats.tables import TEXTS, Table
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Predictions, Request
+from verax.files.predictions import Predictions, Request, Roles
 from verax.files.source import Source
 
 
@@ -27,24 +27,24 @@ class ColumnFile(Source):
     """
 
     def __init__(self, table: Table, request: Request) -> None:
-        self.path = table.name
+        self.path: str = table.name
         self._request = request
         self._table = table
-        self.n_rows = self._table.n_rows
+        self.n_rows: int | None = self._table.n_rows
         kinds = self._table.kinds()
         self._target = self._look(column_roles.find_target(list(kinds), request, self.path))
         look = column_roles.Look(kinds, self._table.numbers, self._table.lists, self._target.seen)
-        self.roles = column_roles.find_roles(look, request, where=self.path)
+        self.roles: Roles = column_roles.find_roles(look, request, where=self.path)
         self._lists = kinds[self.roles.probs[0]] == column_roles.LIST
         n_columns = None if self._lists else len(self.roles.probs)
         self._labels = find_labels(self._target, self.roles.names, n_columns, request, self.path)
-        self.classes = self._labels.classes
+        self.classes: tuple[Hashable, ...] | None = self._labels.classes
         if self._labels.columns is not None:
             probs = tuple(self.roles.probs[i] for i in self._labels.columns)
             self.roles = replace(self.roles, probs=probs, names=None)
         self.roles = replace(self.roles, outcomes_are=self._labels.outcomes_are, renamed=self._labels.renamed)
-        self.width = self._length_of_lists() if self._lists else max(2, len(self.roles.probs))
-        self.reader = ColumnReader(
+        self.width: int = self._length_of_lists() if self._lists else max(2, len(self.roles.probs))
+        self.reader: ColumnReader = ColumnReader(
             self.path,
             request,
             self.roles,

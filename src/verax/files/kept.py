@@ -23,10 +23,12 @@ class KeptRows:
         The most probabilities that are kept; None for any number.
     """
 
+    n_rows: int
+
     def __init__(self, most: int | None = MOST) -> None:
         self.most = most
         self.n_rows = 0
-        self.n_classes = 0
+        self.n_classes: int = 0
         self._parts: list[Forecasts] = []
 
     @property

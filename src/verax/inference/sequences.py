@@ -76,6 +76,8 @@ class ConfidenceSequence:
     (120, True)
     """
 
+    n_rows: int
+
     def __init__(
         self,
         rule: Rule | str,
@@ -85,14 +87,14 @@ class ConfidenceSequence:
         scale: float | None = None,
         stationary: bool = False,
     ) -> None:
-        self.rule = parse(rule)
-        self.n_classes = check_n_classes(n_classes)
+        self.rule: Rule = parse(rule)
+        self.n_classes: int = check_n_classes(n_classes)
         check_confidence(confidence)
         self.confidence = confidence
         if scale is not None:
             scale = check_number("scale", scale, "must be a positive number", lambda value: value > 0)
         self.scale = scale
-        self.stationary = check_flag("stationary", stationary)
+        self.stationary: bool = check_flag("stationary", stationary)
         low, high = self.rule.bounds(self.n_classes)
         if scale is None and not math.isfinite(high - low):
             advice = "the largest root mean square that a row's difference of losses can have"

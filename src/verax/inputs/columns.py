@@ -26,7 +26,7 @@ class Columns:
     ndim = 2
 
     def __init__(self, columns: Sequence[np.ndarray[Any, Any]]) -> None:
-        self.columns = tuple(np.asarray(column) for column in columns)
+        self.columns: tuple[np.ndarray[Any, Any], ...] = tuple(np.asarray(column) for column in columns)
         shapes = {column.shape for column in self.columns}
         if len(shapes) != 1 or self.columns[0].ndim != 1:
             raise InputError(
@@ -35,8 +35,8 @@ class Columns:
                 kind="length",
                 found=f"their shapes are {', '.join(map(str, sorted(shapes))) or 'none'}",
             )
-        self.shape = (len(self.columns[0]), len(self.columns))
-        self.dtype = np.result_type(*self.columns)
+        self.shape: tuple[int, int] = (len(self.columns[0]), len(self.columns))
+        self.dtype: np.dtype[Any] = np.result_type(*self.columns)
 
     def __getitem__(self, key: tuple[Any, Any]) -> Any:
         """An array of some rows (a slice first), or these columns in another order (a list second)."""

@@ -125,21 +125,21 @@ class Forecasts:
             raise InputError("is for probabilities and cannot be combined with logits", argument="normalize")
         self._part = check_flag("part", part) or first_row is not None
         self._binary_column = raw.ndim == 1
-        self.n_classes = 2 if self._binary_column else int(raw.shape[1])
+        self.n_classes: int = 2 if self._binary_column else int(raw.shape[1])
         names = check_classes(_stated_order(y, columns) if classes is None else classes, self.n_classes)
         self._p = raw if names is None or columns is None else _align_columns(raw, columns, names)
         self._normalize = normalize
         self._logits = logits
-        self.outcomes = Outcomes(
+        self.outcomes: Outcomes = Outcomes(
             y, n_classes=self.n_classes, classes=names, columns=columns, ordered=ordered, like=raw
         )
-        self.classes = self.outcomes.classes
+        self.classes: tuple[Hashable, ...] | tuple[int, ...] | None = self.outcomes.classes
         self._check_lengths()
-        self.weights = None if weights is None else self._check_form_of_weights(weights)
-        self.groups = None if groups is None else Groups.of(groups, self.n_rows)
+        self.weights: Array | None = None if weights is None else self._check_form_of_weights(weights)
+        self.groups: Groups | None = None if groups is None else Groups.of(groups, self.n_rows)
         self._first_row = first_row
-        self.xp = namespace_of(raw)
-        self.unity = Unity.of(raw)
+        self.xp: Namespace = namespace_of(raw)
+        self.unity: Unity = Unity.of(raw)
 
     @property
     def n_rows(self) -> int:

@@ -63,6 +63,8 @@ class Outcomes:
     With `classes`, values are looked up there; integers are positions if no class is a number.
     """
 
+    raw: np.ndarray[Any, Any]
+
     def __init__(
         self,
         y: object,
@@ -97,7 +99,7 @@ class Outcomes:
             )
         if self.raw.ndim == 2:
             self._check_one_hot_shape(kind)
-            self.raw = _align_one_hot(self.raw, own_columns, classes or columns)
+            self.raw: Array = _align_one_hot(self.raw, own_columns, classes or columns)
         elif self.raw.ndim > 2:
             raise InputError(
                 "must be 1-D, or 2-D and one-hot",

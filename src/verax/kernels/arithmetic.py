@@ -74,8 +74,8 @@ def _reading(given: Any, wanted: Any, kind: Any) -> Any:
     return read
 
 
-bits = _reading(float64, uint64, ir.IntType(64))
-from_bits = _reading(uint64, float64, ir.DoubleType())
+bits: Any = _reading(float64, uint64, ir.IntType(64))
+from_bits: Any = _reading(uint64, float64, ir.DoubleType())
 
 
 # A process that is forked while a thread compiles would find numba's lock taken forever. So a fork waits

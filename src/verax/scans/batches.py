@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
@@ -46,13 +46,20 @@ class LocalHandle(Handle):
 class TableHandle(LocalHandle):
     """Columns that Arrow reads in batches."""
 
+    name: str
+    n_rows: int | None
+    models: tuple[str, ...]
+    taken: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+
     def __init__(self, asked: Asked, open_table: Callable[[Request], Table]) -> None:
         self._asked, self._open_table, self._progress = asked, open_table, asked.progress
         self._table = open_table(asked.request)
         self._reader = PartReader.of(self._table, asked)
         self.name, self.n_rows = self._table.name, self._table.n_rows
         self.models, self.taken = tuple(self._reader.readers), self._reader.taken
-        self.by = self._reader.first.roles.by
+        self.by: tuple[str, ...] = self._reader.first.roles.by
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Handle:
@@ -74,15 +81,21 @@ class TableHandle(LocalHandle):
 class ArrayHandle(LocalHandle):
     """Files of arrays: .npz files, or two .npy files."""
 
+    name: str
+    models: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+    taken: tuple[str, ...]
+
     def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
         self._asked, self._paths, self._progress = asked, paths, asked.progress
         self._sources = [ArrayFile(path, asked.request) for path in paths]
         first = self._sources[0]
         self._check_alike()
         self.name, self.models = name, tuple(asked.models(default_name(name)))
-        self.n_rows = sum(source.n_rows or 0 for source in self._sources)
+        self.n_rows: int | None = sum(source.n_rows or 0 for source in self._sources)
         self.classes, self.n_classes, self.taken = first.classes, first.width, first.taken
-        self.by = first.roles.by
+        self.by: tuple[str, ...] = first.roles.by
 
     def _check_alike(self) -> None:
         first = self._sources[0]

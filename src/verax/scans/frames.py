@@ -23,6 +23,9 @@ _AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
 class ArrowTable:
     """A table of Arrow."""
 
+    schema: Any
+    n_rows: Any
+
     def __init__(self, table: Any) -> None:
         self._table = table
         self.schema, self.n_rows = table.schema, table.num_rows
@@ -34,6 +37,8 @@ class ArrowTable:
 
 class ArrowDataset:
     """A data set of Arrow, whose rows are known by the file they are in."""
+
+    schema: Any
 
     n_rows = None
 
@@ -61,6 +66,8 @@ class ArrowDataset:
 class Stream:
     """Record batches that can be read once. The first rows are kept until then."""
 
+    schema: Any
+
     n_rows = None
 
     def __init__(self, reader: Any) -> None:
@@ -71,7 +78,7 @@ class Stream:
             if batch is None:
                 break
             self._kept.append(batch)
-        self.first = pa.Table.from_batches(self._kept, self.schema)
+        self.first: Any = pa.Table.from_batches(self._kept, self.schema)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
@@ -93,9 +100,9 @@ class PandasFrame:
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-        self.n_rows = len(frame)
-        self.first = self._arrow(self._frame.iloc[:LOOK])
-        self.schema = self.first.schema
+        self.n_rows: int = len(frame)
+        self.first: Any = self._arrow(self._frame.iloc[:LOOK])
+        self.schema: Any = self.first.schema
 
     @staticmethod
     def _arrow(frame: Any) -> Any:
@@ -118,9 +125,11 @@ class PandasFrame:
 class PolarsFrame:
     """A frame of polars."""
 
+    n_rows: Any
+
     def __init__(self, frame: Any) -> None:
         self._frame, self.n_rows = frame, frame.height
-        self.schema = frame.head(0).to_arrow().schema
+        self.schema: Any = frame.head(0).to_arrow().schema
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
@@ -135,8 +144,8 @@ class PolarsQuery:
 
     def __init__(self, query: Any) -> None:
         self._query = query
-        self.first = query.head(LOOK).collect().to_arrow()
-        self.schema = self.first.schema
+        self.first: Any = query.head(LOOK).collect().to_arrow()
+        self.schema: Any = self.first.schema
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
@@ -152,8 +161,8 @@ class DuckQuery:
 
     def __init__(self, relation: Any) -> None:
         self._relation = relation
-        self.first = _duck_reader(relation.limit(LOOK), LOOK).read_all()
-        self.schema = self.first.schema
+        self.first: Any = _duck_reader(relation.limit(LOOK), LOOK).read_all()
+        self.schema: Any = self.first.schema
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""

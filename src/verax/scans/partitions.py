@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Self
@@ -63,13 +63,20 @@ class Work:
 class PartitionedHandle(Handle):
     """A frame in partitions, of which the first rows were looked at."""
 
+    name: str
+    n_rows: int | None
+    models: tuple[str, ...]
+    taken: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+
     def __init__(self, name: str, frame: Any, asked: Asked, head: Any) -> None:
         self.name, self.n_rows = name, None
         self._frame, self._asked, self._head = frame, asked, head
         table = Table(name, name, asked.request, lambda: ArrowTable(head))
         self._reader = PartReader.of(table, asked)
         self.models, self.taken = tuple(self._reader.readers), self._reader.taken
-        self.by = self._reader.first.roles.by
+        self.by: tuple[str, ...] = self._reader.first.roles.by
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
@@ -59,7 +59,7 @@ class Recorded(Handle):
             setattr(self, name, getattr(handle, name))
         if model is not None:
             handle.one_model()
-            self.models = (model,)
+            self.models: tuple[str, ...] = (model,)
 
     def in_order(self) -> Handle:
         same = copy.copy(self)
@@ -135,6 +135,11 @@ def _renamed(part: Part, names: Mapping[str, str]) -> Part:
 class SavedHandle(Handle):
     """Summaries in files, merged. It gives what was recorded, and says so where something was not."""
 
+    models: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+    by: tuple[str, ...]
+
     has_rows = False
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -150,12 +155,12 @@ class SavedHandle(Handle):
                     raise _different(paths[0], path, name)
             if len(other["models"]) != len(first["models"]):
                 raise _different(paths[0], path, "models")
-        self.name = f"{paths[0]} and {len(paths) - 1:,} more" if len(paths) > 1 else str(paths[0])
+        self.name: str = f"{paths[0]} and {len(paths) - 1:,} more" if len(paths) > 1 else str(paths[0])
         self.models, self.classes = first["models"], first["classes"]
         self.n_classes, self.by = first["n_classes"], first["by"]
-        self.n_rows = sum(each["n_rows"] for each in about)
+        self.n_rows: int | None = sum(each["n_rows"] for each in about)
         names = zip(paths, (each["name"] for each in about), strict=True)
-        self.taken = tuple(f"{path}: summaries of {name}" for path, name in names)
+        self.taken: tuple[str, ...] = tuple(f"{path}: summaries of {name}" for path, name in names)
         skipped = [each["skipped"] for each in about if each["skipped"] is not None]
         # Rows are numbered in each file from 0.
         self._skipped = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,13 @@ def fits_in_memory(source: Source) -> bool:
 class SourceHandle(LocalHandle):
     """An open file. It was opened with all that will be asked of it, so the order of its classes is known."""
 
+    name: str
+    models: tuple[str, ...]
+    n_rows: int | None
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+    taken: tuple[str, ...]
+
     def __init__(
         self, source: Source, *, ordered: bool, progress: Callable[[int], None] | None = None
     ) -> None:
@@ -38,7 +45,7 @@ class SourceHandle(LocalHandle):
         self._request = replace(source.request, ordered=ordered)
         self.name, self.models, self.n_rows = source.path, (Path(source.path).stem,), source.n_rows
         self.classes, self.n_classes, self.taken = source.classes, source.width, source.taken
-        self.by = source.roles.by
+        self.by: tuple[str, ...] = source.roles.by
 
     def in_order(self) -> Handle:
         """The same: see above."""

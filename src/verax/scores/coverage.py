@@ -46,8 +46,8 @@ class TopKError:
 
     k: int
 
-    needs: ClassVar = frozenset({"listed", "above", "tied"})
-    orientation: ClassVar = "lower is better"
+    needs: ClassVar[frozenset[str]] = frozenset({"listed", "above", "tied"})
+    orientation: ClassVar[str] = "lower is better"
 
     @property
     def name(self) -> str:

@@ -13,19 +13,19 @@ from typing import Any
 
 from verax.errors import InputError, ParseError, VeraxError, show
 from verax.scores.base import Rule
-from verax.scores.combinators import padded, penalized
+from verax.scores.combinators import Penalized, padded, penalized
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
-brier = Brier()
-log_score = Log()
-spherical = Spherical()
-zero_one = ZeroOne()
-pbs = penalized(brier)
-pll = penalized(log_score)
-rps = RPS()
-ranked_log = RankedLog()
-abs_rps = AbsRPS()
-sa_rps = SaRPS()
+brier: Brier = Brier()
+log_score: Log = Log()
+spherical: Spherical = Spherical()
+zero_one: ZeroOne = ZeroOne()
+pbs: Penalized = penalized(brier)
+pll: Penalized = penalized(log_score)
+rps: RPS = RPS()
+ranked_log: RankedLog = RankedLog()
+abs_rps: AbsRPS = AbsRPS()
+sa_rps: SaRPS = SaRPS()
 
 RULES: dict[str, Rule] = {
     "brier": brier,

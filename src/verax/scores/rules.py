@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from verax.common.checks import check_choice, check_flag, check_number
 from verax.common.sizes import as_float
@@ -73,8 +73,8 @@ class Brier(Rule):
         "small probabilities lose hardly shows beside the rest."
     )
     reference = "doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2"
-    needs = frozenset({"rest_sq"})
-    properties = Properties(
+    needs: ClassVar[frozenset[str]] = frozenset({"rest_sq"})
+    properties: ClassVar[Properties] = Properties(
         proper=ALWAYS,
         strictly_proper=ALWAYS,
         local=BINARY,
@@ -149,7 +149,7 @@ class Log(Rule):
         "mean infinite. Ordered classes: all other classes count the same."
     )
     reference = "doi:10.1111/j.2517-6161.1952.tb00104.x"
-    needs = frozenset({"log_true"})
+    needs: ClassVar[frozenset[str]] = frozenset({"log_true"})
 
     def __post_init__(self) -> None:
         advice = Remedy("To score, call log_score(y, p).", python_only=True)
@@ -233,8 +233,8 @@ class Spherical(Rule):
         "people can read it."
     )
     reference = "doi:10.1198/016214506000001437"
-    needs = frozenset({"rest_sq"})
-    properties = Brier.properties
+    needs: ClassVar[frozenset[str]] = frozenset({"rest_sq"})
+    properties: ClassVar[Properties] = Brier.properties
 
     def formula(self, stats: RowStats) -> Array:
         # 1 - p/|p| cancels for good forecasts; multiplied out by |p| + p it does not.
@@ -377,8 +377,8 @@ class RPS(OrdinalRule):
         "say more (expected cost)."
     )
     reference = "doi:10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2"
-    needs = frozenset({"cdf_l2"})
-    properties = Properties(
+    needs: ClassVar[frozenset[str]] = frozenset({"cdf_l2"})
+    properties: ClassVar[Properties] = Properties(
         proper=ALWAYS,
         strictly_proper=ALWAYS,
         local=BINARY,
@@ -455,8 +455,8 @@ class AbsRPS(OrdinalRule):
         "Selecting or training models: certainty of the median class is expected to lose less than the truth."
     )
     reference = "doi:10.1007/978-3-031-43898-1_33"
-    needs = frozenset({"cdf_l1"})
-    properties = Properties(
+    needs: ClassVar[frozenset[str]] = frozenset({"cdf_l1"})
+    properties: ClassVar[Properties] = Properties(
         proper=NEVER,
         strictly_proper=NEVER,
         local=BINARY,
@@ -516,8 +516,8 @@ class SaRPS(OrdinalRule):
         "class is expected to lose less than the truth."
     )
     reference = "doi:10.1007/978-3-031-43898-1_33"
-    needs = frozenset({"cdf_l1"})
-    properties = Properties(
+    needs: ClassVar[frozenset[str]] = frozenset({"cdf_l1"})
+    properties: ClassVar[Properties] = Properties(
         proper=BINARY,
         strictly_proper=BINARY,
         local=BINARY,
@@ -577,8 +577,8 @@ class RankedLog(OrdinalRule):
     )
     avoid = "Forecasts with exact zeros: one threshold that is wrong with certainty makes the mean infinite."
     reference = "doi:10.1175/MWR-D-11-00266.1"
-    needs = frozenset({"cdf_log"})
-    properties = Properties(
+    needs: ClassVar[frozenset[str]] = frozenset({"cdf_log"})
+    properties: ClassVar[Properties] = Properties(
         proper=ALWAYS,
         strictly_proper=ALWAYS,
         local=BINARY,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from verax.common.lazy import exports
 
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 # Only the splitter needs scikit-learn.
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
     {

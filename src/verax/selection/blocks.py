@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import BaseCrossValidator
 
 from verax.common.checks import check_count
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Ints, to_array, to_host
+
+if TYPE_CHECKING:
+    from verax.common.untyped import Untyped as BaseCrossValidator
+else:
+    from sklearn.model_selection import BaseCrossValidator
 
 Mask = np.ndarray[Any, Any]
 
@@ -37,7 +41,7 @@ class Parts(_Parts):
         return (*self, self.left_out)
 
 
-class HBlockSplit(BaseCrossValidator):  # type: ignore[misc]
+class HBlockSplit(BaseCrossValidator):
     """Hold out contiguous blocks of series; with a gap, no training row is near a test row in time.
 
     Every series is cut into `n_blocks` blocks whose lengths differ by at most one. In fold i, blocks

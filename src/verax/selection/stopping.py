@@ -51,6 +51,10 @@ class EarlyStopping:
     (3, 0.6, 1, {'weights': [1]})
     """
 
+    epoch: int
+    n_not_finite: int
+    waited: int
+
     def __init__(
         self,
         rule: Rule | str | None = None,
@@ -61,7 +65,7 @@ class EarlyStopping:
         warmup: int = 0,
         restore: bool = False,
     ) -> None:
-        self.rule = None if rule is None else _rule(rule)
+        self.rule: Rule | None = None if rule is None else _rule(rule)
         self.mode = _direction(self.rule, mode)
         check_count("patience", patience)
         check_count("warmup", warmup, least=0)
@@ -72,7 +76,7 @@ class EarlyStopping:
                 values=[min_delta],
             )
         self.patience = patience
-        self.min_delta = float(min_delta)
+        self.min_delta: float = float(min_delta)
         self.warmup = warmup
         self.restore = restore
         self.epoch = 0

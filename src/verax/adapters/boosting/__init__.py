@@ -8,7 +8,8 @@ positions. Where these may be positions of sorted labels (LGBMClassifier, CatBoo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from verax.common.lazy import exports
 
@@ -35,6 +36,8 @@ __all__ = [
     "xgboost_objective",
 ]
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
     {

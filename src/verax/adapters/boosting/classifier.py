@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lightgbm import LGBMClassifier
 
 from verax.adapters.boosting.scores import probabilities
 
+if TYPE_CHECKING:
+    from verax.common.untyped import Untyped as LGBMClassifier
+else:
+    from lightgbm import LGBMClassifier
 
-class LightGBMClassifier(LGBMClassifier):  # type: ignore[misc, unused-ignore]
+
+class LightGBMClassifier(LGBMClassifier):
     """`LGBMClassifier` that predicts probabilities and classes with an objective of yours, too.
 
     LightGBM returns raw scores there. This class takes the same parameters, and works wherever scikit-learn
@@ -34,12 +38,12 @@ class LightGBMClassifier(LGBMClassifier):  # type: ignore[misc, unused-ignore]
         """Probabilities of the classes, in the order of `classes_`; otherwise as in LightGBM."""
         asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
         if asked or not callable(self.objective):
-            return super().predict_proba(X, raw_score, *args, **kwargs)
-        return probabilities(super().predict_proba(X, True, *args, **kwargs))
+            return super().predict_proba(X, raw_score, *args, **kwargs)  # type: ignore[misc]
+        return probabilities(super().predict_proba(X, True, *args, **kwargs))  # type: ignore[misc]
 
     def predict(self, X: Any, raw_score: bool = False, *args: Any, **kwargs: Any) -> Any:
         """The most probable class of each row; otherwise as in LightGBM."""
         asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
         if asked or not callable(self.objective):
-            return super().predict(X, raw_score, *args, **kwargs)
+            return super().predict(X, raw_score, *args, **kwargs)  # type: ignore[misc]
         return self.classes_[np.argmax(self.predict_proba(X, False, *args, **kwargs), axis=1)]

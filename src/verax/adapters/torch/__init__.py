@@ -7,7 +7,8 @@ means class 1 of two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from verax.common.lazy import exports
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Card", "Loss", "Score"]
 
 # The loss needs PyTorch alone.
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
     {"Card": "metrics", "Loss": "losses", "Score": "metrics"},

@@ -71,9 +71,9 @@ class Loss(torch.nn.Module):
         ignore_index: int | None = None,
     ) -> None:
         super().__init__()
-        self.rule = trainable(rule)
+        self.rule: Rule = trainable(rule)
         self._number = number_of(self.rule)
-        self.ignore_index = check_ignore_index(ignore_index)
+        self.ignore_index: int | None = check_ignore_index(ignore_index)
         check_choice("reduction", reduction, get_args(ReductionName))
         self.reduction = reduction
         self.register_buffer("class_weights", None if class_weights is None else _to_tensor(class_weights))

@@ -42,7 +42,7 @@ class _RuleSums(Metric):
     device has no float64. Every state is a sum, so processes merge by adding.
     """
 
-    full_state_update = False
+    full_state_update: bool | None = False
     higher_is_better: bool | None = False
     counts: Tensor
 
@@ -50,9 +50,9 @@ class _RuleSums(Metric):
         self, rules: Sequence[Rule], *, logits: bool, ignore_index: int | None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.rules = tuple(rules)
-        self.ignore_index = check_ignore_index(ignore_index)
-        self.logits = check_flag("logits", logits)
+        self.rules: tuple[Rule, ...] = tuple(rules)
+        self.ignore_index: int | None = check_ignore_index(ignore_index)
+        self.logits: bool = check_flag("logits", logits)
         # A MetricCollection takes metrics whose states agree after one batch for one and the same. Two
         # rules can agree there and not later, so their states have different names.
         self._name = f"sums_{zlib.crc32(repr(self.rules).encode()):08x}"
@@ -231,7 +231,7 @@ class Card(_RuleSums):
     {'val_pbs': 0.8333, 'val_rps': 0.1175, 'val_accuracy': 0.5, 'val_qwk': 0.6667, 'val_ec': 0.5}
     """
 
-    higher_is_better = None
+    higher_is_better: bool | None = None
     cells: Tensor
 
     def __init__(

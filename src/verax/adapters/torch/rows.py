@@ -32,7 +32,7 @@ class _Namespace:
         return torch.clamp(x, max=limit) if isinstance(limit, (int, float)) else compat.minimum(x, limit)
 
 
-xp = _Namespace()
+xp: _Namespace = _Namespace()
 
 
 @dataclass(frozen=True)

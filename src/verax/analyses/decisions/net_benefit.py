@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -120,7 +120,7 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
     standardized: bool
 
     quantity = "net_benefit"
-    beside = ("treat_all",)
+    beside: ClassVar[tuple[str, ...]] = ("treat_all",)
 
     @property
     def sentences(self) -> list[str]:

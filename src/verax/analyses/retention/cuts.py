@@ -47,6 +47,10 @@ _REPEATED = 2**24
 class Options:
     """How curves are cut, summed up and resampled; checked once."""
 
+    bootstrap: int
+    seed: int
+    confidence: float
+
     def __init__(
         self,
         removed: Sequence[float | Fraction] | None,
@@ -59,8 +63,8 @@ class Options:
         ties: Ties = "share",
         weights_are: WeightsAre = "importance",
     ) -> None:
-        self.removed = _shares(removed)
-        self.shares = np.array([float(r) for r in self.removed])
+        self.removed: tuple[Fraction, ...] = _shares(removed)
+        self.shares: Floats = np.array([float(r) for r in self.removed])
         self._taken: dict[float, Floats] = {}
         check_choice("area", area, ("mean", "steps"))
         check_choice("undefined", undefined, ("nan", "one", "zero", "omit"))
@@ -71,7 +75,7 @@ class Options:
         check_seed(seed)
         self.area, self.undefined, self.ties = area, undefined, ties
         self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
-        self.copies = weights_are == "counts"
+        self.copies: bool = weights_are == "counts"
 
     def taken(self, total: float, whole: bool) -> Floats:
         """How much of a total weight is removed at each cut: whole rows where the weights are whole."""
@@ -154,8 +158,8 @@ class Sample:
 
     def __init__(self, rows: RowTable, weights: Floats, options: Options, *, counting: bool) -> None:
         self.weights = weights
-        self.total = float(weights.sum())
-        self.taken = options.taken(self.total, rows.whole)
+        self.total: float = float(weights.sum())
+        self.taken: Floats = options.taken(self.total, rows.whole)
         self.counts: Floats = np.zeros(0)
         if counting:
             self.counts = np.bincount(rows.cells, weights, rows.n_classes**2).astype(float, copy=False)
@@ -174,23 +178,26 @@ class Cuts:
         How much of the weight of this run is removed, and which share of it.
     """
 
+    order: Order
+    sample: Sample
+
     def __init__(self, order: Order, sample: Sample) -> None:
         self.order, self.sample, taken = order, sample, sample.taken
         n = len(order.rows)
         length = min(n, int(1.1 * n * taken[-1] / sample.total) + 64)
         while True:
-            self.weights = sample.weights[order.rows[:length]]
+            self.weights: Floats = sample.weights[order.rows[:length]]
             cumulative = np.cumsum(self.weights)
             at = np.minimum(np.searchsorted(cumulative, taken, side="right"), n - 1)
-            self.starts = at if order.starts is None else order.starts[at]
-            self.ends = at + 1 if order.ends is None else order.ends[at]
+            self.starts: Ints = at if order.starts is None else order.starts[at]
+            self.ends: Ints = at + 1 if order.ends is None else order.ends[at]
             if self.ends[-1] <= length:
                 break
             length = min(n, max(2 * length, int(self.ends[-1])))
         before = np.where(self.starts > 0, cumulative[self.starts - 1], 0.0)
-        self.part = taken - before
+        self.part: Floats = taken - before
         run = cumulative[self.ends - 1] - before
-        self.share = np.divide(self.part, run, out=np.zeros_like(run), where=run > 0)
+        self.share: Floats = np.divide(self.part, run, out=np.zeros_like(run), where=run > 0)
         # Cuts through several tied rows; the others split the copies of one row at most.
         self._tied = np.flatnonzero((self.ends - self.starts > 1) & (self.part > 0)).tolist()
 
@@ -290,6 +297,10 @@ class Cuts:
 
 class CurveMetric:
     """A metric along orders: the same for every vector of weights."""
+
+    rows: RowTable
+    name: str
+    higher_is_better: bool
 
     def __init__(self, rows: RowTable, metric: Metric) -> None:
         self.rows, self._metric = rows, metric

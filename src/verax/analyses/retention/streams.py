@@ -206,6 +206,21 @@ class Bins:
         Of each cell of each bin: the number of the bin, the cell and the weight.
     """
 
+    weights: Floats
+    squares: Floats
+    sums: Floats
+    second: Floats
+    crossed: Floats
+    crossed_second: Floats
+    infinite: Floats
+    least: Floats
+    most: Floats
+    cell: Ints
+    counts: Floats
+    cell_squares: Floats
+    n_cells: int
+    whole: bool
+
     def __init__(self, found: Histogram) -> None:
         bins, cells = found.bins.total, found.cells.total
         columns = bins.sums.high[::-1]
@@ -214,9 +229,9 @@ class Bins:
         self.sums, self.second, self.crossed, self.crossed_second, self.infinite = np.moveaxis(each, 2, 0)
         self.least, self.most = bins.least[::-1], bins.most[::-1]
         # Rows that all tie count in part in the order of the rows, too.
-        self.tied = self.least[:, -1] == self.most[:, -1]
+        self.tied: Any = self.least[:, -1] == self.most[:, -1]
         number, self.cell = np.divmod(cells.keys, max(found.n_cells, 1))
-        self.rank = len(columns) - 1 - np.searchsorted(bins.keys, number)
+        self.rank: Ints = len(columns) - 1 - np.searchsorted(bins.keys, number)
         self.counts, self.cell_squares = cells.sums.high[:, 0], cells.sums.high[:, 1]
         self.n_cells, self.whole = found.n_cells, found.whole
 
@@ -270,14 +285,14 @@ class BinCuts:
         cumulative = np.cumsum(bins.weights)
         total = float(cumulative[-1])
         taken = options.taken(total, bins.whole)
-        self.kept = total - taken
-        self.at = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(cumulative) - 1)
+        self.kept: Floats = total - taken
+        self.at: Ints = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(cumulative) - 1)
         before = np.where(self.at > 0, cumulative[self.at - 1], 0.0)
         weight = bins.weights[self.at]
         share = np.divide(taken - before, weight, out=np.zeros_like(before), where=weight > 0)
-        self.share = np.clip(share, 0.0, 1.0)
+        self.share: Floats = np.clip(share, 0.0, 1.0)
         # Where it is unknown which rows are removed.
-        self.open = (self.share > 0) & (self.share < 1) & ~bins.tied[self.at]
+        self.open: Any = (self.share > 0) & (self.share < 1) & ~bins.tied[self.at]
 
     def _better(self, column: Floats) -> Floats:
         """The sums over the bins that are better than that of each cut."""

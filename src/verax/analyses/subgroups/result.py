@@ -57,6 +57,13 @@ class Subgroup:
 class Subgroups(MaySkip, Mapping[Any, Any]):
     """Subgroups by label; (label, model) where there are several models, whose comparisons are beside."""
 
+    lines: list[Subgroup]
+    comparisons: dict[Any, Comparison]
+    rule: str
+    by: str
+    within_groups: bool
+    time_ordered: bool
+
     def __init__(
         self,
         lines: list[Subgroup],

@@ -42,6 +42,8 @@ def layout(rows: View) -> dict[str, Any]:
 class Scratch:
     """Memory for a kernel's results, as long as this object lives."""
 
+    pointer: int
+
     def __init__(self, pointer: int, owner: object, free: Callable[[int], None] | None = None) -> None:
         self.pointer, self._owner, self._free = pointer, owner, free
 

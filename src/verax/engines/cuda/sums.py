@@ -176,15 +176,19 @@ class Pass:
         The head has the shifts, the counts and sums, and the heaviest weight.
     """
 
+    program: Program
+    n_rows: int
+    n_rules: int
+
     def __init__(self, program: Program, n_rows: int, n_rules: int) -> None:
         self.program, self.n_rows, self.n_rules = program, n_rows, n_rules
-        self.blocks = program.blocks(n_rows)
-        self.n_head = n_rules + program.n_quantities + 1
-        self.n_room = self.blocks * program.n_quantities
-        self.n_cells = program.n_cells * program.n_limbs
+        self.blocks: int = program.blocks(n_rows)
+        self.n_head: int = n_rules + program.n_quantities + 1
+        self.n_room: int = self.blocks * program.n_quantities
+        self.n_cells: int = program.n_cells * program.n_limbs
         # Cells hold weights in units of the power of two above the heaviest: three integers, each by this
         # factor finer than the one before. Sums of one integer of all rows fit 63 bits.
-        self.limb = 2.0 ** -min(52, 62 - n_rows.bit_length())
+        self.limb: float = 2.0 ** -min(52, 62 - n_rows.bit_length())
 
     def bind(
         self,
@@ -208,7 +212,7 @@ class Pass:
             w is not None,
         )
         at = memory + 8 * self.n_rules
-        self.args = Args(
+        self.args: Args = Args(
             p=p.pointer,
             row_stride=p.strides[0],
             column_stride=p.strides[1],

@@ -27,8 +27,8 @@ class Parquet:
         check_regular(path)
         self.path = path
         with self._open() as parquet:
-            self.n_rows = parquet.metadata.num_rows
-            self.schema = parquet.schema_arrow
+            self.n_rows: Any = parquet.metadata.num_rows
+            self.schema: Any = parquet.schema_arrow
 
     @contextmanager
     def _open(self) -> Iterator[papq.ParquetFile]:
@@ -55,7 +55,7 @@ class Arrow:
         with path.open("rb") as file:
             self._open = paipc.open_file if file.read(6) == b"ARROW1" else paipc.open_stream
         with pa.OSFile(str(path)) as source, self._open(source) as reader:
-            self.schema = reader.schema
+            self.schema: Any = reader.schema
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""

@@ -41,9 +41,14 @@ _BROKEN = (
 class Stored:
     """One stored array: its shape and type are known, its rows are read from first to last."""
 
+    path: Path
+    member: str | None
+    fortran: bool
+    dtype: np.dtype[Any]
+
     def __init__(self, path: Path, member: str | None) -> None:
         self.path, self.member = path, member
-        self.where = str(path) if member is None else f"{path}: array {show(member)}"
+        self.where: str = str(path) if member is None else f"{path}: array {show(member)}"
         self._unchanged = Unchanged([path])
         self.shape: tuple[int, ...] = ()
         with self._errors(), self._open() as file:

@@ -104,6 +104,8 @@ class Files:
         Columns of texts that are to be read as numbers.
     """
 
+    files: Sequence[Path]
+
     def __init__(
         self, files: Sequence[Path], open_: Callable[[Path], File], base: Path | None, counted: bool
     ) -> None:
@@ -112,10 +114,10 @@ class Files:
         self._places = Places()
         self.numbers: Collection[str] = ()
         first = self._now(files[0])
-        self.n_rows = (
+        self.n_rows: int | None = (
             (first.n_rows or 0) + sum(self._now(file).n_rows or 0 for file in files[1:]) if counted else None
         )
-        self.schema = first.schema
+        self.schema: Any = first.schema
         for name, values in _named_by_folders([_keys(file, base) for file in files]).items():
             # What a file says itself counts.
             if name not in first.schema.names:

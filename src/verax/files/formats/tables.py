@@ -86,6 +86,9 @@ class Table:
         Gives its rows.
     """
 
+    name: str
+    format: str
+
     def __init__(
         self, name: str, kind: str, request: Request, open_: Callable[[], Reader], files: Sequence[Path] = ()
     ) -> None:
@@ -93,9 +96,9 @@ class Table:
         # What is read must not change meanwhile.
         self._unchanged = Unchanged(files)
         with self._errors():
-            self.reader = open_()
-            self.schema = self.reader.schema
-            self.n_rows = self.reader.n_rows
+            self.reader: Reader = open_()
+            self.schema: Any = self.reader.schema
+            self.n_rows: int | None = self.reader.n_rows
             self._check_names()
 
     @classmethod

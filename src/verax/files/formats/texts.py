@@ -79,7 +79,7 @@ class Csv:
         self._block = max(BLOCK, 8 * len(self._header))
         with self._explained(), self._reader() as reader:
             names = list(reader.schema.names)
-        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.schema: Any = pa.schema([(name, pa.string()) for name in names])
         if len(names) == 1:
             self._refuse_other_delimiter()
 
@@ -224,7 +224,7 @@ class JsonLines:
         for field in first.schema:
             if pa.types.is_timestamp(field.type) or pa.types.is_string(field.type):
                 self._texts[field.name] = pa.string()
-        self.schema = pa.schema([(f.name, self._texts.get(f.name, f.type)) for f in first.schema])
+        self.schema: Any = pa.schema([(f.name, self._texts.get(f.name, f.type)) for f in first.schema])
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time; a column that a block lacks is empty there."""

@@ -59,6 +59,13 @@ class Collector:
         All lists name the same classes in the same order.
     """
 
+    shape: Shape
+    settings: Settings
+    source: str
+    word: str
+    numbers: array[int]
+    places: array[int]
+
     def __init__(self, shape: Shape, settings: Settings, source: str, word: str) -> None:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
         self._done, self._now = array("d"), dict.fromkeys(COUNTS, 0.0)
@@ -82,7 +89,7 @@ class Collector:
         self._texts: tuple[str, ...] | None = None
         self._same_texts = True
         self._labels: list[Any] | None = None
-        self.same_order = True
+        self.same_order: bool = True
         self._skipped: list[int] = []
         self._reasons: Counter[str] = Counter()
 

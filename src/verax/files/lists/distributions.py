@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
@@ -14,12 +14,17 @@ from verax.files.source import Source
 class DistributionFile(Source):
     """The rows of a file whose lists `are_distributions`: no class is unlisted, so nothing is padded."""
 
+    path: str
+    classes: tuple[Hashable, ...] | None
+    n_rows: int | None
+    width: int
+
     def __init__(self, read: ListFile) -> None:
         self.path, self.classes, self._read = read.path, read.classes, read
         self.n_rows, self.width = len(read), int(read.lists.n_classes)
         self._request = Request()
         names = tuple(map(str, read.classes if read.classes is not None else range(self.width)))
-        self.roles = Roles(target=read.outcome, probs=names, id=read.id_field)
+        self.roles: Roles = Roles(target=read.outcome, probs=names, id=read.id_field)
 
     @property
     def taken(self) -> tuple[str, ...]:

@@ -30,6 +30,10 @@ class Gold:
         What holds them there.
     """
 
+    outcomes: Mapping[str, Hashable] | Sequence[Hashable]
+    path: str
+    column: str
+
     def __init__(
         self, outcomes: Mapping[str, Hashable] | Sequence[Hashable], path: str, column: str = ""
     ) -> None:

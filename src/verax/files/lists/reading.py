@@ -34,6 +34,11 @@ from verax.inputs.records.variants import merger
 class Reader:
     """One file, read once."""
 
+    stream: Stream
+    shape: Shape
+    settings: Settings
+    by_position: bool
+
     def __init__(self, stream: Stream, shape: Shape, settings: Settings) -> None:
         self.stream, self.shape, self.settings = stream, shape, settings
         if shape.tokens and settings.names is None and settings.n_classes is None:
@@ -48,12 +53,14 @@ class Reader:
         self.gold: Gold | None = None
         if settings.outcomes is not None:
             self.gold = self._gold(settings.outcomes)
-        self.outcome = None if self.gold is not None else self._outcome_field()
+        self.outcome: str | None = None if self.gold is not None else self._outcome_field()
         named = (self.outcome, settings.id, settings.weights, settings.groups)
         fields = frozenset(name for name in named if name is not None)
-        self.choices = Choices(settings.position, settings.per_length, fields, settings.names, beside=True)
+        self.choices: Choices = Choices(
+            settings.position, settings.per_length, fields, settings.names, beside=True
+        )
         self.by_position = False
-        self.collector = Collector(shape, settings, stream.source, stream.word)
+        self.collector: Collector = Collector(shape, settings, stream.source, stream.word)
 
     def _gold(self, path: str) -> Gold:
         settings = self.settings

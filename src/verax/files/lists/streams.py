@@ -39,6 +39,9 @@ class Stream:
         What is counted: lines from 1, rows and items from 0.
     """
 
+    source: str
+    word: str
+
     def __init__(self, source: str, word: str, records: Iterable[tuple[int, Any]]) -> None:
         self.source, self.word = source, word
         self._records = iter(records)

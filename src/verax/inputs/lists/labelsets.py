@@ -40,7 +40,7 @@ class LabelSets(Vocabulary):
 
     def __init__(self, names: Iterable[int], labels: Sequence[Hashable] | int) -> None:
         super().__init__(names, complete=False)
-        self.labels = _check_labels(labels)
+        self.labels: tuple[Hashable, ...] = _check_labels(labels)
         self._place = {label: i for i, label in enumerate(self.labels)}
 
     def name(self, code: int) -> tuple[Hashable, ...]:

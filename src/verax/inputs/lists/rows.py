@@ -73,6 +73,8 @@ class ListRows:
     and no weight.
     """
 
+    vocabulary: Vocabulary | None
+
     def __init__(
         self,
         lists: Ragged,
@@ -100,7 +102,7 @@ class ListRows:
         if y.size == 0 and not part:
             raise InputError("must have at least one list", argument="p", kind="length")
         self.weights: Array | None = None if weights is None else check_weights(weights, y.size, part=part)
-        self.groups = None if groups is None else Groups.of(groups, y.size)
+        self.groups: Groups | None = None if groups is None else Groups.of(groups, y.size)
 
     @property
     def n_rows(self) -> int:

@@ -104,13 +104,14 @@ class TopLists:
     ) -> None:
         if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
             raise InputError("must be a Vocabulary or None", argument="vocabulary", kind="type")
-        self.n_classes = check_size(n_classes, vocabulary)
+        self.n_classes: int = check_size(n_classes, vocabulary)
         self.vocabulary = vocabulary
-        self.tolerance = _amount("tolerance", tolerance)
-        self.slack = self.tolerance if slack is None else _amount("slack", slack)
+        self.tolerance: float = _amount("tolerance", tolerance)
+        self.slack: float = self.tolerance if slack is None else _amount("slack", slack)
         given = flat_lists(classes, confidences, offsets)
         n_codes = self.n_classes if vocabulary is None else len(vocabulary)
         taken = given.taken_in(self.n_classes, n_codes, self.tolerance, self.slack)
+        self.n_reordered: int
         if taken is not None:
             self._lists, self._survey, self.n_reordered = taken
             return

@@ -31,7 +31,7 @@ class Vocabulary:
     spelled = True
 
     def __init__(self, names: Iterable[Hashable], *, complete: bool) -> None:
-        self.names = tuple(names)
+        self.names: tuple[Hashable, ...] = tuple(names)
         self.complete = complete
         self._codes = {name: code for code, name in enumerate(self.names)}
 

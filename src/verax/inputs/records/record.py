@@ -131,6 +131,13 @@ class RecordError(Exception):
         What is counted where such records are left out: "requests that failed".
     """
 
+    requirement: str
+    found: str
+    reason: str
+    argument: str
+    values: Sequence[Any]
+    remedies: Sequence[Remedy]
+
     def __init__(
         self,
         requirement: str,

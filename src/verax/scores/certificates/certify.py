@@ -175,10 +175,6 @@ class Resolution:
         )
 
 
-def _verdict(name: str) -> Any:
-    return property(lambda self: self.findings[name].holds, doc=f"Whether it is {name.replace('_', ' ')}.")
-
-
 @dataclass(frozen=True, repr=False)
 class Certificate:
     """The properties of a rule for one number of classes, with a counterexample for each that fails.
@@ -205,13 +201,40 @@ class Certificate:
     notes: tuple[str, ...] = ()
     resolution: Resolution | None = None
 
-    proper = _verdict("proper")
-    strictly_proper = _verdict("strictly_proper")
-    local = _verdict("local")
-    symmetric = _verdict("symmetric")
-    distance_sensitive = _verdict("distance_sensitive")
-    superior = _verdict("superior")
-    bounded = _verdict("bounded")
+    @property
+    def proper(self) -> bool:
+        """Whether the truth is a best forecast of itself, for every truth."""
+        return self.findings["proper"].holds
+
+    @property
+    def strictly_proper(self) -> bool:
+        """Whether the truth is the only best forecast of itself."""
+        return self.findings["strictly_proper"].holds
+
+    @property
+    def local(self) -> bool:
+        """Whether the loss depends on the probability of the outcome alone."""
+        return self.findings["local"].holds
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the loss stays the same when the classes are renamed."""
+        return self.findings["symmetric"].holds
+
+    @property
+    def distance_sensitive(self) -> bool:
+        """Whether probability nearer to the outcome costs less."""
+        return self.findings["distance_sensitive"].holds
+
+    @property
+    def superior(self) -> bool:
+        """Whether every correct forecast costs less than every wrong one."""
+        return self.findings["superior"].holds
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a largest loss."""
+        return self.findings["bounded"].holds
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as JSON can hold it."""

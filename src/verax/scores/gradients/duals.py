@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,9 +21,12 @@ Parts = dict[str, Any]
 class Dual:
     """Values and, by name of the variable, their derivatives."""
 
+    value: Array
+    parts: Parts
+
     # NumPy leaves the arithmetic of an array and a dual to the dual.
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __init__(self, value: Array, parts: Parts) -> None:
         self.value, self.parts = value, parts
@@ -71,7 +74,11 @@ class Dual:
     def __abs__(self) -> Dual:
         return self.chain(abs(self.value), np.sign(self.value))
 
-    __radd__, __rmul__ = __add__, __mul__
+    def __radd__(self, other: Any) -> Dual:
+        return self.__add__(other)
+
+    def __rmul__(self, other: Any) -> Dual:
+        return self.__mul__(other)
 
     def __lt__(self, other: Any) -> Array:
         return self.value < _split(other)[0]

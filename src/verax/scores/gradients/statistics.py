@@ -22,13 +22,16 @@ class Block:
     Arrays over classes hold, in row k, what would be so if class k happened.
     """
 
+    y: Array
+    n_classes: int
+
     def __init__(self, z: Array, y: Array) -> None:
         self.y, self.n_classes = y, len(z)
         self._cells = (y, np.arange(len(y)))
         self._shifted = z - z.max(axis=0)
         e = np.exp(self._shifted)
         self._total = e.sum(axis=0)
-        self.p = np.divide(e, self._total, out=e)
+        self.p: Array = np.divide(e, self._total, out=e)
 
     def at_outcome(self, x: Array) -> Array:
         """What was so for the class that did happen."""
