@@ -78,18 +78,32 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "verax"
 html_static_path = ["_static"]
+html_favicon = "_static/mark.svg"
 html_css_files = ["verax.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
+html_sidebars = {
+    name: []
+    for name in (
+        "index",
+        "start",
+        "choose",
+        "playground",
+        "errata",
+        "benchmarks",
+        "changelog",
+        "architecture",
+    )
+}
 html_theme_options = {
-    "logo": {"text": "verax"},
+    "navbar_start": ["wordmark"],
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": [],
     "footer_end": [],
     "pygments_light_style": "tango",
