@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from verax.display.palette import COLOURS, STYLES
-from verax.display.panels import panels
+from verax.display.panels import grid_shape, legend_above, panels
 
 MOST_PANELS = 20
 
@@ -52,13 +52,13 @@ def draw_decision_curves(benefits: Benefits, curves: Sequence[BenefitCurve]) -> 
     """All curves in one figure, with their intervals and the lines of acting in all rows and in none."""
     events = list(dict.fromkeys(curve.event for curve in curves))
     shown = events[:MOST_PANELS]
-    figure, axes = panels(len(shown), width=3.4, height=2.8, share_y=False)
+    width = {1: 5.6, 2: 3.3}.get(grid_shape(len(shown))[1], 2.6)
+    figure, axes = panels(len(shown), width=width, height=2.8, share_y=False)
     for ax, event in zip(axes, shown, strict=True):
         own = [curve for curve in curves if curve.event == event]
         _panel(ax, own, benefits.standardized)
         ax.set_title(f"y {event}" if benefits.rows.ordered else f"class {event}", fontsize=9)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside upper left", ncols=len(labels))
+    legend_above(figure, axes[0])
     note = f"{100 * benefits.confidence:g}% intervals, each for its threshold"
     figure.supxlabel(f"threshold probability from which one acts\n({note})", fontsize=8)
     figure.supylabel("standardized net benefit" if benefits.standardized else "net benefit", fontsize=8)
@@ -70,8 +70,8 @@ def draw_decision_curves(benefits: Benefits, curves: Sequence[BenefitCurve]) -> 
 def _panel(ax: Any, curves: list[BenefitCurve], standardized: bool) -> None:
     first = curves[0]
     x = first.thresholds
-    ax.axhline(0, color="#777777", linewidth=0.8, label="no row")
-    ax.plot(x, first.treat_all, color="#777777", linewidth=0.8, linestyle=":", label="all rows")
+    ax.axhline(0, color="#777777", linewidth=0.8, label="act in no row")
+    ax.plot(x, first.treat_all, color="#777777", linewidth=0.8, linestyle=":", label="act in all rows")
     alpha = 0.2 / len(curves) ** 0.5
     for i, curve in enumerate(curves):
         colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from verax.display.palette import COLOURS, STYLES, pyplot
 
 _GREY = "#555555"
+# A panel reaches so many times as far from the optimum as three quarters of the epochs do.
+_REACH = 3.0
 
 
 class EpochMetrics(Protocol):
@@ -93,6 +97,7 @@ def _draw_targets(ax: Any, selection: EpochChoice, colours: dict[str, str]) -> N
             # The smaller on top, so that rules which agree are all seen.
             _mark(ax, selection.best[rule], name, colour, "o", 4 + 2 * (len(colours) - place) ** 0.5)
     _draw_optima(ax, selection, colours)
+    _focus(ax, [(history.values[name], selection.best[name].at(name)) for name in selection.against])
     if all(selection.best[name].direction == "max" for name in selection.against):
         ax.set_ylabel("higher is better")
     _title(ax, "stars: their own optima; dots: what each rule would keep", _GREY)
@@ -104,6 +109,7 @@ def _draw_rule(ax: Any, selection: EpochChoice, name: str, colours: dict[str, st
     ax.plot(history.epochs, history.values[name], color=colours[name], linewidth=1.5)
     _mark(ax, best, name, colours[name], "*", 11)
     _draw_optima(ax, selection, colours)
+    _focus(ax, [(history.values[name], best.at(name))])
     ax.set_ylabel(f"{'lower' if best.direction == 'min' else 'higher'} is better")
     there = _listed(" with ", [f"{target} {best.at(target):.3f}" for target in selection.against])
     moves = [f"{c.metric} {c.pearson:.2f}" for c in selection.correlations if c.rule == name]
@@ -124,6 +130,21 @@ def _draw_optima(ax: Any, selection: EpochChoice, colours: dict[str, str]) -> No
         x = selection.history.epochs[selection.best[rule].index]
         # Dashes of rules that agree take turns.
         ax.axvline(x, color=colour, linewidth=0.9, linestyle=(3 * i, (3, 3 * (len(colours) - 1))), zorder=0)
+
+
+def _focus(ax: Any, curves: list[tuple[Any, float]]) -> None:
+    """Show what is near the optima: a few bad epochs, such as the first ones, do not set the scale."""
+    low, high = [], []
+    for values, best in curves:
+        seen = np.asarray(values, dtype=float)
+        away = np.abs(seen[np.isfinite(seen)] - best)
+        reach = min(float(away.max()), _REACH * float(np.quantile(away, 0.75)))
+        shown = seen[np.abs(seen - best) <= reach]
+        low.append(float(shown.min()))
+        high.append(float(shown.max()))
+    room = 0.08 * (max(high) - min(low))
+    if room > 0:
+        ax.set_ylim(min(low) - room, max(high) + room)
 
 
 def _mark(ax: Any, best: EpochOptimum, name: str, colour: str, marker: str, size: float) -> None:

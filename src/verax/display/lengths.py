@@ -10,6 +10,10 @@ import numpy as np
 from verax.display.palette import COLOURS
 from verax.display.panels import panels
 
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+# A hard prediction that loses so many times as much as any list is written, not drawn.
+_FAR = 4.0
+
 
 class Gap(Protocol):
     """A difference of two mean losses."""
@@ -40,18 +44,20 @@ def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:
     for ax, name in zip(axes, names, strict=True):
         gaps = [found.difference(each, last, name) for each in shown]
         values = np.array([gap.difference for gap in gaps])
-        finite = np.isfinite(values)
-        x = np.flatnonzero(finite)
+        fits = _fits(values)
+        x = np.flatnonzero(fits)
         # An interval need not be known, for one row or one group.
-        low, high = (np.array([gap.interval[end] for gap in gaps])[finite] for end in (0, 1))
-        errors = np.nan_to_num(np.stack([values[finite] - low, high - values[finite]]))
+        low, high = (np.array([gap.interval[end] for gap in gaps])[fits] for end in (0, 1))
+        errors = np.nan_to_num(np.stack([values[fits] - low, high - values[fits]]))
         within = share * abs(found.means[name][-1])
         if np.isfinite(within):
             ax.axhspan(-within, within, color="#cccccc", alpha=0.5, linewidth=0)
         ax.axhline(0, color="#777777", linewidth=0.8, linestyle="--")
-        ax.errorbar(x, values[finite], errors, color=COLOURS[0], marker="o", markersize=4, capsize=2.5)
-        for missing in np.flatnonzero(~finite):
-            ax.annotate("∞", (missing, 0.97), xycoords=("data", "axes fraction"), ha="center", va="top")
+        ax.errorbar(x, values[fits], errors, color=COLOURS[0], marker="o", markersize=4, capsize=2.5)
+        for missing in np.flatnonzero(~fits):
+            text = "∞" if np.isinf(values[missing]) else f"{values[missing]:.2g} ↑"
+            place = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "top", "fontsize": 8}
+            ax.annotate(text, (missing, 0.97), **place)
         ax.set_title(name.replace("_", " "), fontsize=10)
         ax.set_xticks(range(len(shown)), shown, rotation=45, ha="right", fontsize=8)
         ax.set_xlim(-0.5, len(shown) - 0.5)
@@ -62,3 +68,12 @@ def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:
     figure.supylabel(f"loss above that of {what}", fontsize=9)
     figure.supxlabel(note, fontsize=8)
     return figure
+
+
+def _fits(values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which losses set the scale: finite ones, but for a first that is far above all others."""
+    fits = np.isfinite(values)
+    others = values[1:][fits[1:]]
+    if fits[0] and len(others) > 1 and values[0] > _FAR * others.max() > 0:
+        fits[0] = False
+    return fits

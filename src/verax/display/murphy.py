@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from verax.display.palette import COLOURS, STYLES
-from verax.display.panels import panels
+from verax.display.panels import legend_above, panels
 
 # Up to so many events, and to so many pairs of models, are drawn.
 MOST_EVENTS, MOST_PAIRS = 5, 3
@@ -66,7 +66,8 @@ def draw_murphy(diagrams: Diagrams, curves: Sequence[ElementaryCurve], gaps: Seq
     shown = events[:MOST_EVENTS]
     pairs = list(dict.fromkeys((gap.a, gap.b) for gap in gaps))[:MOST_PAIRS]
     shape = 1 + len(pairs), len(shown)
-    figure, axes = panels(shape[0] * shape[1], width=3.2, height=2.3, share_y="row", shape=shape)
+    width = {1: 5.6, 2: 3.2}.get(len(shown), 2.4)
+    figure, axes = panels(shape[0] * shape[1], width=width, height=2.3, share_y="row", shape=shape)
     for i, event in enumerate(shown):
         column = axes[i :: len(shown)]
         _curves(column[0], [curve for curve in curves if curve.event == event])
@@ -74,8 +75,7 @@ def draw_murphy(diagrams: Diagrams, curves: Sequence[ElementaryCurve], gaps: Seq
         for ax, pair in zip(column[1:], pairs, strict=True):
             _gap(ax, next(gap for gap in gaps if gap.event == event and (gap.a, gap.b) == pair))
     axes[0].set_ylabel("mean elementary score\n(lower is better)", fontsize=8)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside upper left", ncols=len(labels))
+    legend_above(figure, axes[0])
     for i, (a, b) in enumerate(pairs):
         axes[(i + 1) * len(shown)].set_ylabel(f"{a} - {b}\n(negative: {a} is better)", fontsize=8)
     level = f"{100 * diagrams.confidence:g}%"

@@ -1,4 +1,4 @@
-"""Small multiples: a grid of panels that share their axes."""
+"""Small multiples: a grid of panels, which may share their axes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,22 @@ def grid_shape(n: int) -> tuple[int, int]:
     return math.ceil(n / columns), columns
 
 
+def legend_above(figure: Any, ax: Any) -> None:
+    """A legend of what one of the panels shows, above all of them, in as many lines as it takes."""
+    handles, labels = ax.get_legend_handles_labels()
+    # An entry takes about a sixteenth of an inch per letter, and half an inch for its line.
+    entry = 0.55 + max(map(len, labels)) / 15
+    columns = min(len(labels), max(1, int(figure.get_figwidth() / entry)))
+    figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside upper left", ncols=columns)
+
+
 def panels(
     n: int,
     *,
     width: float,
     height: float,
     share_y: bool | Literal["row"],
+    share_x: bool = True,
     shape: tuple[int, int] | None = None,
 ) -> tuple[Any, list[Any]]:
     """A figure with n panels of this size, and their axes; empty places are hidden."""
@@ -35,7 +45,7 @@ def panels(
         n_rows,
         n_columns,
         figsize=(width * n_columns + 0.5, height * n_rows + 0.7),
-        sharex=True,
+        sharex=share_x,
         sharey=share_y,
         squeeze=False,
         layout=ConstrainedLayoutEngine(h_pad=0.1),
@@ -44,6 +54,6 @@ def panels(
         ax.set_visible(False)
     for i in range(n):
         # The lowest panel of each column has the numbers, also above an empty place.
-        axes.flat[i].tick_params(labelbottom=i + n_columns >= n, labelsize=8)
+        axes.flat[i].tick_params(labelbottom=not share_x or i + n_columns >= n, labelsize=8)
         axes.flat[i].spines[["top", "right"]].set_visible(False)
     return figure, list(axes.flat[:n])

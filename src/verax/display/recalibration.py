@@ -61,7 +61,7 @@ def draw_gains(found: MethodsTried, ax: Any = None) -> Any:
     ax.axvline(0, color="black", linewidth=0.8)
     names = [f"{t.method} (nested)" if t.method == "best" else t.method for t in lines]
     ax.set_yticks(range(len(lines)), names)
-    ax.invert_yaxis()
+    ax.set_ylim(max(len(lines), 1) - 0.5, -0.5)
     for label, trial in zip(ax.get_yticklabels(), lines, strict=True):
         label.set_fontweight("bold" if trial.method == found.method else "normal")
     level = f"{100 * found.confidence:g}% interval"

@@ -61,7 +61,7 @@ def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any
         worst = sorted(shown, key=lambda curve: -curve.components.miscalibration)[:MOST_PANELS]
         shown = [curve for curve in shown if curve in worst]
     n_columns = grid_shape(len(shown))[1]
-    side = {1: 3.8, 2: 3.2, 3: 2.7}.get(n_columns, 2.2)
+    side = {1: 3.8, 2: 3.2, 3: 2.25}.get(n_columns, 2.2)
     figure, axes = panels(len(shown), width=side, height=side, share_y=True)
     tallest = max(float(curve.histogram.max()) for curve in shown)
     for ax, curve in zip(axes, shown, strict=True):
@@ -70,7 +70,8 @@ def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any
     note = "bars: how often each was forecast"
     if diagram.resamples:
         note = f"band: {100 * diagram.confidence:g}% of calibrated forecasts; {note}"
-    figure.supxlabel(f"forecast probability\n({note})", fontsize=8)
+    parts = "MCB: miscalibration, DSC: discrimination, UNC: uncertainty"
+    figure.supxlabel(f"forecast probability\n({note};\n{parts})", fontsize=8)
     figure.supylabel("frequency of the event", fontsize=8)
     if len(shown) < len(curves):
         figure.suptitle(f"the {len(shown)} of {len(curves)} with the largest miscalibration", fontsize=10)

@@ -99,6 +99,26 @@ class Comparison(MaySkip):
         rows = [{"rule": rule, **_record(line)} for rule, lines in found.items() for line in lines]
         return record_frame(rows, kind) if rows else data_frame({name: [] for name in _PAIR_COLUMNS}, kind)
 
+    def plot(self, rules: Sequence[str] | None = None) -> Any:
+        """Draw the mean loss of each model and its difference from the best one, a panel per rule.
+
+        Parameters
+        ----------
+        rules : list of str, optional
+            The names of the rules to draw; all of them by default.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. Of more than 30 models the best are drawn.
+        """
+        from verax.display.ranking import draw_ranking
+
+        names = list(self.models) if rules is None else list(rules)
+        for name in names:
+            self._of(self.models, name)
+        return draw_ranking(self, names)
+
     def _ranking(self, rule: str) -> list[list[str]]:
         header = [
             "rank",

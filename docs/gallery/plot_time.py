@@ -1,0 +1,70 @@
+"""
+Forecasts in order of time: which model will be better?
+=======================================================
+
+Tomorrow resembles today. Random folds let a model see the neighbours of the days that it is tested on, so they favour
+models that remember. ``HBlockSplit`` holds out contiguous blocks, with a gap before and after.
+
+The series is generated: whether it rains depends on the air pressure, which moves slowly, and on spells of weather that
+the models do not see.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.signal import lfilter
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.neighbors import KNeighborsClassifier
+
+import verax as vx
+
+rng = np.random.default_rng(0)
+n_past, n_days = 1200, 3600
+pressure, spell = lfilter([0.2], [1, -0.98], rng.normal(size=(2, n_days)))
+rain = rng.random(n_days) < 1 / (1 + np.exp(1.5 * (pressure - spell)))
+date = np.arange(n_days) / 10
+models = {
+    "nearest days": (KNeighborsClassifier(15), np.column_stack([date, pressure])),
+    "pressure only": (LogisticRegression(), pressure[:, None]),
+}
+
+
+def forecast(splits):
+    """Each model's forecasts of the test days, trained on the others."""
+    p = {name: np.full(n_days, np.nan) for name in models}
+    for train, test in splits:
+        for name, (model, x) in models.items():
+            p[name][test] = model.fit(x[train], rain[train]).predict_proba(x[test])[:, 1]
+    return p
+
+
+# %%
+# Both ways of splitting the first 1,200 days, and what became of it in the 2,400 days that followed. Neighbouring days
+# depend on each other, so differences are tested with ``time_ordered=True``.
+
+past, future = np.arange(n_past), np.arange(n_past, n_days)
+ways = {
+    "random folds": (past, KFold(10, shuffle=True, random_state=0).split(past)),
+    "blocks, gap of 40 days": (past, vx.selection.HBlockSplit(10, gap=40).split(past)),
+    "the future": (future, [(past, future)]),
+}
+found = {}
+for way, (days, splits) in ways.items():
+    p = {name: values[days] for name, values in forecast(splits).items()}
+    found[way] = vx.compare(rain[days], p, rule="brier", time_ordered=True)
+    difference = found[way].difference("nearest days", "pressure only")
+    print(f"{way}: {found[way].leader()} is better; difference {difference.interval:+.3f}")
+
+# %%
+# Random folds choose the model that knows what the days around were like. Where there are no such days, it loses, as
+# the blocks had foretold.
+
+figure, ax = plt.subplots(figsize=(6.6, 2.6), layout="constrained")
+for name, colour, marker in (("nearest days", "#D55E00", "s"), ("pressure only", "#0072B2", "o")):
+    means = [next(m.mean for m in found[way].models["brier"] if m.name == name) for way in ways]
+    ax.plot(means, list(ways), marker, color=colour, markersize=9, label=name)
+ax.set(xlabel="Brier score (lower is better)", ylim=(2.5, -0.5))
+ax.grid(axis="x", color="#dddddd")
+figure.legend(loc="outside upper center", ncols=2, frameon=False)
+assert found["random folds"].leader() == "nearest days"
+assert found["blocks, gap of 40 days"].leader() == found["the future"].leader() == "pressure only"

@@ -1,0 +1,78 @@
+"""What figures show: ranks of models, epochs near their optimum, losses that would set the scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_a_ranking_shows_the_differences_from_the_best():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    good = 0.6 * np.eye(3)[y] + 0.4 / 3
+    certain = np.eye(3)[(y + (rng.random(200) < 0.1)) % 3]
+    models = {"flat": np.full((200, 3), 1 / 3), "good": good, "twin": 0.999 * good + 0.001 / 3, "hard": certain}
+    found = vx.compare(y, models, rule=["brier", "log"])
+    brier, log = found.plot().axes
+    assert [tick.get_text() for tick in brier.get_yticklabels()] == [m.name for m in found.models["brier"]]
+    for ax, rule in ((brier, "brier"), (log, "log_score")):
+        best, *others = [m for m in found.models[rule] if np.isfinite(m.mean)]
+        dashed, *lines = ax.lines
+        assert dashed.get_xdata() == [best.mean] * 2
+        dots = {round(float(line.get_ydata()[0])): line for line in lines if len(line.get_xdata()) == 1}
+        bars = {round(float(line.get_ydata()[0])): line for line in lines if len(line.get_xdata()) == 2}
+        assert [dot.get_xdata()[0] for _, dot in sorted(dots.items())] == [best.mean, *(m.mean for m in others)]
+        for model in others:
+            gap = found.difference(model.name, best.name, rule)
+            bar = bars[model.rank - 1]
+            assert np.allclose(bar.get_xdata(), best.mean + np.array(tuple(gap.interval)))
+            assert (dots[model.rank - 1].get_marker() == "s") == (gap.p_adjusted <= 0.05)
+    n_infinite = found.models["log_score"][-1].infinite_rows
+    assert texts(log) == [f"infinite in {n_infinite} rows"]
+    assert len(found.plot(["log_score"]).axes) == 1
+    with pytest.raises(KeyError, match="rps"):
+        found.plot(["rps"])
+    assert vx.compare(y, {"good": good}, rule="brier", reference="uniform").plot().axes[0].get_title() == "brier"
+
+
+def test_bad_epochs_do_not_set_the_scale():
+    losses = [9.0, 3.0, *(1 + 0.01 * abs(i - 10) for i in range(28))]
+    history = vx.selection.History.from_columns({"brier": losses, "rps": [1.0] * 30})
+    brier, flat = history.select(["brier", "rps"]).plot().axes
+    low, high = brier.get_ylim()
+    assert low < 1.0 < 1.17 < high < 3
+    assert flat.get_ylim()[0] < 1 < flat.get_ylim()[1]
+
+
+def test_a_hard_prediction_far_above_all_lists_is_written():
+    p = np.random.default_rng(0).dirichlet(np.full(50, 0.1), 300)
+    y = np.array([np.random.default_rng(i).choice(50, p=row) for i, row in enumerate(p)])
+    found = vx.compare_lengths(y, p, k=[3, 5, 10], rule=["brier", "log"])
+    brier, log = found.plot().axes
+    gap = found.difference("hard", "full", "brier").difference
+    assert (texts(brier), texts(log)) == ([f"{gap:.2g} ↑"], ["∞"])
+    assert brier.get_ylim()[1] < gap / 4
+
+
+def test_legends_stay_within_the_figure():
+    y, p = [0, 1, 1, 0], [0.2, 0.6, 0.9, 0.4]
+    models = {f"a model with quite a long name, number {i}": p for i in range(4)}
+    for function in (vx.net_benefit, vx.murphy):
+        figure = function(y, models).plot()
+        figure.canvas.draw()
+        box = figure.legends[0].get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.canvas.get_width_height()[0]
