@@ -2,8 +2,8 @@
 Does accuracy choose the right model?
 =====================================
 
-Accuracy looks at the most likely class only. A model that is right a little more often can have much worse
-probabilities, and whoever acts on the probabilities would keep the wrong model.
+Accuracy looks at the most likely class only. A model that is right a little more often can have
+much worse probabilities, and whoever acts on the probabilities would keep the wrong model.
 """
 
 import matplotlib.pyplot as plt
@@ -33,9 +33,9 @@ comparison.plot()
 print(comparison.disagreements[0])
 
 # %%
-# The forest is timid: the mean probability of its first choice is 0.73, and 0.93 of them are right. A curve above
-# the diagonal means that the model is right more often than it says. Logistic regression stays near the
-# diagonal.
+# The forest is timid: the mean probability of its first choice is 0.73, and 0.93 of them are right.
+# A curve above the diagonal means that the model is right more often than it says. Logistic
+# regression stays near the diagonal.
 
 figure, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 ax.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=0.8)

@@ -2,9 +2,10 @@
 Where does the loss come from?
 ==============================
 
-A score mixes three things: how hard the outcomes are, how well the model tells them apart, and whether its
-probabilities mean what they say. ``vx.decompose`` takes them apart: score = miscalibration - discrimination +
-uncertainty. That tells what to do: recalibrate, or find a better model.
+A score mixes three things: how hard the outcomes are, how well the model tells them apart, and
+whether its probabilities mean what they say. ``vx.decompose`` takes them apart: score =
+miscalibration - discrimination + uncertainty. That tells what to do: recalibrate, or find a better
+model.
 """
 
 import matplotlib.pyplot as plt
@@ -35,9 +36,10 @@ for name, model in models.items():
     print(f"{name}: {d.score:.3f} = {d.miscalibration:.3f} - {d.discrimination:.3f} + {d.uncertainty:.3f}")
 
 # %%
-# Up is better: the model tells the digits apart. Left is better: its probabilities are right. All points of a line
-# have the same Brier score. The forest knows as much as logistic regression does; recalibrated, it would be as
-# good. The tree is well calibrated and knows too little, so recalibration would not help it.
+# Up is better: the model tells the digits apart. Left is better: its probabilities are right. All
+# points of a line have the same Brier score. The forest knows as much as logistic regression does;
+# recalibrated, it would be as good. The tree is well calibrated and knows too little, so
+# recalibration would not help it.
 
 figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
 for score in (0.1, 0.2, 0.3, 0.4, 0.5):
@@ -47,4 +49,5 @@ for score in (0.1, 0.2, 0.3, 0.4, 0.5):
 for (name, d), marker in zip(found.items(), "osD^", strict=True):
     ax.plot(d.miscalibration, d.discrimination, marker, color="#0072B2", markersize=8)
     ax.text(d.miscalibration, d.discrimination - 0.035, name, ha="center", bbox={"color": "white", "pad": 1})
-ax.set(xlabel="miscalibration (lower is better)", ylabel="discrimination (higher is better)", xlim=(-0.015, 0.175))
+ax.set(xlabel="miscalibration (lower is better)", ylabel="discrimination (higher is better)")
+ax.set_xlim(-0.015, 0.175)

@@ -2,11 +2,12 @@
 Are the probabilities of a top list right?
 ==========================================
 
-A language model returns its five most likely next words, each with a probability. Does the first one happen as often as
-it says? Does the outcome stand on the list as often as the sum of the list claims?
+A language model returns its five most likely next words, each with a probability. Does the first
+one happen as often as it says? Does the outcome stand on the list as often as the sum of the list
+claims?
 
-The lists are generated. The true probabilities of 5,000 words fall with their rank, faster where the next word is easy
-to guess; the model takes their power 1.15, so it is too sure.
+The lists are generated. The true probabilities of 5,000 words fall with their rank, faster where
+the next word is easy to guess; the model takes their power 1.15, so it is too sure.
 """
 
 import numpy as np
@@ -23,14 +24,16 @@ said = truth**1.15
 lists = vx.TopLists.from_probabilities(said / said.sum(axis=1, keepdims=True), 5)
 
 # %%
-# Each place of the list makes a statement, and so does the list as a whole: that the outcome is one of its words.
+# Each place of the list makes a statement, and so does the list as a whole: that the outcome is one
+# of its words.
 
 found = vx.reliability(y, lists)
 print(found)
 found.plot(["place 1", "whole list"])
 
 # %%
-# The first word claims too much. The list as a whole does so, too: too little is left for the words that are not on it.
+# The first word claims too much. The list as a whole does so, too: too little is left for the words
+# that are not on it.
 
 claim = found.claim("whole list")
 print(f"claimed {claim.claimed:.3f}, happened {claim.happened:.3f}")

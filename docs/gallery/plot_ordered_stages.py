@@ -2,10 +2,12 @@
 How good is a grader of ordered stages?
 =======================================
 
-How far a disease has gone after a year, in four stages, forecast from ten measurements. Calling stage 4 a
-stage 1 is worse than calling it a stage 3, and the ranked probability score (RPS) knows that.
+How far a disease has gone after a year, in four stages, forecast from ten measurements. Calling
+stage 4 a stage 1 is worse than calling it a stage 3, and the ranked probability score (RPS) knows
+that.
 
-The data are the 442 patients of the diabetes data set; the stages are the quarters of its measure of progression.
+The data are the 442 patients of the diabetes data set; the stages are the quarters of its measure
+of progression.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +27,8 @@ card = vx.evaluate(y, p, classes=stages, ordered=True)
 print(card)
 
 # %%
-# It names the right stage for fewer than half of the patients, but it is within one stage for five in six. Against a
-# forecast of one quarter for each stage it saves about 30 % of the RPS:
+# It names the right stage for fewer than half of the patients, but it is within one stage for five
+# in six. Against a forecast of one quarter for each stage it saves about 30 % of the RPS:
 
 skill = vx.compare(y, {"model": p}, rule="rps", reference="uniform").models["rps"][0]
 print(f"accuracy {card.accuracy:.2f}, off by at most one stage {card['off_by_one']:.2f}")

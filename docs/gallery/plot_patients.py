@@ -2,11 +2,12 @@
 Several images of one patient: is the difference real?
 ======================================================
 
-Two models grade 600 images of 20 patients. Images of a patient resemble each other, so there is less to learn from
-them than from 600 patients. A test that does not know this finds differences that are not there.
+Two models grade 600 images of 20 patients. Images of a patient resemble each other, so there is
+less to learn from them than from 600 patients. A test that does not know this finds differences
+that are not there.
 
-The data are generated: every patient is easy or hard for each model, by chance, and in the long run neither
-model is better.
+The data are generated: every patient is easy or hard for each model, by chance, and in the long run
+neither model is better.
 """
 
 import matplotlib.pyplot as plt
@@ -32,10 +33,12 @@ for _ in range(200):
     groups.append(vx.compare(y, models, rule="brier", groups=patient).difference("a", "b"))
 
 # %%
-# Two hundred studies in which there is nothing to find. Tests at a level of 5 % should reject in 5 % of them:
+# Two hundred studies in which there is nothing to find. Tests at a level of 5 % should reject in 5
+# % of them:
 
 for name, found in (("images", rows), ("patients", groups)):
-    print(f"{name} as units: {np.mean([d.p_value < 0.05 for d in found]):.1%} of the studies find a difference")
+    share = np.mean([d.p_value < 0.05 for d in found])
+    print(f"{name} as units: {share:.1%} of the studies find a difference")
 
 # %%
 # Intervals of the first forty studies. Orange ones miss the true difference, which is zero.
@@ -43,8 +46,9 @@ for name, found in (("images", rows), ("patients", groups)):
 figure, axes = plt.subplots(1, 2, figsize=(7, 4.6), sharey=True, sharex=True, layout="constrained")
 for ax, found, name in zip(axes, (rows, groups), ("images", "patients"), strict=True):
     for place, d in enumerate(found[:40]):
-        missed = not d.interval.low <= 0 <= d.interval.high
-        ax.plot(d.interval, [place, place], color="#D55E00" if missed else "#0072B2", linewidth=2.4 if missed else 1.2)
+        covers = d.interval.low <= 0 <= d.interval.high
+        colour, width = ("#0072B2", 1.2) if covers else ("#D55E00", 2.4)
+        ax.plot(d.interval, [place, place], color=colour, linewidth=width)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.set(title=f"units: {name}", xlabel="difference of Brier scores", yticks=[])
 axes[0].set_ylabel("studies")

@@ -2,9 +2,10 @@
 Can I repair the probabilities without training again?
 ======================================================
 
-Naive Bayes takes its features to be independent. Here half of them are mixtures of the others, so it counts the same
-evidence twice and becomes too sure. ``vx.recalibrate`` learns a function from its forecasts to better ones, says what
-that gains on rows that it has not seen, and does nothing where nothing helps. The data are generated.
+Naive Bayes takes its features to be independent. Here half of them are mixtures of the others, so
+it counts the same evidence twice and becomes too sure. ``vx.recalibrate`` learns a function from
+its forecasts to better ones, says what that gains on rows that it has not seen, and does nothing
+where nothing helps. The data are generated.
 """
 
 from sklearn.datasets import make_classification
@@ -19,8 +20,8 @@ train, held_out, test = slice(0, 1000), slice(1000, 2000), slice(2000, 4000)
 model = GaussianNB().fit(x[train], y[train])
 
 # %%
-# Learn from rows that the model was not trained on. Each method is judged by cross-validation within these rows, and
-# the simplest one is taken that is about as good as the best.
+# Learn from rows that the model was not trained on. Each method is judged by cross-validation
+# within these rows, and the simplest one is taken that is about as good as the best.
 
 found = vx.recalibrate(
     y[held_out], model.predict_proba(x[held_out]), method=["temperature", "bcts", "vector", "isotonic"]

@@ -2,8 +2,8 @@
 How many cases should go to a doctor?
 =====================================
 
-A model need not decide every case. Whoever keeps the certain ones and refers the others makes fewer errors. How many
-fewer, and what is it worth?
+A model need not decide every case. Whoever keeps the certain ones and refers the others makes fewer
+errors. How many fewer, and what is it worth?
 """
 
 import matplotlib.pyplot as plt
@@ -20,15 +20,17 @@ forest = RandomForestClassifier(100, min_samples_leaf=3, random_state=0)
 p = cross_val_predict(forest, x, malignant, cv=5, method="predict_proba")
 
 # %%
-# Every share of tumours that might be kept, the most certain first, and the share of errors among them:
+# Every share of tumours that might be kept, the most certain first, and the share of errors among
+# them:
 
 curve = vx.risk_coverage(malignant, p, bootstrap=200)
 curve.plot()
 print(curve)
 
 # %%
-# What is worth referring depends on what errors cost. Say that a missed cancer costs 10, a false alarm 1. A case is
-# referred where even the cheaper decision is expected to cost more than asking a doctor.
+# What is worth referring depends on what errors cost. Say that a missed cancer costs 10, a false
+# alarm 1. A case is referred where even the cheaper decision is expected to cost more than asking a
+# doctor.
 
 costs = [[0, 1], [10, 0]]  # rows: benign, malignant; columns: what was decided
 doctor = np.linspace(0.02, 0.6, 30)

@@ -2,12 +2,12 @@
 Is my model calibrated?
 =======================
 
-If a model says 80 % for a hundred patients, about eighty of them should be ill. A reliability diagram shows how often
-the event happened for each forecast probability. The band shows how far chance alone would lead a calibrated model
-away from the diagonal.
+If a model says 80 % for a hundred patients, about eighty of them should be ill. A reliability
+diagram shows how often the event happened for each forecast probability. The band shows how far
+chance alone would lead a calibrated model away from the diagonal.
 
-The data are the 442 patients of the diabetes data set. The event is that the disease goes further than in
-half of them.
+The data are the 442 patients of the diabetes data set. The event is that the disease goes further
+than in half of them.
 """
 
 import numpy as np
@@ -24,8 +24,9 @@ models = {"naive": GaussianNB(), "logistic": LogisticRegression(C=100)}
 p = {name: cross_val_predict(m, x, y, cv=10, method="predict_proba")[:, 1] for name, m in models.items()}
 
 # %%
-# Naive Bayes counts what several measurements have in common several times over, and so becomes too sure. Where it
-# says almost 0 or almost 1 (the grey bars: most of the time), the curve leaves the band.
+# Naive Bayes counts what several measurements have in common several times over, and so becomes too
+# sure. Where it says almost 0 or almost 1 (the grey bars: most of the time), the curve leaves the
+# band.
 
 vx.reliability(y, p["naive"], classes=["slower", "faster"]).plot()
 
@@ -35,11 +36,13 @@ vx.reliability(y, p["naive"], classes=["slower", "faster"]).plot()
 vx.reliability(y, p["logistic"], classes=["slower", "faster"]).plot()
 
 # %%
-# The same in numbers. Miscalibration is never zero, because the curve follows noise; the test asks whether it is more
-# than a calibrated model would show. A slope below 1 says "too extreme".
+# The same in numbers. Miscalibration is never zero, because the curve follows noise; the test asks
+# whether it is more than a calibrated model would show. A slope below 1 says "too extreme".
 
 for name in models:
     whole = vx.decompose(y, p[name], rule="brier", bootstrap=300).whole
     slope = vx.calibration_slope(y, p[name]).lines[0]
-    print(f"{name}: miscalibration {whole.miscalibration:.3f}, by chance {whole.expected_miscalibration:.3f}, ", end="")
-    print(f"p = {whole.p_value:.3f}; slope {slope.slope:.2f} ({slope.slope_interval:.2f})")
+    print(f"{name}: miscalibration {whole.miscalibration:.3f}, p = {whole.p_value:.3f}", end="; ")
+    print(
+        f"by chance {whole.expected_miscalibration:.3f}; slope {slope.slope:.2f} ({slope.slope_interval:.2f})"
+    )

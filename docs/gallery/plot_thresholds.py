@@ -2,9 +2,9 @@
 From which probability should one act?
 ======================================
 
-The most likely class is the right decision only if all errors cost the same. With other costs it is better to decide by
-expected cost. Thresholds may also be chosen on data, and then one must ask what they are worth on rows that they have
-not seen.
+The most likely class is the right decision only if all errors cost the same. With other costs it is
+better to decide by expected cost. Thresholds may also be chosen on data, and then one must ask what
+they are worth on rows that they have not seen.
 """
 
 import matplotlib.pyplot as plt
@@ -19,12 +19,13 @@ x, progression = load_diabetes(return_X_y=True)
 stages = ["slow", "moderate", "fast", "very fast"]
 y = np.searchsorted(np.quantile(progression, [0.4, 0.7, 0.9]), progression)
 p = cross_val_predict(LogisticRegression(C=10), x, y, cv=10, method="predict_proba")
-costs = [[0, 1, 1, 2], [3, 0, 1, 1], [8, 3, 0, 1], [20, 8, 3, 0]]  # rows: what happened; columns: what was decided
-
+# What a decision (column) costs for what happened (row).
+costs = [[0, 1, 1, 2], [3, 0, 1, 1], [8, 3, 0, 1], [20, 8, 3, 0]]
 
 # %%
-# Deciding by expected cost halves the cost. Thresholds chosen on these patients look better still. In cross-validation
-# (``honest``) most of that is gone, and the interval of the gain reaches below zero.
+# Deciding by expected cost halves the cost. Thresholds chosen on these patients look better still.
+# In cross-validation (``honest``) most of that is gone, and the interval of the gain reaches below
+# zero.
 
 chosen = vx.choose_thresholds(y, p, metric="ec", costs=costs, classes=stages)
 decisions = {

@@ -2,11 +2,13 @@
 How long must a top list be?
 ============================
 
-A model with 1,000 classes is served by an interface that returns a few of them, each with a probability. verax pads
-a list (what is left is shared evenly by the classes that are not listed) and scores it like a full distribution. So lists
-of any length can be compared, down to a bare class name.
+A model with 1,000 classes is served by an interface that returns a few of them, each with a
+probability. verax pads a list (what is left is shared evenly by the classes that are not listed)
+and scores it like a full distribution. So lists of any length can be compared, down to a bare class
+name.
 
-The data are generated: the probabilities fall off like those of an image classifier, and outcomes are drawn from them.
+The data are generated: the probabilities fall off like those of an image classifier, and outcomes
+are drawn from them.
 """
 
 import numpy as np
@@ -18,10 +20,9 @@ logits = rng.normal(0, 4, (2000, 1000))
 p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 y = (p.cumsum(axis=1) < rng.random((2000, 1))).sum(axis=1)
 
-
 # %%
-# The Brier score hardly notices what comes after the fifth class. The log score pays for every outcome that is not
-# listed, and goes on gaining.
+# The Brier score hardly notices what comes after the fifth class. The log score pays for every
+# outcome that is not listed, and goes on gaining.
 
 found = vx.compare_lengths(y, p, k=[1, 2, 3, 5, 10, 20, 50], rule=["brier", "log"])
 found.plot()

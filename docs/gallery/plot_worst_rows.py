@@ -2,8 +2,8 @@
 Which errors should I look at first?
 ====================================
 
-``vx.worst`` finds the rows with the largest loss and says what went wrong in each. Often they are errors in the
-labels, broken inputs, or the one case the model has never met.
+``vx.worst`` finds the rows with the largest loss and says what went wrong in each. Often they are
+errors in the labels, broken inputs, or the one case the model has never met.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,8 @@ worst = vx.worst(digits.target, p, rule="log", n=10)
 print(worst.to_frame()[["row", "outcome", "loss", "source"]].to_string(index=False))
 
 # %%
-# The ten handwritten digits that the model finds hardest to believe. Some would puzzle a person, too.
+# The ten handwritten digits that the model finds hardest to believe. Some would puzzle a person,
+# too.
 
 figure, axes = plt.subplots(2, 5, figsize=(7, 3.6), layout="constrained")
 for ax, case in zip(axes.flat, worst, strict=True):
