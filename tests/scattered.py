@@ -11,6 +11,7 @@ import numpy as np
 
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.lists.toplists import TopLists
 
 
 class Scattered(Handle):
@@ -25,32 +26,33 @@ class Scattered(Handle):
         self.n_parts, self.rng = n_parts, np.random.default_rng(seed)
         self.name, self.models, self.taken = "scattered", tuple(self.forecasts), ()
         self.classes, self.n_rows = None, len(self.given["y"])
-        self.n_classes = next(iter(self.forecasts.values())).shape[1]
+        first = next(iter(self.forecasts.values()))
+        self.n_classes, self.lists = first.shape[1], isinstance(first, TopLists)
+        self.by = ("by",) if "by" in self.given else ()
         self.passes = 0
 
     def in_order(self) -> Handle:
         return self
 
-    def part(self, rows: slice) -> Part:
-        y, weights, groups = (self.given.get(name) for name in ("y", "weights", "groups"))
+    def part(self, rows: Any) -> Part:
+        given = {name: values[rows] for name, values in self.given.items()}
+        own = {name: given.get(name) for name in ("weights", "groups")}
+        first = int(rows[0])
         read = {
-            name: Forecasts(
-                y[rows],
-                p[rows],
-                weights=None if weights is None else weights[rows],
-                groups=None if groups is None else groups[rows],
-            )
+            name: p[rows].with_outcomes(given["y"], part=True, first_row=first, **own)
+            if self.lists
+            else Forecasts(given["y"], p[rows], **own)
             for name, p in self.forecasts.items()
         }
-        ids, by = self.given.get("ids"), self.given.get("by")
-        labels = {} if by is None else {"by": by[rows]}
-        return Part(read, rows.start, None if ids is None else ids[rows], labels)
+        labels = {"by": given["by"]} if "by" in given else {}
+        return Part(read, first, given.get("ids"), labels, subset=lambda some: self.part(rows[some]))
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         self.passes += 1
         cuts = np.sort(self.rng.choice(np.arange(1, self.n_rows), self.n_parts - 1, replace=False))
         edges = [0, *cuts.tolist(), self.n_rows]
-        found = [Summaries.of(self.part(slice(a, b)), recipes) for a, b in itertools.pairwise(edges)]
+        parts = [np.arange(a, b) for a, b in itertools.pairwise(edges)]
+        found = [Summaries.of(self.part(rows), recipes) for rows in parts]
         while len(found) > 1:
             i, j = self.rng.choice(len(found), 2, replace=False)
             merged = stored(found[i], recipes).merge(stored(found[j], recipes))

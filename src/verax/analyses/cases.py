@@ -128,25 +128,59 @@ def dense_case(
     )
 
 
-def list_case(rows: ListRows, row: int, number: int, name: Any, loss: float) -> ListCase:
-    """The case of one of some top lists."""
-    outcome, listed = rows.outcome(row), rows.entries(row)
-    place = list(listed).index(outcome) + 1 if outcome in listed else None
-    unaccounted, n_unlisted = float(rows.survey.unaccounted[row]), rows.n_classes - len(listed)
-    valid = bool(rows.survey.kept[row] == len(listed))
-    return ListCase(
-        row=number,
-        id=name,
-        outcome=outcome,
-        forecast=listed,
-        loss=loss,
-        ranks={},
-        source=_list_source(outcome, listed, place, unaccounted, n_unlisted, valid),
-        place=place,
-        unaccounted=unaccounted,
-        n_unlisted=n_unlisted,
-        valid=valid,
-    )
+@dataclass(frozen=True)
+class Stated:
+    """A top list with what happened, apart from all others; the names are those of `ListCase`."""
+
+    outcome: Hashable
+    listed: dict[Hashable, float]
+    unaccounted: float
+    n_unlisted: int
+    valid: bool
+
+    @classmethod
+    def of(cls, rows: ListRows, row: int) -> Stated:
+        """One of some lists."""
+        listed = rows.entries(row)
+        valid = bool(rows.survey.kept[row] == len(listed))
+        left = float(rows.survey.unaccounted[row])
+        return cls(rows.outcome(row), listed, left, rows.n_classes - len(listed), valid)
+
+    def to_values(self) -> dict[str, Any]:
+        """All but the outcome, to be stored."""
+        named = [list(entry) for entry in self.listed.items()]
+        # Texts hold integers of any size.
+        return {
+            "listed": named,
+            "unaccounted": self.unaccounted,
+            "n_unlisted": str(self.n_unlisted),
+            "valid": self.valid,
+        }
+
+    @classmethod
+    def from_values(cls, outcome: Hashable, values: dict[str, Any]) -> Stated:
+        """What `to_values` gave."""
+        listed = {name: float(value) for name, value in values["listed"]}
+        own = float(values["unaccounted"]), int(values["n_unlisted"]), bool(values["valid"])
+        return cls(outcome, listed, *own)
+
+    def case(self, number: int, name: Any, loss: float) -> ListCase:
+        """The case that this is."""
+        listed, outcome = self.listed, self.outcome
+        place = list(listed).index(outcome) + 1 if outcome in listed else None
+        return ListCase(
+            row=number,
+            id=name,
+            outcome=outcome,
+            forecast=listed,
+            loss=loss,
+            ranks={},
+            source=_list_source(outcome, listed, place, self.unaccounted, self.n_unlisted, self.valid),
+            place=place,
+            unaccounted=self.unaccounted,
+            n_unlisted=self.n_unlisted,
+            valid=self.valid,
+        )
 
 
 def _list_source(

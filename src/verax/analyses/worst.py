@@ -8,7 +8,8 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from verax.analyses.cases import Case, dense_case, list_case, plain_of, text_of
+from verax.analyses.cases import Case, Stated, dense_case, plain_of, text_of
+from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.checks import check_count
 from verax.common.sorting import stable_order
@@ -196,7 +197,7 @@ def find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
     """The worst rows of predictions that are not in memory."""
     check_count("n", n)
     model, chosen = handle.one_model(), tuple(rules)
-    found = handle.summarise({"rows": WorstRecipe(model, chosen, n)})
+    found = handle.summarise(with_fault_recipes(handle, {"rows": WorstRecipe(model, chosen, n)}))
     rows: WorstRows = found["rows"]
     losses = tuple(map(tuple, rows.losses.tolist()))
     # Without the rows, only their order by the first rule is known.
@@ -206,13 +207,21 @@ def find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
         worse: Worse = handle.summarise({"ranks": WorseRecipe(model, chosen, losses)})["ranks"]
         counts = worse.counts
     cases = []
-    for i, (number, outcome) in enumerate(zip(rows.numbers.tolist(), rows.outcomes.tolist(), strict=True)):
+    for i, number in enumerate(rows.numbers.tolist()):
         name = number if rows.ids is None else rows.ids[i].item()
-        case = dense_case(number, name, outcome, rows.forecasts[i], losses[i][0], handle.classes, chosen[0])
+        case = _case_in(rows, i, number, name, handle, chosen[0])
         ranks = {name_of(rule): 1 + int(counts[j, i]) for j, rule in enumerate(ranked)}
         cases.append(replace(case, ranks=ranks))
     result = Worst(name_of(chosen[0]), rows.n_rows, tuple(cases), rows.ids is not None)
-    return result.with_skipped(found.skipped)
+    return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
+
+
+def _case_in(rows: WorstRows, i: int, number: int, name: Any, handle: Handle, rule: Rule) -> Case:
+    """One of the worst rows of a handle."""
+    loss, outcome = float(rows.losses[i, 0]), rows.outcomes[i]
+    if handle.lists:
+        return Stated.from_values(outcome, rows.forecasts[i]).case(number, name, loss)
+    return dense_case(number, name, int(outcome), rows.forecasts[i], loss, handle.classes, rule)
 
 
 def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:
@@ -222,7 +231,7 @@ def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:
 
 def _case(rows: Rows, row: int, number: int, name: Any, loss: float, rule: Rule) -> Case:
     if isinstance(rows, ListRows):
-        return list_case(rows, row, number, name, loss)
+        return Stated.of(rows, row).case(number, name, loss)
     assert isinstance(rows, Forecasts)
     batch = rows.batch(row, row + 1)
     return dense_case(number, name, int(batch.y[0]), to_host(widen(batch.p))[0], loss, rows.classes, rule)

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.cases import Stated
 from verax.analyses.parts import seen
 from verax.common.packing import dump, load, refusing
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part, Recipe
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 
 _ROWS, _RANKS = "worst rows", "ranks"
@@ -36,10 +39,10 @@ class WorstRows:
         (n, R) by each rule; the first one ranks the rows.
     numbers : array
         (n,) the numbers of the rows.
-    outcomes : array
-        (n,) positions of classes.
-    forecasts : array
-        (n, K) probabilities.
+    outcomes : array or list
+        (n,) positions of classes; of top lists the classes themselves.
+    forecasts : array or list
+        (n, K) probabilities; of top lists what `Stated.to_values` gives of each.
     ids : array, optional
         (n,) names of the rows.
     """
@@ -48,8 +51,8 @@ class WorstRows:
     n_rows: int
     losses: Floats
     numbers: Ints
-    outcomes: Ints
-    forecasts: Floats
+    outcomes: Any
+    forecasts: Any
     ids: Any = None
 
     def merge(self, other: WorstRows) -> WorstRows:
@@ -60,16 +63,17 @@ class WorstRows:
             self.n_rows + other.n_rows,
             np.concatenate([self.losses, other.losses]),
             np.concatenate([self.numbers, other.numbers]),
-            np.concatenate([self.outcomes, other.outcomes]),
-            np.concatenate([self.forecasts, other.forecasts]),
+            _joined(self.outcomes, other.outcomes),
+            _joined(self.forecasts, other.forecasts),
             ids,
         )
         return both._at(np.lexsort((both.numbers, -both.losses[:, 0]))[: self.most])
 
     def _at(self, rows: Ints) -> WorstRows:
         ids = None if self.ids is None else self.ids[rows]
-        losses, numbers, outcomes = self.losses[rows], self.numbers[rows], self.outcomes[rows]
-        return WorstRows(self.most, self.n_rows, losses, numbers, outcomes, self.forecasts[rows], ids)
+        losses, numbers = self.losses[rows], self.numbers[rows]
+        shown = _taken(self.outcomes, rows), _taken(self.forecasts, rows)
+        return WorstRows(self.most, self.n_rows, losses, numbers, *shown, ids)
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads."""
@@ -82,6 +86,14 @@ class WorstRows:
             return cls(**load(data, _ROWS))
 
 
+def _joined(one: Any, other: Any) -> Any:
+    return [*one, *other] if isinstance(one, list) else np.concatenate([one, other])
+
+
+def _taken(values: Any, rows: Ints) -> Any:
+    return [values[row] for row in rows.tolist()] if isinstance(values, list) else values[rows]
+
+
 @dataclass(frozen=True)
 class WorstRecipe(Recipe[WorstRows]):
     """The `n` worst rows of one model by the first of some rules."""
@@ -92,28 +104,30 @@ class WorstRecipe(Recipe[WorstRows]):
 
     def take(self, part: Part) -> WorstRows:
         """The worst of some rows."""
-        rows = part.models[self.model]
-        assert isinstance(rows, Forecasts)
         losses = rounded_losses(part, self.model, self.rules)
         # Of equal losses the first rows: a partial sort would keep any.
         cut = np.partition(losses[:, 0], -self.n)[-self.n] if len(losses) > self.n else -np.inf
         near = np.flatnonzero(losses[:, 0] >= cut)
         near = near[np.argsort(-losses[near, 0], kind="stable")[: self.n]]
-        batches = [rows.batch(int(row), int(row) + 1) for row in near]
         numbers = part.start + near if part.numbers is None else part.numbers[near]
-        return WorstRows(
-            self.n,
-            part.n_rows,
-            losses[near],
-            numbers,
-            np.array([int(batch.y[0]) for batch in batches]),
-            np.array([to_host(widen(batch.p))[0] for batch in batches]),
-            None if part.ids is None else part.ids[near],
-        )
+        ids = None if part.ids is None else part.ids[near]
+        shown = _shown(part.models[self.model], near)
+        return WorstRows(self.n, part.n_rows, losses[near], numbers, *shown, ids)
 
     def load(self, stored: bytes) -> WorstRows:
         """Rows from their bytes."""
         return WorstRows.from_bytes(stored)
+
+
+def _shown(rows: Rows, near: Ints) -> tuple[Any, Any]:
+    """The outcomes and the forecasts of some rows."""
+    if isinstance(rows, ListRows):
+        stated = [Stated.of(rows, row) for row in near.tolist()]
+        return [each.outcome for each in stated], [each.to_values() for each in stated]
+    assert isinstance(rows, Forecasts)
+    batches = [rows.batch(row, row + 1) for row in near.tolist()]
+    outcomes = np.array([int(batch.y[0]) for batch in batches])
+    return outcomes, np.array([to_host(widen(batch.p))[0] for batch in batches])
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from verax.common.packing import dump, load, refusing
+from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy
 from verax.inputs.arrays import Ints
 from verax.inputs.rows import Rows
@@ -178,6 +179,8 @@ class Handle(ABC):
         What was taken for what: a line each.
     by : tuple[str, ...]
         The columns of subgroups.
+    lists : bool
+        Whether the forecasts are top lists, not full distributions.
     has_rows : bool
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
     """
@@ -189,6 +192,7 @@ class Handle(ABC):
     n_rows: int | None
     taken: tuple[str, ...]
     by: tuple[str, ...] = ()
+    lists: bool = False
     has_rows: bool = True
 
     @abstractmethod
@@ -210,7 +214,8 @@ class Handle(ABC):
 
     def __repr__(self) -> str:
         rows = "" if self.n_rows is None else f"{self.n_rows:,} rows, "
-        return f"predictions in {self.name}: {rows}{self.n_classes:,} classes\n" + "\n".join(self.taken)
+        what = "top lists" if self.lists else "predictions"
+        return f"{what} in {self.name}: {rows}{in_digits(self.n_classes)} classes\n" + "\n".join(self.taken)
 
     def one_model(self) -> str:
         """The only model; where there are several, an error that says so."""

@@ -39,8 +39,15 @@ class BinSums:
         return BinSums(self.sums + other.sums)
 
     def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
+        """As bytes that `from_bytes` reads."""
         return dump(_KIND, {"sums": self.sums.to_values()})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> BinSums:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)["sums"]
+        with refusing("is missing or of another type"):
+            return cls(Sum.from_values(values, values.shape[1:]))
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,4 @@ class BinRecipe(Recipe[BinSums]):
 
     def load(self, stored: bytes) -> BinSums:
         """Sums from their bytes."""
-        values = load(stored, _KIND)["sums"]
-        with refusing("is missing or of another type"):
-            return BinSums(Sum.from_values(values, values.shape[1:]))
+        return BinSums.from_bytes(stored)

@@ -101,10 +101,15 @@ def decompose(
     rule = parse(rule)
     plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
     if isinstance(y, Handle):
+        handle = y.in_order() if needs_order([rule]) else y
         # Most callers have distributions in memory, and need not wait for what the others import.
+        if handle.lists:
+            from verax.analyses.calibration.liststreams import decomposition_of_list_handle
+
+            return decomposition_of_list_handle(handle, rule, plan)
         from verax.analyses.calibration.streams import decomposition_of_handle
 
-        return decomposition_of_handle(y.in_order() if needs_order([rule]) else y, rule, plan)
+        return decomposition_of_handle(handle, rule, plan)
     rows = pair(y, p, ordered=needs_order([rule]), **read)
     if isinstance(rows, Forecasts):
         return decomposition_of(rows, rule, plan)

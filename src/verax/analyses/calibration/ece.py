@@ -7,13 +7,13 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
-from verax.analyses.calibration.binsums import BinRecipe, bin_sums, by_width
+from verax.analyses.calibration.binsums import BinRecipe, BinSums, bin_sums, by_width
 from verax.analyses.table import RowTable
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing, show
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, Recipe
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Weighted, reads
 from verax.inputs.rows import Rows, pair
@@ -91,7 +91,8 @@ def ece(
     check_count("bins", bins)
     if bins > MOST_BINS:
         raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
-    check_choice("kind", kind, _LISTS if isinstance(p, TopLists) else _DENSE)
+    lists = isinstance(p, TopLists) or (isinstance(y, Handle) and y.lists)
+    check_choice("kind", kind, _LISTS if lists else _DENSE)
     check_choice("binning", binning, ("width", "mass"))
     check_choice("norm", norm, get_args(Norm))
     if check_flag("debias", debias) and norm != "l2":
@@ -135,7 +136,7 @@ def _sums_of(handle: Handle, bins: int, kind: Kind, binning: str) -> Floats:
             argument="binning",
             values=[binning],
         )
-    n_events = 1 if kind == "confidence" else handle.n_classes
+    n_events = 1 if kind == "confidence" or handle.lists else handle.n_classes
     if n_events * bins > MOST_BINS:
         raise InputError(
             f"must be at most {MOST_BINS:,} for all classes together",
@@ -143,20 +144,32 @@ def _sums_of(handle: Handle, bins: int, kind: Kind, binning: str) -> Floats:
             found=f"there are {n_events * bins:,}",
             values=[bins],
         )
-    found = handle.summarise({"bins": BinRecipe(handle.one_model(), bins, kind == "confidence")})["bins"]
+    recipe: Recipe[BinSums] = BinRecipe(handle.one_model(), bins, kind == "confidence")
+    if handle.lists:
+        from verax.analyses.calibration.listsums import ListBinRecipe
+
+        recipe = ListBinRecipe(handle.one_model(), bins, kind)
+    found = handle.summarise({"bins": recipe})["bins"]
+    if handle.lists and not found.sums.high[0].any():
+        raise _all_empty()
     return np.asarray(found.sums.high.reshape(4, n_events, bins).swapaxes(0, 1))
 
 
 def _of_lists(rows: Rows, kind: str) -> tuple[Floats, Any, Floats]:
     """Forecasts, outcomes and weights of an event of top lists; empty lists make no statement of a place."""
+    from verax.analyses.calibration.listsums import event_of_kind
     from verax.analyses.calibration.places import ListEvents
 
     found = ListEvents.of(rows, "calibration errors")
     if kind != "mass" and not found.longest:
-        raise InputError("must list some class", argument="p", kind="list", found="every list is empty")
-    event = {"confidence": lambda: found.at(1), "listed": found.entries, "mass": found.whole}[kind]()
+        raise _all_empty()
+    event = event_of_kind(found, kind)
     w = np.ones(found.n_lists) if found.weights is None else found.weights / found.weights.max()
     return event.given, event.happened, event.taken(w)
+
+
+def _all_empty() -> InputError:
+    return InputError("must list some class", argument="p", kind="list", found="every list is empty")
 
 
 def _error(

@@ -43,10 +43,10 @@ LISTED, UNLISTED = "listed", "not listed"
 
 def decomposition_of_lists(rows: Rows, rule: Rule, plan: Resampling) -> ListDecomposition:
     """The decomposition of the Brier score of the events that lists define."""
-    how = _split(rule, rows.n_classes)
+    how = split_of_lists(rule, rows.n_classes)
     found = ListEvents.of(rows, "decompositions")
     n_invalid = found.n_invalid
-    found = _as_scored(found)
+    found = as_scored(found)
     if plan.copies and plan.replicates and found.groups is None:
         found = _repeated(found)
     if plan.replicates and found.groups is not None and len(found.groups.labels) < 2:
@@ -55,7 +55,7 @@ def decomposition_of_lists(rows: Rows, rule: Rule, plan: Resampling) -> ListDeco
     if plan.replicates:
         sampling = Sampling.of(found.n_lists, found.weights, found.groups, plan.replicates, plan.seed)
     parts, whole, total = [], np.zeros(4), None
-    for listed, times in _events(found):
+    for listed, times in scored_events(found):
         event = sorted_event(listed, how, _starts(found, listed))
         observed = event.components(listed.taken(found.weights))
         measured = None if sampling is None else _ListSampling.of_lists(found, listed, plan).measure(event)
@@ -74,13 +74,13 @@ def decomposition_of_lists(rows: Rows, rule: Rule, plan: Resampling) -> ListDeco
         n_classes=rows.n_classes,
         n_groups=None if found.groups is None else len(found.groups.labels),
         resampling=plan,
-        left_out=how.factor * _left_out(found),
+        left_out=how.factor * float((found.units.share * left_out_of(found)).sum()),
         mean_length=_mean_length(found),
         n_invalid=n_invalid,
     )
 
 
-def _events(found: ListEvents) -> Iterator[tuple[ListEvent, float]]:
+def scored_events(found: ListEvents) -> Iterator[tuple[ListEvent, float]]:
     """The listed classes together, with their mean number per list, and that the outcome is not listed."""
     if found.longest:
         yield replace(found.entries(), name=LISTED), _mean_length(found)
@@ -92,7 +92,7 @@ def _mean_length(found: ListEvents) -> float:
     return float((found.units.share * found.lists.lengths).sum())
 
 
-def _split(rule: Rule, n_classes: int) -> Split:
+def split_of_lists(rule: Rule, n_classes: int) -> Split:
     """How the events of lists add up to a score."""
     inner = rule.rule if isinstance(rule, Padded) else rule
     if inner.ordinal:
@@ -107,7 +107,7 @@ def _split(rule: Rule, n_classes: int) -> Split:
     return replace(split(inner, n_classes), quantity="brier of the events", total=total)
 
 
-def _as_scored(found: ListEvents) -> ListEvents:
+def as_scored(found: ListEvents) -> ListEvents:
     """The largest valid sublists. Outcomes beyond them are not listed."""
     if not found.n_invalid:
         return found
@@ -137,12 +137,12 @@ def _starts(found: ListEvents, event: ListEvent) -> Floats:
     return np.asarray(found.ends - found.lists.row_of - event.given)
 
 
-def _left_out(found: ListEvents) -> float:
-    """What the padded Brier score has more than that of the events, on average."""
+def left_out_of(found: ListEvents) -> Floats:
+    """What the padded Brier score of each list has more than that of its events."""
     left, unlisted = found.survey.unaccounted, (found.place == 0).astype(float)
     others = as_float(found.n_classes) - found.lists.lengths
     within = np.where(others > 0, 1 - 1 / np.maximum(others, 1.0), 0.0)
-    return float((found.units.share * within * left * (2 * unlisted - left)).sum())
+    return np.asarray(within * left * (2 * unlisted - left))
 
 
 def _added(total: Measured, more: Measured) -> Measured:

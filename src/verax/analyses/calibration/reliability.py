@@ -9,6 +9,7 @@ import numpy as np
 from verax.analyses.calibration.curves import Reliability, curve_of
 from verax.analyses.calibration.events import events, split
 from verax.analyses.calibration.lists import reliability_of_lists
+from verax.analyses.calibration.liststreams import reliability_of_list_handle
 from verax.analyses.calibration.places import refuse_places
 from verax.analyses.calibration.streams import reliability_of_handle
 from verax.analyses.table import RowTable
@@ -78,8 +79,10 @@ def reliability(
     Resampling.checked(confidence, resamples, seed, or_none=True, argument="resamples")
     ordered = check_flag("ordered", ordered)
     if isinstance(y, Handle):
-        refuse_places(places)
         rule, handle = (rps, y.in_order()) if ordered else (brier, y)
+        if handle.lists:
+            return reliability_of_list_handle(handle, places, resamples, seed, confidence)
+        refuse_places(places)
         return reliability_of_handle(handle, rule, resamples, seed, confidence)
     forecasts = pair(y, p, ordered=ordered, **read)
     if not isinstance(forecasts, Forecasts):

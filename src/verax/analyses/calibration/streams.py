@@ -57,12 +57,7 @@ def read_decomposition(found: EventSums, rule: Rule, handle: Handle, plan: Resam
     how, names = split(rule, handle.n_classes), event_names(handle, rule)
     parts = []
     for i, (name, rng) in enumerate(zip(names, _streams(plan.seed), strict=False)):
-        bins = found.of(i)
-        observed, within = components_of_bins(found, i, how)
-        calibrated = np.zeros(0)
-        if plan.replicates and found.groups is None:
-            calibrated = observed[1] + _Drawn(bins, how, found.whole).gains(plan.replicates, rng)[1]
-        parts.append(Components(name, observed, None, calibrated, plan.confidence, within))
+        parts.append(component_of(found, i, name, how, plan, rng))
     drawn = [np.sort(part.calibrated) for part in parts]
     whole = Components(
         how.quantity,
@@ -83,6 +78,17 @@ def read_decomposition(found: EventSums, rule: Rule, handle: Handle, plan: Resam
         n_groups=None if found.groups is None else len(found.groups),
         resampling=plan,
     )
+
+
+def component_of(
+    found: EventSums, i: int, name: str, how: Split, plan: Resampling, rng: np.random.Generator
+) -> Components:
+    """The components of one event, with draws of calibrated forecasts where rows have no groups."""
+    observed, within = components_of_bins(found, i, how)
+    calibrated = np.zeros(0)
+    if plan.replicates and found.groups is None:
+        calibrated = observed[1] + _Drawn(found.of(i), how, found.whole).gains(plan.replicates, rng)[1]
+    return Components(name, observed, None, calibrated, plan.confidence, within)
 
 
 def reliability_of_handle(
@@ -193,14 +199,16 @@ def read_sureness(found: EventSums) -> Sureness:
     """The mean probability of the most likely class, and how often it happened."""
     i = found.n_events
     claimed, right = found.totals.high[i, [CLAIM, HIT]] / found.weight.high[0]
-    return Sureness(float(claimed), float(right), _p_value(found, i))
+    return Sureness(float(claimed), float(right), p_value_of(found, i))
 
 
 def read_leanings(found: EventSums, n_classes: int, *, thresholds: bool) -> list[Leaning]:
     """The leaning of every class or threshold; of two classes without an order, of the second."""
     weight = found.weight.high[0]
     only = [1] if n_classes == 2 and not thresholds else range(found.n_events)
-    values = [(i, *(found.totals.high[i, [CLAIM, HIT]] / weight).tolist(), _p_value(found, i)) for i in only]
+    values = [
+        (i, *(found.totals.high[i, [CLAIM, HIT]] / weight).tolist(), p_value_of(found, i)) for i in only
+    ]
     known = [math.nan if each[3] is None else each[3] for each in values]
     adjusted = holm(np.array(known)).tolist()
     return [
@@ -209,7 +217,7 @@ def read_leanings(found: EventSums, n_classes: int, *, thresholds: bool) -> list
     ]
 
 
-def _p_value(found: EventSums, i: int) -> float | None:
+def p_value_of(found: EventSums, i: int) -> float | None:
     """The p-value of the difference between what an event claims and how often it happened."""
     weight = float(found.weight.high[0])
     claim, hit, variance = found.totals.high[i, [CLAIM, HIT, VARIANCE]].tolist()

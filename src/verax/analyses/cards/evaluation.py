@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from verax.analyses.cards.listcard import score_lists
+from verax.analyses.cards.listcard import padded_rules, score_lists
 from verax.analyses.cards.recipes import CardRecipe, card_of
 from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_groups
 from verax.common.checks import check_flag
@@ -89,13 +89,14 @@ def score(
 ) -> Scorecard:
     """The card of all rows, or of a part of them, which may have no rows, no weight or a single group."""
     chosen = fitting_rules(rules, ordered)
-    if isinstance(y, Handle):
-        handle = y.in_order() if needs_order(chosen, costs=costs, ordered=ordered) else y
-        recipe = CardRecipe(handle.one_model(), tuple(chosen), ordered, costs, plan)
-        return card_of(handle, recipe, part=part)
     # Top lists refuse all costs, whether these need an order or not.
-    own_costs = None if isinstance(p, TopLists) else costs
+    own_costs = None if isinstance(p, TopLists) or (isinstance(y, Handle) and y.lists) else costs
     in_order = needs_order(chosen, costs=own_costs, ordered=ordered)
+    if isinstance(y, Handle):
+        handle = y.in_order() if in_order else y
+        on_card = padded_rules() if handle.lists and rules is None else chosen
+        recipe = CardRecipe(handle.one_model(), tuple(on_card), ordered, costs, plan)
+        return card_of(handle, recipe, part=part)
     forecasts = pair(y, p, ordered=in_order, part=part, **read)
     if forecasts.groups is not None and not part:
         check_groups(forecasts.groups.count)

@@ -17,7 +17,7 @@ from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.inference.intervals import Resampling
 from verax.inputs.groups import in_words
-from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.rows import ListFaults, ListRows
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.coverage import LIST_METRICS, TOP_K, ListMetric, TopKError, refuse_costs
@@ -74,18 +74,17 @@ class ListCard(Scorecard):
         """The card of the lists of both, in whatever order cards are merged."""
         merged = super().merge(other)
         assert isinstance(other, ListCard)
+        found = self._of_lists.merge(other._of_lists)
         return replace(
             merged,
-            n_invalid=self.n_invalid + other.n_invalid,
+            n_invalid=found.n_invalid,
             longest=max(self.longest, other.longest),
-            unmatched=self._both_unmatched(other),
+            unmatched=found.unmatched,
         )
 
-    def _both_unmatched(self, other: ListCard) -> str:
-        """The example of the first part, if no part that has rows names an outcome."""
-        if self.n_rows == 0 or other.n_rows == 0:
-            return self.unmatched or other.unmatched
-        return self.unmatched if other.unmatched else ""
+    @property
+    def _of_lists(self) -> ListFaults:
+        return ListFaults(self.n_rows, self.n_invalid, self.unmatched)
 
     def _values(self) -> dict[str, Any]:
         own = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}

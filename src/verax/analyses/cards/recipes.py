@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from verax.analyses.cards.listcard import score_lists
+from verax.analyses.cards.saved import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_whole
 from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.lists.rows import ListRows
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
 
@@ -25,14 +28,17 @@ class CardRecipe(Recipe[Any]):
 
     def take(self, part: Part) -> Scorecard:
         """The card of some rows."""
-        forecasts = part.models[self.model]
-        assert isinstance(forecasts, Forecasts)
-        card = card_of_rows(forecasts, self.rules, self.ordered, self.costs, self.plan)
+        rows = part.models[self.model]
+        if isinstance(rows, ListRows):
+            card: Scorecard = score_lists(rows, self.rules, self.costs, self.plan)
+        else:
+            assert isinstance(rows, Forecasts)
+            card = card_of_rows(rows, self.rules, self.ordered, self.costs, self.plan)
         return card.with_skipped(part.skipped, part.numbers)
 
     def load(self, stored: bytes) -> Scorecard:
         """A card from its bytes."""
-        return Scorecard.from_bytes(stored)
+        return card_from_bytes(stored)
 
 
 def card_of(handle: Handle, recipe: CardRecipe, *, part: bool = False) -> Scorecard:

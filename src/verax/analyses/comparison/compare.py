@@ -12,7 +12,14 @@ import numpy as np
 from verax.analyses.cards.scorecard import check_groups
 from verax.analyses.comparison.claims import Claims, trait_column, trait_rows
 from verax.analyses.comparison.conclusions import conclude, finite_parts, no_skill, results, too_short
-from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, frequencies, uniform
+from verax.analyses.comparison.references import (
+    FREQUENCIES,
+    UNIFORM,
+    check_for_lists,
+    frequencies,
+    uniform,
+    uniform_lists,
+)
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.streams import compare_handle
 from verax.analyses.comparison.traits import Traits
@@ -33,7 +40,6 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListFaults
-from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows, at_fault, faults_of, pair_each
 from verax.scores.base import Rule, losses_of
@@ -257,7 +263,8 @@ class _Paired:
         w = None if batch.weights is None else to_host(batch.weights)
         if reference is not None and reference not in names:
             if faults:
-                simple = _uniform_lists(reference, first.n_rows, first.n_classes, names)
+                check_for_lists(reference, names)
+                simple: Rows = uniform_lists(first.n_rows, first.n_classes)
             else:
                 codes = to_host(batch.y)
                 p = _reference(reference, codes, first.n_classes, w, first.groups, names, seed)
@@ -280,19 +287,6 @@ def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
         return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
     except InputError as error:
         raise at_fault(name, error) from None
-
-
-def _uniform_lists(reference: str, n_rows: int, n_classes: int, names: list[str]) -> Rows:
-    """Lists of nothing, which leave every class the same probability, however many classes there are."""
-    if reference != UNIFORM:
-        raise InputError(
-            f"must be {UNIFORM} or one of the models where there are top lists, not {show(reference)}",
-            argument="reference",
-            found=f"the models are {', '.join(names)}",
-            values=[reference],
-        )
-    nothing = TopLists(np.zeros(0, np.int64), np.zeros(0), np.zeros(n_rows + 1, np.int64), n_classes)
-    return nothing.with_outcomes(np.zeros(n_rows, np.int64))
 
 
 def _reference(

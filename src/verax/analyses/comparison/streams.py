@@ -24,9 +24,17 @@ from verax.analyses.comparison.claims import (
     trait_rows,
 )
 from verax.analyses.comparison.conclusions import conclude
-from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, leave_one_out, uniform
+from verax.analyses.comparison.references import (
+    FREQUENCIES,
+    UNIFORM,
+    check_for_lists,
+    leave_one_out,
+    uniform,
+    uniform_lists,
+)
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
+from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.common.packing import dump, load
 from verax.engines.differences import PairedTally
 from verax.errors import InputError, show
@@ -36,6 +44,7 @@ from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import count_groups, is_two_way
 from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
@@ -105,7 +114,9 @@ class PairedRecipe(Recipe[PairedSums]):
             columns |= {f"trait:{i}": np.column_stack([own[:, i] for own in rows]) for i in _TRAITS}
         return _summed(part, columns)
 
-    def _reference(self, rows: Rows) -> Forecasts:
+    def _reference(self, rows: Rows) -> Rows:
+        if isinstance(rows, ListRows):
+            return uniform_lists(rows.n_rows, rows.n_classes)
         batch = rows.batch(0, rows.n_rows)
         y = to_host(batch.y)
         if self.counts is None:
@@ -187,15 +198,17 @@ def compare_handle(
 ) -> Comparison:
     """`compare` for predictions that are not in memory."""
     names = list(handle.models)
-    recipe = PairedRecipe(tuple(names), tuple(rules), traits=True)
+    # Lists do not always say which class is most likely.
+    recipe = PairedRecipe(tuple(names), tuple(rules), traits=not handle.lists)
     if reference is not None and reference not in names:
         recipe = replace(recipe, reference=reference, counts=_counts(handle, reference))
-    found = handle.summarise({"sums": recipe})
+    found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
     sums: PairedSums = found["sums"]
     comparison = read_comparison(sums, names, rules, ordered=ordered, reference=reference, plan=plan)
-    if len(rules) > 1 and len(names) > 1:
+    if len(rules) > 1 and len(names) > 1 and comparison.traits:
         comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan))
-    return comparison.with_skipped(found.skipped)
+    faults = {name or names[0]: own for name, own in faults_in(handle, found).items()}
+    return comparison.with_skipped(found.skipped).with_faults(faults)
 
 
 def read_comparison(
@@ -219,7 +232,8 @@ def read_comparison(
             names, tally, estimate, rule=rule, reference=reference, confidence=plan.confidence
         )
         notes += said
-    traits = {name: traits_of(sums, i, ordered) for i, name in enumerate(names)}
+    known = f"trait:{ACCURACY}" in sums.tallies
+    traits = {name: traits_of(sums, i, ordered) for i, name in enumerate(names)} if known else {}
     n_groups = None if first.labels is None else count_groups(first.labels)
     two_way = first.labels is not None and is_two_way(first.labels)
     units = Units("rows" if first.labels is None else "groups", two_way=two_way)
@@ -238,6 +252,8 @@ def read_comparison(
 
 def _counts(handle: Handle, reference: str) -> tuple[float, ...] | None:
     """The weights of the classes, where the reference needs them."""
+    if handle.lists:
+        check_for_lists(reference, handle.models)
     if reference == UNIFORM:
         return None
     if reference != FREQUENCIES:

@@ -134,7 +134,7 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules, metrics = as_rules(rule), _metrics_for(p, metric, costs, cost_scale, decision_costs)
+    rules, metrics = as_rules(rule), _metrics_for(y, p, metric, costs, cost_scale, decision_costs)
     options = Options(
         removed,
         area,
@@ -190,7 +190,7 @@ def selective(
     [0.75, 1.0, 1.0]
     """
     keys = [doubt(key) for key in _listed(by)]
-    metrics = _metrics_for(p, metric, costs, cost_scale, decision_costs)
+    metrics = _metrics_for(y, p, metric, costs, cost_scale, decision_costs)
     options = Options(
         removed,
         area,
@@ -227,14 +227,15 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _metrics_for(
+    y: object,
     p: object,
     metric: MetricLike | Sequence[MetricLike],
     costs: CostsLike,
     cost_scale: Normalization,
     decision_costs: CostsLike | None,
 ) -> list[Metric]:
-    """The metrics for what `p` is: top lists have metrics of their own, and no costs."""
-    if not isinstance(p, TopLists):
+    """The metrics for what the forecasts are: top lists have metrics of their own, and no costs."""
+    if not (isinstance(p, TopLists) or (isinstance(y, Handle) and y.lists)):
         return as_metrics(metric, costs, cost_scale)
     refuse_costs("decision_costs", decision_costs)
     return as_list_metrics(metric)

@@ -295,6 +295,15 @@ class Cuts:
 # ---- what is measured --------------------------------------------------------------------------
 
 
+def rises_for_the_better(metric: Metric) -> bool:
+    """Whether a larger value is a better one; of functions of users that is taken for granted."""
+    if isinstance(metric, DecisionMetric):
+        return metric.higher_is_better
+    if isinstance(metric, RowMetric):
+        return metric.orientation == HIGHER
+    return not isinstance(metric, Rule)
+
+
 class CurveMetric:
     """A metric along orders: the same for every vector of weights."""
 
@@ -307,16 +316,16 @@ class CurveMetric:
         self.counts: DecisionMetric | None = None
         self._values: Floats | None = None
         self._finite = False
-        self.higher_is_better = True
+        self.higher_is_better = rises_for_the_better(metric)
         if isinstance(metric, DecisionMetric):
-            self.name, self.higher_is_better = metric.name, metric.higher_is_better
+            self.name = metric.name
             self._read(metric)
         elif isinstance(metric, Rule):
             self._values = rows.losses[metric]
-            self.name, self.higher_is_better = name_of(metric), False
+            self.name = name_of(metric)
         elif isinstance(metric, RowMetric):
             self._values = rows.losses[metric]
-            self.name, self.higher_is_better = metric.name, metric.orientation == HIGHER
+            self.name = metric.name
         else:
             self.name = getattr(metric, "__name__", repr(metric))
             if not rows.whole:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.parts import Seen, probabilities, seen
 from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.bounds import RANGES, removed_sums, table_bounds
-from verax.analyses.retention.cuts import Metric, Options
+from verax.analyses.retention.cuts import Metric, Options, rises_for_the_better
 from verax.analyses.retention.doubts import Doubt
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
 from verax.common.packing import dump, load, refusing
@@ -24,9 +25,11 @@ from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import check_one_way
+from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe
-from verax.scores.base import Rule
+from verax.inputs.lists.rows import ListRows
+from verax.scores.base import Rule, losses_of
+from verax.scores.coverage import RowMetric
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
 from verax.scores.registry import name_of
@@ -53,16 +56,16 @@ class Measures:
         The other metrics of decisions.
     """
 
-    values: tuple[Rule | DecisionMetric, ...]
+    values: tuple[Rule | DecisionMetric | RowMetric, ...]
     tables: tuple[DecisionMetric, ...]
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], n_classes: int) -> Measures:
         """Sort metrics; those that need all rows in memory are refused."""
-        values: list[Rule | DecisionMetric] = []
+        values: list[Rule | DecisionMetric | RowMetric] = []
         tables: list[DecisionMetric] = []
         for metric in metrics:
-            if isinstance(metric, Rule):
+            if isinstance(metric, (Rule, RowMetric)):
                 values.append(metric)
             elif not isinstance(metric, DecisionMetric) or (
                 metric.of_row is None and not _tabled(metric, n_classes)
@@ -142,6 +145,9 @@ class CurveRecipe(Recipe[Histograms]):
 
     def take(self, part: Part) -> Histograms:
         """The histograms of some rows."""
+        lists = part.models[self.model]
+        if isinstance(lists, ListRows):
+            return self._of_lists(lists)
         own = [key for key in self.keys if isinstance(key, Rule)]
         rows = seen(part, self.model, [*own, *self.measures.rules])
         groups = part.models[self.model].groups
@@ -153,28 +159,51 @@ class CurveRecipe(Recipe[Histograms]):
         n_classes = part.models[self.model].n_classes
         n_cells = n_classes**2 if self.measures.tables else 0
         cells = rows.y * n_classes + decided if n_cells else None
+        ranks = {_name(key): self._ranks(key, part, rows) for key in self.keys}
+        return self._counted(ranks, values, rows.weights, groups, cells, n_cells)
+
+    def _of_lists(self, rows: ListRows) -> Histograms:
+        """Those of top lists, which have no decisions."""
+        check_one_way(rows.groups, "curves")
+        formulas = [key for key in (*self.keys, *self.measures.values) if isinstance(key, (Rule, RowMetric))]
+        formulas = list(dict.fromkeys(formulas))
+        losses = dict(zip(formulas, map(np.asarray, losses_of(formulas, rows)), strict=True))
+        ranks = {
+            _name(key): losses[key] if isinstance(key, Rule) else key.of_lists(rows) for key in self.keys
+        }
+        values = [losses[measure] for measure in self.measures.values]  # type: ignore[index]
+        weights = None if rows.weights is None else np.asarray(rows.weights)
+        return self._counted(ranks, values, weights, rows.groups)
+
+    def _counted(
+        self,
+        orders: Mapping[str, Floats],
+        values: Sequence[Floats],
+        weights: Floats | None,
+        groups: Groups | None,
+        cells: Ints | None = None,
+        n_cells: int = 0,
+    ) -> Histograms:
+        """The histograms of rows by what ranks them in each order."""
         copies = [] if groups is None else list(poisson_copies(groups, self.bootstrap, self.seed))
-        orders, replicates = {}, {}
-        for key in self.keys:
-            ranks = self._ranks(key, part, rows)
-            whole = Histogram.of(ranks, values, rows.weights, cells, n_cells)
-            orders[_name(key)] = whole
-            replicates[_name(key)] = tuple(
-                Histogram.of(
-                    ranks, values, n if rows.weights is None else n * rows.weights, cells, n_cells
-                ).coarser(_JOINED)
-                for n in copies
-            )
-        return Histograms(orders, replicates)
+        drawn = [n if weights is None else n * weights for n in copies]
+        return Histograms(
+            {name: Histogram.of(ranks, values, weights, cells, n_cells) for name, ranks in orders.items()},
+            {
+                name: tuple(Histogram.of(ranks, values, w, cells, n_cells).coarser(_JOINED) for w in drawn)
+                for name, ranks in orders.items()
+            },
+        )
 
     def _ranks(self, key: Rule | Doubt, part: Part, rows: Seen) -> Floats:
         if isinstance(key, Rule):
             return rows.losses[key]
         return 1 - rows.top if key.name == "max_probability" else key.of(probabilities(part, self.model))
 
-    def _values(self, measure: Rule | DecisionMetric, rows: Seen, decided: Ints) -> Floats:
+    def _values(self, measure: Rule | DecisionMetric | RowMetric, rows: Seen, decided: Ints) -> Floats:
         if isinstance(measure, Rule):
             return rows.losses[measure]
+        assert isinstance(measure, DecisionMetric)
         assert measure.of_row is not None
         return measure.of_row(rows.y, decided)
 
@@ -349,9 +378,9 @@ def curves_of(
     recipe = CurveRecipe(
         handle.one_model(), tuple(keys), measures, decision_costs, options.bootstrap, options.seed
     )
-    found = handle.summarise({"curves": recipe})
+    found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
     curves = read_curves(found["curves"], recipe, metrics, options, handle.n_classes)
-    return curves.with_skipped(found.skipped)
+    return curves.with_skipped(found.skipped).with_faults(faults_in(handle, found))
 
 
 def read_curves(
@@ -363,17 +392,17 @@ def read_curves(
 ) -> RetentionCurves:
     """The curves of every metric in every order."""
     names, measures = [_name(metric) for metric in metrics], recipe.measures
+    better = {_name(metric): rises_for_the_better(metric) for metric in metrics}
     by_outcome = {_name(key) for key in recipe.keys if isinstance(key, Rule)}
     curves: dict[Any, RetentionCurve] = {}
     for order, histogram in found.orders.items():
         values, bounds = _measured(Bins(histogram), measures, options, n_classes)
         drawn = _replicates(found, order, measures, options, n_classes) if options.bootstrap else {}
         for name in names:
-            higher = name in METRICS and METRICS[name].higher_is_better
             exact = options.fill(values[name])
             replicates = options.fill(exact + drawn[name]) if drawn else np.zeros((0, len(exact)))
             curve = curve_of(
-                order, (name, higher), exact, replicates, options, sees_outcome=order in by_outcome
+                order, (name, better[name]), exact, replicates, options, sees_outcome=order in by_outcome
             )
             within = np.where(np.isnan(exact), 0.0, bounds[name])
             curve = replace(curve, within=within, area_within=options.area_of(within))

@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.events import split
-from verax.analyses.calibration.eventsums import EventRecipe, EventSums
+from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.calibration.liststreams import read_list_decomposition
+from verax.analyses.calibration.listsums import ListEventRecipe, ListSums
+from verax.analyses.calibration.mass import split_of_lists
 from verax.analyses.calibration.streams import read_decomposition
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.streams import PairedRecipe, read_comparison
+from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.subgroups.result import Subgroup, Subgroups
 from verax.analyses.subgroups.testing import check_sizes, corrected
 from verax.common.checks import check_count
@@ -23,6 +28,7 @@ from verax.inputs.arrays import Floats
 from verax.inputs.breakdown import Breakdown, BreakdownRecipe
 from verax.inputs.handles import Handle, Recipe
 from verax.scores.base import Rule
+from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike, needs_order
 from verax.scores.registry import name_of
 
@@ -45,20 +51,39 @@ def subgroups_of_handle(handle: Handle, asked: SubgroupRequest, plan: Resampling
     ordered = needs_order([asked.rule, *asked.rules], costs=asked.costs, ordered=asked.ordered)
     handle = handle.in_order() if ordered else handle
     column = _column(handle, asked.by)
-    found = handle.summarise({"by": BreakdownRecipe(column, subgroup_recipes(handle, asked, plan))})
-    return read_subgroups(found["by"], column, handle, asked, plan).with_skipped(found.skipped)
+    recipes = {"by": BreakdownRecipe(column, subgroup_recipes(handle, asked, plan))}
+    found = handle.summarise(with_fault_recipes(handle, recipes))
+    parts = read_subgroups(found["by"], column, handle, asked, plan)
+    return parts.with_skipped(found.skipped).with_faults(faults_in(handle, found))
 
 
 def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -> dict[str, Recipe[Any]]:
     """What is summed in every subgroup."""
-    how = split(asked.rule, handle.n_classes)
     recipes: dict[str, Recipe[Any]] = {}
+    # The draws asked for are those of the tests of calibration; cards have their own.
+    of_card = Resampling(plan.confidence, seed=plan.seed, weights_are=plan.weights_are)
     for model in handle.models:
-        recipes[f"card:{model}"] = CardRecipe(model, asked.rules, asked.ordered, asked.costs, plan)
-        recipes[f"events:{model}"] = EventRecipe(model, how.thresholds, how.binary)
+        recipes[f"card:{model}"] = CardRecipe(model, asked.rules, asked.ordered, asked.costs, of_card)
+        recipes[f"events:{model}"] = _event_recipe(handle, model, asked.rule)
     if len(handle.models) > 1:
-        recipes["pairs"] = PairedRecipe(handle.models, (asked.rule,), traits=True)
+        recipes["pairs"] = PairedRecipe(handle.models, (asked.rule,), traits=not handle.lists)
     return recipes
+
+
+def _event_recipe(handle: Handle, model: str, rule: Rule) -> Recipe[Any]:
+    """What the score of a model is decomposed from."""
+    if handle.lists:
+        split_of_lists(rule, handle.n_classes)
+        return ListEventRecipe(model, scored=True)
+    how = split(rule, handle.n_classes)
+    return EventRecipe(model, how.thresholds, how.binary)
+
+
+def _decomposition(events: Any, rule: Rule, handle: Handle, plan: Resampling) -> Decomposition:
+    if isinstance(events, ListSums):
+        inner = rule.rule if isinstance(rule, Padded) else rule
+        return read_list_decomposition(events, inner, handle.n_classes, plan)
+    return read_decomposition(events, rule, handle, plan)
 
 
 def read_subgroups(
@@ -78,7 +103,7 @@ def read_subgroups(
         for model in handle.models:
             card, events = own[f"card:{model}"], own[f"events:{model}"]
             check_whole(card, f"{handle.name}, {column} {label}")
-            parted = read_decomposition(events, asked.rule, handle, plan)
+            parted = _decomposition(events, asked.rule, handle, plan)
             lines.append(Subgroup(label, model, card, parted, parted.p_value, None, False))
             draw[label, model] = partial(_drawn, events, asked.rule, handle, plan)
         if "pairs" in own:
@@ -94,10 +119,10 @@ def read_subgroups(
     return Subgroups(tested, comparisons, name_of(asked.rule), column)
 
 
-def _drawn(events: EventSums, rule: Rule, handle: Handle, plan: Resampling, n: int, stage: int) -> Floats:
+def _drawn(events: Any, rule: Rule, handle: Handle, plan: Resampling, n: int, stage: int) -> Floats:
     """More miscalibrations by chance, from a random stream of their own."""
     more = replace(plan, replicates=n, seed=plan.seed + stage)
-    return read_decomposition(events, rule, handle, more).whole.calibrated
+    return _decomposition(events, rule, handle, more).whole.calibrated
 
 
 def _column(handle: Handle, by: object) -> str:

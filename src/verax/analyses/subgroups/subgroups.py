@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.cards.evaluation import evaluate, fitting_rules
+from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.comparison.compare import compare
 from verax.analyses.subgroups.result import Subgroup, Subgroups
 from verax.analyses.subgroups.streams import SubgroupRequest, subgroups_of_handle
@@ -108,7 +109,7 @@ def subgroups(
             raise InputError(
                 "cannot be used with predictions that are not in memory", argument="time_ordered"
             )
-        shown = tuple(on_card or fitting_rules(None, ordered))
+        shown = tuple(on_card or (padded_rules() if y.lists else fitting_rules(None, ordered)))
         asked = SubgroupRequest(by, chosen, shown, ordered, costs, least, among)
         return subgroups_of_handle(y, asked, resampling)
     models = {str(name): value for name, value in p.items()} if isinstance(p, Mapping) else {"model": p}

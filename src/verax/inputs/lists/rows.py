@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.packing import dump, load, refusing
 from verax.errors import InputError, Offenders, show
 from verax.inputs.arrays import Array, Floats, Ints, Namespace, kind_of, to_array, to_host
 from verax.inputs.groups import Groups
 from verax.inputs.lists.ragged import Ragged, Survey, frozen
 from verax.inputs.lists.vocabulary import Vocabulary
 
+_KIND = "faults of lists"
 NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
     "unlisted probability lies, and padding it evenly would reward lists that are not true "
@@ -60,9 +62,28 @@ class ListFaults:
         said = [f"{some} invalid, {fine}."] if self.n_invalid else []
         return " ".join([*said, *([self.unmatched] if self.unmatched else [])])
 
+    def merge(self, other: ListFaults) -> ListFaults:
+        """What there is to say of the lists of both, in whatever order they are merged."""
+        counts = self.n_lists + other.n_lists, self.n_invalid + other.n_invalid
+        if not self.n_lists or not other.n_lists:
+            return ListFaults(*counts, self.unmatched or other.unmatched)
+        # Where no part names an outcome: of the examples the one with the shortest text.
+        both = [self.unmatched, other.unmatched]
+        return ListFaults(*counts, min(both, key=lambda text: (len(text), text)) if all(both) else "")
+
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
         return {"n_lists": self.n_lists, "n_invalid": self.n_invalid, "unmatched": self.unmatched}
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads."""
+        return dump(_KIND, self.to_dict())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ListFaults:
+        """What `to_bytes` wrote."""
+        with refusing("is missing or of another type"):
+            return cls(**load(data, _KIND))
 
 
 class ListRows:
@@ -70,7 +91,7 @@ class ListRows:
 
     An outcome that no list names has a code that no listed class has. `vocabulary` and `given` say what the
     codes stand for, and what the outcomes were before they became codes. A `part` of all rows may have no row
-    and no weight.
+    and no weight; `first_row` is the number of its first row in the whole.
     """
 
     vocabulary: Vocabulary | None
@@ -87,8 +108,9 @@ class ListRows:
         part: bool = False,
         vocabulary: Vocabulary | None = None,
         given: object = None,
+        first_row: int = 0,
     ) -> None:
-        self.n_classes = n_classes
+        self.n_classes, self.first_row = n_classes, first_row
         self.vocabulary, self._given = vocabulary, given
         self.xp: Namespace = np
         self._lists, self._survey, self._y = lists, survey, frozen(np.ascontiguousarray(y))
@@ -180,8 +202,9 @@ class ListRows:
             return ""
         row = int(np.flatnonzero(self._lists.lengths > 0)[0])
         listed = show(next(iter(self.entries(row))))
-        happened = f"in row {row} {show(self.outcome(row))} happened, and its list begins with {listed}"
-        return f"No outcome is in any list: {happened}. Are the classes named alike?"
+        happened = f"in row {self.first_row + row} {show(self.outcome(row))} happened"
+        example = f"{happened}, and its list begins with {listed}"
+        return f"No outcome is in any list: {example}. Are the classes named alike?"
 
 
 def check_weights(weights: object, n: int, *, part: bool = False) -> Floats:

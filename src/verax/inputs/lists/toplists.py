@@ -569,6 +569,7 @@ class TopLists:
         logits: bool = False,
         ordered: bool = False,
         part: bool = False,
+        first_row: int = 0,
     ) -> ListRows:
         """The lists as rows to be scored. Rules and `evaluate` call this; users need not."""
         flags = {"normalize": normalize, "logits": logits, "ordered": ordered}
@@ -583,7 +584,7 @@ class TopLists:
             )
         vocabulary, codes = self._outcomes(y, classes)
         checked = self._lists, self._survey, self.n_classes, codes, weights, groups
-        return ListRows(*checked, part=part, vocabulary=vocabulary, given=y)
+        return ListRows(*checked, part=part, vocabulary=vocabulary, given=y, first_row=first_row)
 
     def _outcomes(self, y: object, classes: Any) -> tuple[Vocabulary | None, Ints]:
         """What the codes of the outcomes stand for, and these; `classes` may name more than the lists do."""
