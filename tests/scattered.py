@@ -12,6 +12,9 @@ import numpy as np
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.inputs.lists.toplists import TopLists
+from verax.scans import dask as dask_engine
+from verax.scans import scan as scanning
+from verax.scans.partitions import PartitionedHandle
 
 
 class Scattered(Handle):
@@ -58,6 +61,44 @@ class Scattered(Handle):
             merged = stored(found[i], recipes).merge(stored(found[j], recipes))
             found = [each for k, each in enumerate(found) if k not in (i, j)] + [merged]
         return found[0]
+
+
+class Cut:
+    """A table whose rows are cut at random places and handed out in random order."""
+
+    def __init__(self, table: Any, seed: int) -> None:
+        self.table, self.seed = table, seed
+
+
+class CutHandle(PartitionedHandle):
+    """Scores random parts, and merges their bytes as a random tree."""
+
+    def _run(self, work: Any) -> Any:
+        rng, table = np.random.default_rng(self._frame.seed), self._frame.table
+        n = table.num_rows
+        parts = np.split(np.arange(n), np.sort(rng.integers(0, n + 1, 8)))
+        found = [
+            work.score(table.select(work.reader.columns).take(part).to_batches(max_chunksize=301), i)
+            for i, part in enumerate(parts)
+        ]
+        rng.shuffle(found)
+        while len(found) > 1:
+            some = [found.pop(int(rng.integers(len(found)))) for _ in range(min(len(found), 3))]
+            found.append(work.merge(some).to_bytes())
+        return found
+
+
+def cut_engine(monkeypatch: Any, table: Any, seed: int) -> Cut:
+    """A source that `scan` opens: an engine is a function `opened`."""
+
+    def opened(source: Any, asked: Any) -> Any:
+        if not isinstance(source, Cut):
+            return None
+        return CutHandle("the rows", source, asked, source.table.slice(0, 50))
+
+    assert "dask" in scanning.ENGINES
+    monkeypatch.setattr(dask_engine, "opened", opened)
+    return Cut(table, seed)
 
 
 def stored(found: Summaries, recipes: Mapping[str, Recipe[Any]]) -> Summaries:

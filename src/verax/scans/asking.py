@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
-from verax.errors import InputError, passing
+from verax.errors import InputError, passing, show
+from verax.files.lists.recognising import ALL_SHAPES
+from verax.files.lists.settings import Settings
 from verax.files.predictions import Request
+
+# What may be said of top lists only, and what is said of them as of everything else.
+LIST_OPTIONS = ("shape", "outcomes", "position", "per_length", "missing", "others", "merge_variants")
+_SHARED = ("id", "weights", "groups", "by", "normalize", "invalid", "delimiter")
 
 
 @dataclass(frozen=True)
@@ -22,15 +29,89 @@ class Asked:
         The columns of each of several models.
     progress : Callable[[int], None] | None
         Called with the number of rows of every part that has been read.
+    settings : Settings | None
+        What is said about top lists, where the predictions are such.
+    may_be_lists : bool
+        Nobody said whether they are.
     """
 
     request: Request
     probs: Mapping[str, tuple[str, ...]] | None = None
     progress: Callable[[int], None] | None = None
+    settings: Settings | None = None
+    may_be_lists: bool = False
 
     @classmethod
-    def of(cls, probs: Any, progress: Callable[[int], None] | None, **given: Any) -> Asked:
+    def of(
+        cls,
+        probs: Any,
+        progress: Callable[[int], None] | None,
+        lists: bool | Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> Asked:
         """What a caller passes, with the types checked."""
+        number = isinstance(given["classes"], Integral) and not isinstance(given["classes"], bool)
+        if lists or isinstance(lists, Mapping) or (lists is None and number):
+            return cls._of_lists(probs, progress, {} if lists in (True, None) else lists, given)
+        may_be = lists is None and probs is None
+        return replace(cls._of_columns(probs, progress, given), may_be_lists=may_be)
+
+    @classmethod
+    def _of_lists(cls, probs: Any, progress: Any, lists: Any, given: dict[str, Any]) -> Asked:
+        """What is said about top lists."""
+        if not isinstance(lists, Mapping):
+            raise InputError(
+                "must be a truth value, or options of lists by name",
+                argument="lists",
+                kind="type",
+                found=f"it is {show(lists)}",
+            )
+        unknown = next((name for name in lists if name not in LIST_OPTIONS), None)
+        if unknown is not None:
+            raise InputError(
+                f"must have options that lists have: {', '.join(LIST_OPTIONS)}",
+                argument="lists",
+                found=f"it has {show(unknown)}",
+                values=[unknown],
+            )
+        named = not isinstance(given["classes"], Integral)
+        asked = cls._of_columns(probs, progress, given if named else {**given, "classes": None})
+        for name in ("positive", "logits"):
+            if getattr(asked.request, name):
+                raise InputError("does not apply to top lists", argument=name)
+        return asked.as_lists(lists, given["classes"])
+
+    def as_lists(self, lists: Mapping[str, Any] | None = None, classes: Any = None) -> Asked:
+        """The same for top lists."""
+        request = self.request
+        if isinstance(request.groups, tuple):
+            raise InputError("must be one column where there are top lists", argument="groups")
+        settings = Settings.of(
+            shapes=ALL_SHAPES,
+            classes=request.classes if classes is None else classes,
+            outcome=request.target,
+            **{name: getattr(request, name) for name in _SHARED},
+            **(lists or {}),
+        )
+        return replace(self, settings=settings, may_be_lists=False)
+
+    def list_models(self, default: str) -> dict[str, Settings]:
+        """What is asked of the lists of each model; one without a name is called `default`."""
+        assert self.settings is not None
+        each = {default: self.request.probs} if self.probs is None else self.probs
+        for columns in each.values():
+            if len(columns) > 2:
+                raise InputError(
+                    "must be the column of lists, or those of their classes and of their probabilities",
+                    argument="probs",
+                    found=f"there are {len(columns)}",
+                    values=columns,
+                )
+        return {name: replace(self.settings, columns=columns) for name, columns in each.items()}
+
+    @classmethod
+    def _of_columns(cls, probs: Any, progress: Any, given: dict[str, Any]) -> Asked:
+        """What is said about columns of probabilities."""
         if not isinstance(probs, Mapping):
             return cls(Request.of(probs=probs, **given), None, progress)
         if not probs:

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from verax.common.paths import matching
-from verax.errors import InputError
+from verax.errors import InputError, RuleError
 from verax.files.array_files import ArrayFile
 from verax.files.formats.several import piece_name
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
 from verax.files.predictions import Predictions, Request
 from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import in_order, n_cores
 from verax.scans.asking import Asked
-from verax.scans.parts import PartReader, default_name, part_of
+from verax.scans.parts import default_name, part_of
+from verax.scans.readers import reader_of
 
 
 class LocalHandle(Handle):
@@ -39,7 +41,7 @@ class LocalHandle(Handle):
                     self._progress(found.n_rows)
                 yield found
 
-        with expecting((self.n_rows or 0) * self.n_classes):
+        with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
             return reduce(Summaries.merge, counted(), Summaries({}, 0, None))
 
 
@@ -56,13 +58,15 @@ class TableHandle(LocalHandle):
     def __init__(self, asked: Asked, open_table: Callable[[Request], Table]) -> None:
         self._asked, self._open_table, self._progress = asked, open_table, asked.progress
         self._table = open_table(asked.request)
-        self._reader = PartReader.of(self._table, asked)
+        self._reader = reader_of(self._table, asked)
         self.name, self.n_rows = self._table.name, self._table.n_rows
-        self.models, self.taken = tuple(self._reader.readers), self._reader.taken
-        self.by: tuple[str, ...] = self._reader.first.roles.by
+        self.models, self.taken = self._reader.models, self._reader.taken
+        self.by, self.lists = self._reader.by, self._reader.lists
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Handle:
+        if self.lists:
+            raise RuleError(NO_ORDER)
         return TableHandle(self._asked.in_order(), self._open_table)
 
     def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
@@ -138,17 +142,23 @@ class ArrayHandle(LocalHandle):
 
 def opened(source: object, asked: Asked) -> Handle | None:
     """The handle on a file, a folder, or the files of a pattern or a list; None for anything else."""
+    found = files_named(source)
+    return None if found is None else of_files(*found, asked)
+
+
+def files_named(source: object) -> tuple[list[Path], str] | None:
+    """The files that a source names, and what they are called together; None where it names none."""
     if isinstance(source, (str, Path)):
-        return _of_files(matching(source), str(source), asked)
+        return list(matching(source)), str(source)
     if isinstance(source, (list, tuple)) and source and all(isinstance(s, (str, Path)) for s in source):
         paths = [path for each in source for path in matching(each)]
         more = len(paths) - 1
-        name = f"{paths[0]} and {more:,} more" if more else str(paths[0])
-        return _of_files(paths, name, asked)
+        return paths, f"{paths[0]} and {more:,} more" if more else str(paths[0])
     return None
 
 
-def _of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:
+def of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:
+    """The handle on files of columns or arrays."""
     if common_format(paths) in ARRAYS:
         return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
     if len(paths) == 1:

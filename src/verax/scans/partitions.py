@@ -11,14 +11,17 @@ from functools import reduce
 from typing import Any, Self
 
 from verax.common.packing import dump, load
-from verax.errors import InputError, Remedy, show
+from verax.errors import InputError, Remedy, RuleError, show
 from verax.files.formats.tables import Table, runs_of
 from verax.inputs.handles import Handle, Recipe, Summaries, first_row
+from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels import limits
 from verax.kernels.ledger import expecting
 from verax.scans.asking import Asked
 from verax.scans.frames import ArrowTable
+from verax.scans.lists import ListReader
 from verax.scans.parts import PartReader
+from verax.scans.readers import reader_of
 
 # How an error travels in the text of another one.
 _MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")
@@ -29,7 +32,7 @@ _KIND = "refusal"
 class Work:
     """What is sent to where the rows are. It holds no rows; what comes back are bytes."""
 
-    reader: PartReader
+    reader: PartReader | ListReader
     recipes: Mapping[str, Recipe[Any]]
     name: str
 
@@ -74,12 +77,14 @@ class PartitionedHandle(Handle):
         self.name, self.n_rows = name, None
         self._frame, self._asked, self._head = frame, asked, head
         table = Table(name, name, asked.request, lambda: ArrowTable(head))
-        self._reader = PartReader.of(table, asked)
-        self.models, self.taken = tuple(self._reader.readers), self._reader.taken
-        self.by: tuple[str, ...] = self._reader.first.roles.by
+        self._reader = reader_of(table, asked)
+        self.models, self.taken = self._reader.models, self._reader.taken
+        self.by, self.lists = self._reader.by, self._reader.lists
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Self:
+        if self.lists:
+            raise RuleError(NO_ORDER)
         return type(self)(self.name, self._frame, self._asked.in_order(), self._head)
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:

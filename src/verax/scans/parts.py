@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,7 @@ class PartReader:
 
     readers: Mapping[str, ColumnReader]
     request: Request
+    lists: ClassVar[bool] = False
 
     @classmethod
     def of(cls, table: Table, asked: Asked) -> PartReader:
@@ -55,6 +56,16 @@ class PartReader:
     def first(self) -> ColumnReader:
         """The reader of the first model, which also says where weights, groups and ids are."""
         return next(iter(self.readers.values()))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(self.readers)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of subgroups."""
+        return self.first.roles.by
 
     @property
     def classes(self) -> tuple[Hashable, ...] | None:

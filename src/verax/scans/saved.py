@@ -55,7 +55,7 @@ class Recorded(Handle):
     def __init__(self, handle: Handle, *, model: str | None = None) -> None:
         self._handle = handle
         self._record: dict[str, Any] = {}
-        for name in ("name", "models", "classes", "n_classes", "n_rows", "taken", "by"):
+        for name in ("name", "models", "classes", "n_classes", "n_rows", "taken", "by", "lists"):
             setattr(self, name, getattr(handle, name))
         if model is not None:
             handle.one_model()
@@ -94,7 +94,9 @@ class Recorded(Handle):
             )
         skipped = self._record["skipped"]
         about = {
-            **{name: getattr(self, name) for name in ("name", "models", "classes", "n_classes", "by")},
+            **{name: getattr(self, name) for name in ("name", "models", "classes", "by", "lists")},
+            # Texts hold integers of any size.
+            "n_classes": str(self.n_classes),
             "n_rows": self._record["n_rows"],
             "skipped": None if skipped is None else skipped.to_dict(),
         }
@@ -150,14 +152,14 @@ class SavedHandle(Handle):
         ]
         first = about[0]
         for path, other in zip(paths, about, strict=True):
-            for name in ("classes", "n_classes", "by"):
+            for name in ("classes", "n_classes", "by", "lists"):
                 if other[name] != first[name]:
                     raise _different(paths[0], path, name)
             if len(other["models"]) != len(first["models"]):
                 raise _different(paths[0], path, "models")
         self.name: str = f"{paths[0]} and {len(paths) - 1:,} more" if len(paths) > 1 else str(paths[0])
         self.models, self.classes = first["models"], first["classes"]
-        self.n_classes, self.by = first["n_classes"], first["by"]
+        self.n_classes, self.by, self.lists = first["n_classes"], first["by"], first["lists"]
         self.n_rows: int | None = sum(each["n_rows"] for each in about)
         names = zip(paths, (each["name"] for each in about), strict=True)
         self.taken: tuple[str, ...] = tuple(f"{path}: summaries of {name}" for path, name in names)
@@ -216,6 +218,7 @@ def _about(path: Path, stored: Mapping[str, bytes]) -> dict[str, Any]:
             "classes": values["classes"],
             "n_classes": int(values["n_classes"]),
             "by": tuple(values["by"]),
+            "lists": bool(values.get("lists", False)),
             "n_rows": int(values["n_rows"]),
             "skipped": values["skipped"],
         }
@@ -234,6 +237,6 @@ def opened(source: object, asked: Asked) -> Handle | None:
         return None
     if not all(isinstance(each, (str, Path)) and str(each).endswith(ENDING) for each in given):
         return None
-    if asked.request != Request() or asked.probs is not None:
+    if asked.request != Request() or asked.probs is not None or asked.settings is not None:
         raise InputError("must be given without options: they were said when it was saved", argument="source")
     return SavedHandle([path for each in given for path in matching(each)])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 from verax.inputs.handles import Handle
 from verax.scans.asking import Asked, unknown_source
 
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
-ENGINES = ("saved", "batches", "frames", "dask", "spark")
+ENGINES = ("saved", "listfiles", "batches", "frames", "dask", "spark")
 
 
 def scan(
@@ -18,12 +18,13 @@ def scan(
     *,
     target: str | None = None,
     probs: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    classes: Sequence[Hashable] | None = None,
+    classes: int | Sequence[Hashable] | None = None,
     weights: str | None = None,
     groups: str | Sequence[str] | None = None,
     id: str | None = None,  # noqa: A002
     by: str | Sequence[str] = (),
     positive: str | None = None,
+    lists: bool | Mapping[str, Any] | None = None,
     logits: bool = False,
     normalize: bool = False,
     invalid: Literal["raise", "skip"] = "raise",
@@ -46,15 +47,20 @@ def scan(
         The column of outcomes. By default found by name, as all others are that may be left out.
     probs : str, sequence or dict, optional
         The columns of probabilities, as names or patterns such as `"p_*"`; or one column of lists. Of several
-        models: {name: columns, ...}.
-    classes : sequence, optional
-        The names of the classes, in order.
+        models: {name: columns, ...}. Of top lists the two columns that hold their classes and their
+        probabilities, or the one that holds both.
+    classes : sequence or int, optional
+        The names of the classes, in order; of top lists also their number.
     weights, groups, id : str, optional
         Further columns. Rows that belong together in two ways have two columns of groups.
     by : str or sequence
         Columns of subgroups.
     positive : str, optional
         The class that a single column of probabilities is about.
+    lists : bool or dict, optional
+        Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
+        (`shape`, `outcomes`, `position`, `per_length`, `missing`, `others`, `merge_variants`). By default
+        they are where `classes` is a number, and in files whose records hold lists.
     logits, normalize : bool
         The columns hold logits; rows are to be divided by their sums.
     invalid : {"raise", "skip"}
@@ -81,6 +87,7 @@ def scan(
     asked = Asked.of(
         probs,
         progress,
+        lists,
         target=target,
         classes=classes,
         weights=weights,

@@ -162,6 +162,10 @@ class Table:
                 break
         return found
 
+    def head_of_all(self, rows: int) -> list[Any]:
+        """The first batches of all columns."""
+        return self._head(self.schema.names, rows)
+
     def numbers(self, columns: Sequence[str]) -> np.ndarray[Any, Any]:
         """The first rows of some columns as (n, m) numbers; NaN where a cell is none, or missing."""
         found = self._head(columns, LOOK) if columns else []

@@ -37,6 +37,7 @@ class Row:
     id: str | None = None
     weight: float | None = None
     group: Hashable | None = None
+    by: tuple[Any, ...] = ()
 
 
 class Collector:
@@ -48,6 +49,8 @@ class Collector:
     settings : Settings
     source, word : str
         The file, and what its records are called in messages: "line", "row", "item".
+    first : int, optional
+        These are some of the records, and so many come before them: what only all of them tell is not asked.
 
     Attributes
     ----------
@@ -66,8 +69,11 @@ class Collector:
     numbers: array[int]
     places: array[int]
 
-    def __init__(self, shape: Shape, settings: Settings, source: str, word: str) -> None:
+    def __init__(
+        self, shape: Shape, settings: Settings, source: str, word: str, first: int | None = None
+    ) -> None:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
+        self._first, self._part = first or 0, first is not None
         self._done, self._now = array("d"), dict.fromkeys(COUNTS, 0.0)
         self._divided: np.ndarray[Any, Any] = np.zeros(0, np.bool_)
         self.rows: list[Row] = []
@@ -97,7 +103,7 @@ class Collector:
 
     def add(self, number: int, record: Any, read: Callable[[Any, int], tuple[Listed, Row]]) -> None:
         """Read a record and keep its list; what is wrong with it is an error, or it is left out."""
-        place = self._given
+        place = self._first + self._given
         self._given += 1
         self._now = dict.fromkeys(COUNTS, 0.0)
         try:
@@ -215,7 +221,7 @@ class Collector:
         self._normalize(values, row_of, total, lengths, m)
         bad = self._check(values, row_of, total, lengths, m)
         kept = np.flatnonzero(~bad)
-        if not kept.size:
+        if not kept.size and not self._part:
             found = str(self.skipped) if self._given else "it has none"
             raise InputError(
                 "must hold at least one valid list",
@@ -266,7 +272,13 @@ class Collector:
         settings = self.settings
         names = settings.names
         m = settings.n_classes or (int(lengths.max(initial=2)) if names is None else len(names))
-        if names is None and self._same_texts and self._texts is not None and len(self._texts) == m:
+        if (
+            names is None
+            and not self._part
+            and self._same_texts
+            and self._texts is not None
+            and len(self._texts) == m
+        ):
             texts = tuple(text.strip() for text in self._texts)
             names = texts if len(set(texts)) == m else None
         return m, None if names is None else Vocabulary(names, complete=True)

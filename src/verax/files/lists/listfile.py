@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class ListFile:
     groups : numpy.ndarray or None
     numbers : numpy.ndarray
         Where each list stands: the number of its line (from 1), or of its row or item (from 0).
+    places : numpy.ndarray
+        Which of the records each list is, from 0: what results call rows without an id.
     counts : dict
         How many records and entries were merged, divided, left out, and so on.
     taken : tuple of str
@@ -48,6 +50,8 @@ class ListFile:
         The records left out; None unless that was asked for.
     outcome, id_field : str
         What holds the outcomes, and what the ids if there are any.
+    by : dict
+        The labels of subgroups, by field.
     complete : bool
         Every list names all classes, so that the rows are full distributions.
     """
@@ -60,12 +64,33 @@ class ListFile:
     weights: np.ndarray[Any, Any] | None
     groups: np.ndarray[Any, Any] | None
     numbers: np.ndarray[Any, Any]
+    places: np.ndarray[Any, Any]
     counts: Mapping[str, float] = field(default_factory=dict)
     taken: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: Skipped | None = None
     outcome: str = "outcome"
     id_field: str | None = None
+    by: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    def take(self, rows: np.ndarray[Any, Any]) -> ListFile:
+        """Some of the lists, by their places among these."""
+
+        def some(values: Any) -> Any:
+            return None if values is None else values[rows]
+
+        chosen = rows.tolist()
+        return replace(
+            self,
+            lists=self.lists[rows],
+            y=[self.y[i] for i in chosen],
+            ids=None if self.ids is None else [self.ids[i] for i in chosen],
+            weights=some(self.weights),
+            groups=some(self.groups),
+            numbers=self.numbers[rows],
+            places=self.places[rows],
+            by={name: labels[rows] for name, labels in self.by.items()},
+        )
 
     def __len__(self) -> int:
         return self.lists.n_rows

@@ -48,7 +48,7 @@ class LongColumns:
 
 def find_columns(names: Sequence[str], settings: Settings) -> LongColumns | None:
     """The columns of a long table by their names; None where there is no such table, or doubt."""
-    rest = [name for name in names if name not in (settings.weights, settings.groups)]
+    rest = [name for name in names if name not in (settings.weights, settings.groups, *settings.by)]
     ids = [settings.id] if settings.id in rest else [n for n in rest if _is_id(spoken(n))]
     probabilities = [name for name in rest if spoken(name) in _PROBABILITIES]
     if len(ids) != 1 or ids[0] is None or len(probabilities) != 1:
@@ -110,7 +110,7 @@ def long_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
 
 def _records(table: Table, columns: LongColumns, settings: Settings) -> Iterator[tuple[int, Any]]:
     wanted = [columns.id, columns.classes, columns.probabilities, columns.outcome]
-    wanted += [settings.weights, settings.groups]
+    wanted += [settings.weights, settings.groups, *settings.by]
     names = list(dict.fromkeys(name for name in wanted if name is not None))
     found: dict[str, list[Any]] = {name: [] for name in names}
     for batch in table.batches(names, _ROWS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,18 @@ from verax.files.lists.gold import Gold, outcome_field, read_gold
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.ranked import FASTTEXT, TREC, label_of, read_judgements
 from verax.files.lists.settings import Settings
-from verax.files.lists.spelling import alike, from_positions, none_named, other_spelling, some
+from verax.files.lists.spelling import (
+    alike,
+    each_position,
+    from_positions,
+    none_named,
+    other_spelling,
+    some,
+)
 from verax.files.lists.streams import Stream
 from verax.files.lists.words import notes, taken
 from verax.inputs.lists.toplists import TopLists
+from verax.inputs.records.classifiers import held
 from verax.inputs.records.record import (
     SKIP,
     Choices,
@@ -31,16 +40,40 @@ from verax.inputs.records.shapes import fields_of, read
 from verax.inputs.records.variants import merger
 
 
+@dataclass(frozen=True)
+class Known:
+    """What was found out before about a source of which some records are read.
+
+    Attributes
+    ----------
+    start : int
+        How many records come before these.
+    outcome : str or None
+        The field of outcomes.
+    positions : bool
+        Outcomes are the positions of classes.
+    gold : Gold or None
+        Outcomes that stand elsewhere.
+    """
+
+    start: int
+    outcome: str | None
+    positions: bool
+    gold: Gold | None = None
+
+
 class Reader:
-    """One file, read once."""
+    """One file, read once; or some of the records of a source of which enough is known."""
 
     stream: Stream
     shape: Shape
     settings: Settings
+    outcome: str | None
+    gold: Gold | None
     by_position: bool
 
-    def __init__(self, stream: Stream, shape: Shape, settings: Settings) -> None:
-        self.stream, self.shape, self.settings = stream, shape, settings
+    def __init__(self, stream: Stream, shape: Shape, settings: Settings, known: Known | None = None) -> None:
+        self.stream, self.shape, self.settings, self._known = stream, shape, settings, known
         if shape.tokens and settings.names is None and settings.n_classes is None:
             raise InputError(
                 "must be stated, because no file names all tokens",
@@ -50,17 +83,21 @@ class Reader:
                 source=stream.source,
                 remedies=[Remedy("It is the size of the vocabulary, such as 128256.")],
             )
-        self.gold: Gold | None = None
-        if settings.outcomes is not None:
-            self.gold = self._gold(settings.outcomes)
-        self.outcome: str | None = None if self.gold is not None else self._outcome_field()
-        named = (self.outcome, settings.id, settings.weights, settings.groups)
+        self.gold = None
+        if known is not None:
+            self.gold, self.outcome = known.gold, known.outcome
+        else:
+            if settings.outcomes is not None:
+                self.gold = self._gold(settings.outcomes)
+            self.outcome = None if self.gold is not None else self._outcome_field()
+        named = (self.outcome, settings.id, settings.weights, settings.groups, *settings.by)
         fields = frozenset(name for name in named if name is not None)
         self.choices: Choices = Choices(
             settings.position, settings.per_length, fields, settings.names, beside=True
         )
         self.by_position = False
-        self.collector: Collector = Collector(shape, settings, stream.source, stream.word)
+        first = None if known is None else known.start
+        self.collector: Collector = Collector(shape, settings, stream.source, stream.word, first)
 
     def _gold(self, path: str) -> Gold:
         settings = self.settings
@@ -99,14 +136,15 @@ class Reader:
         for number, record in self.stream:
             self.collector.add(number, record, self._row)
             n += 1
-        if self.gold is not None:
+        if self.gold is not None and self._known is None:
             self.gold.check_length(n)
         lists, kept = self.collector.finish()
         rows = [self.collector.rows[i] for i in kept.tolist()]
         numbers = np.frombuffer(self.collector.numbers, np.int64)[kept]
         y = self._outcomes(rows, lists)
         lists, kept, rows, numbers, y = self._with_known_outcomes(lists, kept, rows, numbers, y)
-        self._refuse_other_spelling(lists, y)
+        if self._known is None:
+            self._refuse_other_spelling(lists, y)
         settings, counts = self.settings, self.collector.tallies(kept)
         positions = lists.vocabulary if self.by_position else None
         return ListFile(
@@ -118,19 +156,21 @@ class Reader:
             np.array([row.weight for row in rows]) if settings.weights is not None else None,
             np.array([row.group for row in rows]) if settings.groups is not None else None,
             numbers,
+            np.frombuffer(self.collector.places, np.int64)[kept],
             counts,
             taken(self.shape, settings, self.outcome, self.gold, positions),
-            notes(counts, lists, y, settings.merge_variants),
+            notes(counts, lists, y, settings.merge_variants) if self._known is None else (),
             self.collector.skipped,
             outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
             id_field=settings.id,
+            by={name: np.array([row.by[i] for row in rows]) for i, name in enumerate(settings.by)},
         )
 
     # ---- a record ---------------------------------------------------------------------------
 
     def _row(self, record: Any, place: int) -> tuple[Listed, Row]:
         settings = self.settings
-        listed = read(record, self.shape, self.choices)
+        listed = read(self._holder(record), self.shape, self.choices)
         row = Row()
         if settings.id is not None:
             row.id = str(self._field(record, settings.id, "id"))
@@ -147,7 +187,13 @@ class Reader:
             row.weight = self._number(self._field(record, settings.weights, "weights"))
         if settings.groups is not None:
             row.group = self._field(record, settings.groups, "groups")
+        row.by = tuple(self._field(record, name, "by") for name in settings.by)
         return listed, row
+
+    def _holder(self, record: Any) -> Any:
+        """What holds the list: the record itself, or the fields that were named."""
+        columns = self.settings.columns
+        return held(record, columns) if columns else record
 
     def _field(self, record: Any, path: str, argument: str) -> Any:
         try:
@@ -218,6 +264,8 @@ class Reader:
         if vocabulary is None:
             return given
         y = alike(given, vocabulary)
+        if self._known is not None:
+            return each_position(y, vocabulary) if self._known.positions else y
         # The order of the classes is known where the caller states it, or all lists have it.
         if self.settings.names is not None or (vocabulary.complete and self.collector.same_order):
             self.by_position, y = from_positions(y, vocabulary)
@@ -234,7 +282,7 @@ class Reader:
         bad = [i for i, value in enumerate(y) if value not in known]
         if not bad:
             return lists, kept, rows, numbers, y
-        if self.settings.invalid != "skip" or len(bad) == len(y):
+        if self.settings.invalid != "skip" or (len(bad) == len(y) and self._known is None):
             raise InputError(
                 "must be among the classes of the lists",
                 argument="y",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,9 +16,9 @@ from verax.files.lists.ranked import FASTTEXT, TREC, head_of, is_fasttext, is_ru
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import STDIN, Stream, ending, open_stream
 from verax.files.predictions import Request
-from verax.inputs.records.classifiers import MAPPED
+from verax.inputs.records.classifiers import MAPPED, held
 from verax.inputs.records.plain import FLAT
-from verax.inputs.records.record import Shape, failed, failure_of, mapping
+from verax.inputs.records.record import RecordError, Shape, failed, failure_of, mapping
 from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
 
 # Every shape by its name: of records, and of texts and tables.
@@ -34,7 +35,7 @@ def open_shaped(path: Path | str, settings: Settings) -> tuple[Stream, Shape, Se
     if all(failure_of(record) for _, record in head):
         # Their shape is not known, and there may be no answer at all.
         raise failed(head[0][1]).at(f"{stream.word} {head[0][0]}", 0, stream.source)
-    return stream, shape or _by_records(stream, settings), settings
+    return stream, shape or shape_of_records(stream, settings), settings
 
 
 def _opened(path: Path | str, settings: Settings) -> tuple[Stream, Shape | None, Settings]:
@@ -70,8 +71,13 @@ def _by_text(path: Path | str, settings: Settings) -> Shape | None:
     return LONG if tabular and ending(Path(path)) not in _JSON and is_long(Path(path), settings) else None
 
 
-def _by_records(stream: Stream, settings: Settings) -> Shape:
+def shape_of_records(stream: Stream, settings: Settings) -> Shape:
+    """The shape of the first record that has one."""
+    if settings.shape is not None:
+        return ALL_SHAPES[settings.shape]
     head = stream.head()
+    if settings.columns:
+        head = [(number, _held(record, settings.columns)) for number, record in head]
     found = recognise([record for _, record in head])
     if found is None and settings.names is not None:
         # A field per class: what is in it may be a number or a text.
@@ -81,6 +87,13 @@ def _by_records(stream: Stream, settings: Settings) -> Shape:
         number, record = next(((n, r) for n, r in head if not failure_of(r)), head[0])
         raise unrecognised(record, f"{stream.word} {number}", stream.source)
     return found
+
+
+def _held(record: Any, columns: tuple[str, ...]) -> Any:
+    try:
+        return held(record, columns)
+    except RecordError:
+        return None
 
 
 def _may_hold_records(path: Path, settings: Settings) -> bool:

@@ -22,6 +22,11 @@ class Settings:
         The names of all classes.
     n_classes : int or None
         Their number, where their names are not all known.
+    by : tuple of str
+        Fields of subgroups.
+    columns : tuple of str
+        The field that holds the list, or those of its classes and of their probabilities; none where the
+        shape says where these are.
     """
 
     outcome: str | None = None
@@ -31,6 +36,8 @@ class Settings:
     n_classes: int | None = None
     weights: str | None = None
     groups: str | None = None
+    by: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     position: int = 0
     per_length: bool = False
     normalize: bool = False
@@ -45,7 +52,7 @@ class Settings:
     def of(cls, *, shapes: Iterable[str], classes: Any = None, **options: Any) -> Settings:
         """Settings from what a caller passes, with the types checked."""
         given = {**vars(cls()), **options}
-        del given["names"], given["n_classes"]
+        del given["names"], given["n_classes"], given["columns"]
         for name in ("outcome", "id", "weights", "groups", "delimiter"):
             if given[name] is not None and not isinstance(given[name], str):
                 raise InputError(

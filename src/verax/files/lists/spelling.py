@@ -51,6 +51,13 @@ def from_positions(y: list[Any], vocabulary: Vocabulary) -> tuple[bool, list[Has
     return True, [names[number] for number in numbers if number is not None]
 
 
+def each_position(y: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
+    """Outcomes with the names of classes in place of their positions; what is no position stays."""
+    names = vocabulary.names
+    numbers = [_position(value, len(names)) for value in y]
+    return [value if at is None else names[at] for value, at in zip(y, numbers, strict=True)]
+
+
 def _position(value: Any, n: int) -> int | None:
     number = int(value) if isinstance(value, int) or str(value).strip().isdecimal() else -1
     return number if 0 <= number < n else None

@@ -143,11 +143,12 @@ def _rows_of_table(path: Path, request: Request) -> Iterator[tuple[int, Any]]:
     table = Table.of_file(path, request)
     start = 0
     for batch in table.batches(table.schema.names, _ROWS):
-        yield from enumerate(_dicts(batch), start=start)
+        yield from enumerate(records_of(batch), start=start)
         start += batch.num_rows
 
 
-def _dicts(batch: Any) -> Iterator[dict[str, Any]]:
+def records_of(batch: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a record batch or a table, one after the other."""
     columns = [_values(batch.column(i)) for i in range(batch.num_columns)]
     names = batch.schema.names
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))

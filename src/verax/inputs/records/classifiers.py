@@ -16,6 +16,7 @@ from verax.inputs.records.record import (
     first,
     mapping,
     not_understood,
+    value_at,
 )
 from verax.inputs.records.stated import is_plain, number_of
 from verax.inputs.records.tokens import of_pairs
@@ -85,6 +86,16 @@ def _field(record: Any, names: Iterable[str], kinds: Any) -> Any:
     return next((fields[name] for name in names if isinstance(fields.get(name), kinds)), None)
 
 
+def fields_of_arrays(record: Any) -> tuple[str, ...]:
+    """The fields of a record that hold classes and their numbers; none where there are none."""
+    fields = mapping(record)
+    found = [
+        next((name for name in known if isinstance(fields.get(name), (list, tuple))), None)
+        for known in (NAMES, PROBABILITIES + LOGARITHMS)
+    ]
+    return tuple(name for name in found if name is not None) if None not in found else ()
+
+
 def _read_arrays(record: Any, _: Choices) -> Listed:
     names = _field(record, NAMES, (list, tuple))
     values = _field(record, PROBABILITIES, (list, tuple))
@@ -124,6 +135,19 @@ def _read_mapped(record: Any, choices: Choices) -> Listed:
             raise not_understood(record, "{class: probability}")
         found = flat_items(record, choices)
     return of_numbers(found.items())
+
+
+def held(record: Any, columns: tuple[str, ...]) -> Any:
+    """A record of a known shape from named fields: of classes and probabilities, or of the whole list."""
+    try:
+        found = [value_at(record, column) for column in columns]
+    except KeyError:
+        raise not_understood(record, f"the fields {' and '.join(columns)}") from None
+    if len(columns) == 1:
+        alone = isinstance(found[0], Mapping) and not _is_arrays(found[0]) and not _is_mapped(found[0])
+        return {PROBABILITIES[0]: found[0]} if alone else found[0]
+    logarithms = columns[1].rpartition(".")[2].lower() in LOGARITHMS
+    return {NAMES[0]: found[0], (LOGARITHMS if logarithms else PROBABILITIES)[0]: found[1]}
 
 
 PIPELINE = Shape(

@@ -1,0 +1,102 @@
+"""Lists read part by part: what is found out once, from the first records, and then holds for all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from verax.errors import InputError, Remedy
+from verax.files.lists.gold import Gold
+from verax.files.lists.listfile import ListFile
+from verax.files.lists.reading import Known, Reader
+from verax.files.lists.recognising import ALL_SHAPES
+from verax.files.lists.settings import Settings
+from verax.files.lists.spelling import from_positions
+from verax.files.lists.streams import Stream
+from verax.files.lists.words import taken
+from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.records.record import RecordError, Shape, value_at
+
+
+@dataclass(frozen=True)
+class ListParts:
+    """How records become lists, here or on another machine: it holds no records.
+
+    Attributes
+    ----------
+    source, word : str
+        What the records are called in messages, and what one of them is: "line", "row", "item".
+    shape : str
+        The name of their shape.
+    settings : Settings
+        What the caller said, and what the source itself says.
+    outcome : str or None
+        The field of outcomes; None where they stand elsewhere, or the shape has its own.
+    positions : bool
+        Outcomes are the positions of named classes.
+    gold : Gold or None
+        Outcomes that stand in another file.
+    """
+
+    source: str
+    word: str
+    shape: str
+    settings: Settings
+    outcome: str | None
+    positions: bool
+    gold: Gold | None = None
+
+    @classmethod
+    def of(cls, stream: Stream, shape: Shape, settings: Settings) -> ListParts:
+        """Find out what is needed from the first records."""
+        if settings.names is None and settings.n_classes is None:
+            raise InputError(
+                "must be stated for lists that stay where they are: only all of them name all classes",
+                argument="classes",
+                kind="missing",
+                source=stream.source,
+                remedies=[Remedy("Give their number, or the names of all.")],
+            )
+        reader = Reader(stream, shape, settings)
+        found = cls(stream.source, stream.word, shape.name, settings, reader.outcome, False, reader.gold)
+        return replace(found, positions=found._has_positions(stream))
+
+    def _has_positions(self, stream: Stream) -> bool:
+        """Whether the first outcomes are positions of named classes."""
+        names, shape = self.settings.names, ALL_SHAPES[self.shape]
+        if names is None or shape.positions:
+            return False
+        head = stream.head()
+        given = [self._outcome(place, record) for place, (_, record) in enumerate(head)]
+        known = [value for value in given if isinstance(value, (str, int))]
+        return bool(known) and from_positions(known, Vocabulary(names, complete=True))[0]
+
+    def _outcome(self, place: int, record: Any) -> Hashable | None:
+        try:
+            if self.gold is not None:
+                key = None if self.settings.id is None else str(value_at(record, self.settings.id))
+                return self.gold.of(place, key)  # type: ignore[no-any-return]
+            return None if self.outcome is None else value_at(record, self.outcome)
+        except (KeyError, RecordError):
+            return None
+
+    def read(self, records: Iterable[tuple[int, Any]], start: int, source: str | None = None) -> ListFile:
+        """The lists of some records with their numbers; `start` records come before them."""
+        stream = Stream(self.source if source is None else source, self.word, records)
+        known = Known(start, self.outcome, self.positions, self.gold)
+        return Reader(stream, ALL_SHAPES[self.shape], self.settings, known).read()
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What was taken for what: a line each."""
+        names = Vocabulary(self.settings.names or (), complete=True) if self.positions else None
+        lines = taken(ALL_SHAPES[self.shape], self.settings, self.outcome, self.gold, names)
+        columns = self.settings.columns
+        return (f"{lines[0]} in {' and '.join(columns)}", *lines[1:]) if columns else lines
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        names = self.settings.names
+        return self.settings.n_classes or len(names or ())

@@ -1,0 +1,113 @@
+"""Files of top lists: records one after the other, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from verax.common.paths import check_exists
+from verax.errors import InputError, RuleError
+from verax.files.formats.tables import FORMATS, files_of
+from verax.files.lists.longform import LONG, is_long
+from verax.files.lists.parts import ListParts
+from verax.files.lists.recognising import has_lists, open_shaped
+from verax.files.lists.settings import Settings
+from verax.files.lists.streams import ending
+from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.lists.rows import NO_ORDER
+from verax.scans.asking import Asked
+from verax.scans.batches import LocalHandle, files_named, of_files
+from verax.scans.lists import part_of_lists
+from verax.scans.parts import default_name
+
+# How many records a part has.
+_RECORDS = 2**12
+
+
+class ListFilesHandle(LocalHandle):
+    """Files of records, read one after the other; of a long table, one file at a time is in memory."""
+
+    lists = True
+
+    def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
+        assert asked.settings is not None
+        if asked.probs is not None:
+            raise InputError(
+                "must be a table with columns of lists where it has several models",
+                argument="source",
+                kind="file",
+                found=f"{paths[0]} has records",
+            )
+        self._paths, self._progress = paths, asked.progress
+        self._asked = next(iter(asked.list_models("model").values()))
+        self._reader = ListParts.of(*open_shaped(paths[0], self._asked))
+        self.name, self.models, self.n_rows = name, (default_name(name),), None
+        self.taken, self.by = self._reader.taken, self._reader.settings.by
+        self.classes, self.n_classes = self._reader.settings.names, self._reader.n_classes
+
+    def in_order(self) -> Handle:
+        raise RuleError(NO_ORDER)
+
+    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+        start = 0
+        for path in self._paths:
+            for records in self._parts(path):
+                yield partial(self._summaries, records, start, str(path), recipes)
+                start += len(records)
+        if self._reader.gold is not None:
+            self._reader.gold.check_length(start)
+
+    def _parts(self, path: Path) -> Iterator[list[tuple[int, Any]]]:
+        try:
+            stream, shape, _ = open_shaped(path, self._asked)
+        except InputError as error:
+            # Files may be empty where others are not.
+            if error.kind == "file" and len(self._paths) > 1 and path.stat().st_size == 0:
+                return
+            raise
+        if shape.name != self._reader.shape:
+            raise InputError(
+                "All files must have records of one shape",
+                argument="source",
+                kind="file",
+                found=f"{self._paths[0]} has {self._reader.shape}, {path} has {shape.name}",
+            )
+        records = iter(stream)
+        while part := list(islice(records, _RECORDS)):
+            yield part
+
+    def _summaries(
+        self, records: Iterable[tuple[int, Any]], start: int, path: str, recipes: Mapping[str, Recipe[Any]]
+    ) -> Summaries:
+        read = self._reader.read(records, start, path)
+        return Summaries.of(part_of_lists({self.models[0]: read}, start), recipes)
+
+
+def opened(source: object, asked: Asked) -> Handle | None:
+    """The handle on files that hold lists, by what is said or by their content; None for anything else."""
+    if asked.settings is None and not asked.may_be_lists:
+        return None
+    named = files_named(source)
+    if named is None:
+        return None
+    paths, name = named
+    if asked.may_be_lists:
+        if not has_lists(paths[0], Settings(), logits=asked.request.logits):
+            return None
+        asked = asked.as_lists()
+    assert asked.settings is not None
+    check_exists(paths[0])
+    if _are_tables(paths[0], asked.settings):
+        return of_files(paths, name, asked)
+    return ListFilesHandle(asked, paths, name)
+
+
+def _are_tables(path: Path, settings: Settings) -> bool:
+    """Whether a file has columns of lists, which are read in batches."""
+    first = files_of(path)[0] if path.is_dir() else path
+    if FORMATS.get(ending(first)) not in ("Parquet", "Arrow"):
+        return False
+    return settings.shape != LONG.name and (bool(settings.columns) or not is_long(path, settings))

@@ -1,0 +1,190 @@
+"""Rows of tables that have top lists, as the parts that recipes take."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from verax.errors import InputError
+from verax.files.formats.tables import Table
+from verax.files.lists.columns import lists_of_columns
+from verax.files.lists.listfile import ListFile
+from verax.files.lists.longform import find_columns
+from verax.files.lists.parts import ListParts
+from verax.files.lists.recognising import shape_of_records
+from verax.files.lists.settings import Settings
+from verax.files.lists.streams import LOOK, Stream, records_of
+from verax.inputs.arrays import Ints
+from verax.inputs.handles import Part, Recipe, Summaries
+from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
+from verax.inputs.skipping import Skipped
+from verax.scans.asking import Asked
+from verax.scans.parts import default_name
+
+# How many rows of a table a part has, and how many of them are records at a time.
+_ROWS, _RECORDS = 2**16, 2**12
+
+
+@dataclass(frozen=True)
+class ListReader:
+    """Makes parts of record batches whose rows have lists, here or on another machine: it holds no rows.
+
+    Attributes
+    ----------
+    readers : Mapping[str, ListParts]
+        How the lists of each model are read.
+    columns : list[str]
+        Every column that is needed, once.
+    """
+
+    readers: Mapping[str, ListParts]
+    columns: list[str]
+    lists: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, table: Table, asked: Asked) -> ListReader:
+        """Find out which column is what, from the first rows."""
+        assert asked.settings is not None
+        schema = table.schema
+        head = [record for batch in table.head_of_all(LOOK) for record in records_of(batch)][:LOOK]
+        readers: dict[str, ListParts] = {}
+        for name, settings in asked.list_models(default_name(table.name)).items():
+            if settings.outcomes is not None:
+                raise InputError(
+                    "must be in the same table as the lists: join them first", argument="outcomes"
+                )
+            stream = Stream(table.name, "row", enumerate(head))
+            if not head:
+                raise InputError(f"{table.name} has no rows", argument="source", kind="file")
+            if not settings.columns and settings.shape is None and find_columns(schema.names, settings):
+                _refuse_long(table, head, settings)
+            readers[name] = ListParts.of(stream, shape_of_records(stream, settings), settings)
+        columns = [each for reader in readers.values() for each in _columns(reader, schema, head)]
+        return cls(readers, list(dict.fromkeys(columns)))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(self.readers)
+
+    @property
+    def first(self) -> ListParts:
+        """The reader of the first model, which also says where weights, groups and ids are."""
+        return next(iter(self.readers.values()))
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of subgroups."""
+        return self.first.settings.by
+
+    @property
+    def classes(self) -> tuple[Hashable, ...] | None:
+        """The names of the classes, where all are known."""
+        return self.first.settings.names
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.first.n_classes
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What was taken for what: a line each."""
+        if len(self.readers) == 1:
+            return self.first.taken
+        lines = {name: reader.taken for name, reader in self.readers.items()}
+        return tuple(dict.fromkeys(f"{name}: {line}" for name, found in lines.items() for line in found))
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """How many rows a part should have."""
+        return _ROWS
+
+    def summaries(self, batches: list[Any], start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """The summaries of the rows of record batches."""
+        return Summaries.of(self.part(batches, start), recipes)
+
+    def part(self, batches: list[Any], start: int) -> Part:
+        """The rows of record batches of one schema, the first of which has the number `start`."""
+        table = pa.Table.from_batches(batches).combine_chunks()
+        found = {name: self._lists(reader, table, start) for name, reader in self.readers.items()}
+        return part_of_lists(_in_all(found), start)
+
+    def _lists(self, reader: ListParts, table: Any, start: int) -> ListFile:
+        # Where anything is unusual, the records tell what and in which row.
+        found = lists_of_columns(reader, table, start)
+        if found is not None:
+            return found
+        records = (
+            record
+            for offset in range(0, table.num_rows, _RECORDS)
+            for batch in table.slice(offset, _RECORDS).to_batches()
+            for record in records_of(batch)
+        )
+        return reader.read(enumerate(records, start=start), start)
+
+
+def _columns(reader: ListParts, schema: Any, head: Sequence[Any]) -> list[str]:
+    """The columns that a model needs; all where its shape may read any."""
+    settings = reader.settings
+    lists: Sequence[str] = settings.columns
+    if not lists and reader.shape == ARRAYS.name:
+        lists = next((names for record in head if (names := fields_of_arrays(record))), ())
+    if not lists:
+        return list(schema.names)
+    beside = (reader.outcome, settings.id, settings.weights, settings.groups, *settings.by)
+    paths = [*lists, *(path for path in beside if path is not None)]
+    # Dots lead into nested fields, unless the name of the column has them.
+    return [path if path in schema.names else path.partition(".")[0] for path in paths]
+
+
+def _refuse_long(table: Table, head: Sequence[Any], settings: Settings) -> None:
+    columns = find_columns(table.schema.names, settings)
+    assert columns is not None
+    if isinstance(head[0].get(columns.classes), (list, tuple)):
+        return
+    raise InputError(
+        "must have a row per list; a table with a line per row and class must be grouped by its ids first",
+        argument="source",
+        kind="file",
+        found=f"its columns are {', '.join(table.schema.names)}",
+        source=table.name,
+    )
+
+
+def part_of_lists(models: Mapping[str, ListFile], start: int) -> Part:
+    """The lists of several models for the same rows; weights, ids and so on are those of the first."""
+    first = next(iter(models.values()))
+    rows = {}
+    for name, read in models.items() if len(first) else ():
+        rows[name] = read.lists.with_outcomes(
+            read.y, weights=read.weights, groups=read.groups, part=True, first_row=start
+        )
+
+    def subset(places: Ints) -> Part:
+        return part_of_lists({name: read.take(places) for name, read in models.items()}, start)
+
+    ids = None if first.ids is None else np.array(first.ids)
+    numbers = first.places if first.skipped is not None else None
+    return Part(rows, start, ids, first.by, numbers, first.skipped, subset)
+
+
+def _in_all(models: dict[str, ListFile]) -> dict[str, ListFile]:
+    """The rows that are valid for every model, which tell what was left out and why."""
+    left_out = [read.skipped for read in models.values() if read.skipped is not None]
+    if len(models) == 1 or not left_out:
+        return models
+    common = reduce(np.intersect1d, (read.places for read in models.values()))
+    gone = tuple(sorted({row for skipped in left_out for row in skipped.rows}))
+    n_given = left_out[0].n_given
+    skipped = Skipped(n_given, n_given - len(common), gone, reduce(add, left_out).reasons)
+    return {
+        name: replace(read.take(np.searchsorted(read.places, common)), skipped=skipped)
+        for name, read in models.items()
+    }
