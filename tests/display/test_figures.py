@@ -25,7 +25,8 @@ def test_a_ranking_shows_the_differences_from_the_best():
     y = rng.integers(0, 3, 200)
     good = 0.6 * np.eye(3)[y] + 0.4 / 3
     certain = np.eye(3)[(y + (rng.random(200) < 0.1)) % 3]
-    models = {"flat": np.full((200, 3), 1 / 3), "good": good, "twin": 0.999 * good + 0.001 / 3, "hard": certain}
+    flat, twin = np.full((200, 3), 1 / 3), 0.999 * good + 0.001 / 3
+    models = {"flat": flat, "good": good, "twin": twin, "hard": certain}
     found = vx.compare(y, models, rule=["brier", "log"])
     brier, log = found.plot().axes
     assert [tick.get_text() for tick in brier.get_yticklabels()] == [m.name for m in found.models["brier"]]
@@ -35,7 +36,8 @@ def test_a_ranking_shows_the_differences_from_the_best():
         assert dashed.get_xdata() == [best.mean] * 2
         dots = {round(float(line.get_ydata()[0])): line for line in lines if len(line.get_xdata()) == 1}
         bars = {round(float(line.get_ydata()[0])): line for line in lines if len(line.get_xdata()) == 2}
-        assert [dot.get_xdata()[0] for _, dot in sorted(dots.items())] == [best.mean, *(m.mean for m in others)]
+        means = [dot.get_xdata()[0] for _, dot in sorted(dots.items())]
+        assert means == [best.mean, *(m.mean for m in others)]
         for model in others:
             gap = found.difference(model.name, best.name, rule)
             bar = bars[model.rank - 1]
@@ -46,7 +48,8 @@ def test_a_ranking_shows_the_differences_from_the_best():
     assert len(found.plot(["log_score"]).axes) == 1
     with pytest.raises(KeyError, match="rps"):
         found.plot(["rps"])
-    assert vx.compare(y, {"good": good}, rule="brier", reference="uniform").plot().axes[0].get_title() == "brier"
+    alone = vx.compare(y, {"good": good}, rule="brier", reference="uniform")
+    assert alone.plot().axes[0].get_title() == "brier"
 
 
 def test_bad_epochs_do_not_set_the_scale():
