@@ -34,7 +34,17 @@ Kind = Literal[
 
 
 class VeraxError(ValueError):
-    """Anything verax refuses. The message says what was wrong, where, and what to do about it."""
+    """Anything verax refuses. The message says what was wrong, where, and what to do about it.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> try:
+    ...     vx.brier([0, 2], [[0.5, 0.5], [0.5, 0.5]])
+    ... except vx.VeraxError as error:
+    ...     print(type(error).__name__)
+    InputError
+    """
 
 
 @dataclass(frozen=True)
@@ -96,18 +106,38 @@ PYTHON = PythonVocabulary()
 class InputError(VeraxError):
     """Forecasts, outcomes, weights, classes or options that break a requirement.
 
-    Attributes
+    Each parameter is an attribute of the error, too.
+
+    Parameters
     ----------
-    requirement : what must hold, as a predicate of the argument ("rows must sum to 1 within 1e-06"); a
-        text that does not begin with a small letter is a sentence of its own.
-    argument : the offending argument, as the public functions call it.
-    kind : which kind of requirement was broken; see `Kind`.
-    found : what was found instead ("row 17 sums to 0.93").
-    rows : the first offending rows (0-based); empty where the fault is not in particular rows.
-    values : the offending values of these rows, or the value of the option.
-    count : how many rows offend in all.
-    remedies : what the caller can do.
-    source : the file that the rows come from.
+    requirement : str
+        What must hold, as a predicate of the argument ("rows must sum to 1 within 1e-06"). A text that does
+        not begin with a small letter is a sentence of its own.
+    argument : str
+        The offending argument, as the public functions call it.
+    kind : Kind, default "value"
+        Which kind of requirement was broken.
+    found : str, default ""
+        What was found instead ("row 17 sums to 0.93").
+    rows : sequence of int, default ()
+        The first offending rows (0-based); empty where the fault is not in particular rows.
+    values : sequence, default ()
+        The offending values of these rows, or the value of the option.
+    count : int, optional
+        How many rows offend in all; by default as many as there are in `rows`.
+    remedies : iterable of Remedy, default ()
+        What the caller can do.
+    source : str, default ""
+        The file that the rows come from.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> try:
+    ...     vx.brier([0, 1], [[0.5, 0.5], [0.5, 0.4]])
+    ... except vx.InputError as error:
+    ...     print(error.argument, error.rows)
+    p (1,)
     """
 
     def __init__(
@@ -135,11 +165,33 @@ class InputError(VeraxError):
         super().__init__(self.say(PYTHON))
 
     def replace(self, **changes: Any) -> InputError:
-        """The same error with some of its facts changed, such as the argument it is about."""
+        """The same error with some of its facts changed, such as the argument it is about.
+
+        Parameters
+        ----------
+        **changes : Any
+            The new value of each fact, by the name of its parameter.
+
+        Returns
+        -------
+        InputError
+            A new error.
+        """
         return InputError(**{**self._facts(), **changes})
 
     def say(self, vocabulary: Vocabulary) -> str:
-        """The error in the words of a caller."""
+        """The error in the words of a caller.
+
+        Parameters
+        ----------
+        vocabulary : Vocabulary
+            How the caller names arguments and options.
+
+        Returns
+        -------
+        str
+            The message.
+        """
         text = self.requirement
         if text[:1].islower():
             text = f"{vocabulary.subject(self.argument)} {text}"
@@ -179,15 +231,42 @@ def _way(remedy: Remedy, vocabulary: Vocabulary) -> str:
 
 
 class RuleError(VeraxError):
-    """A rule was asked for something that no theorem gives it."""
+    """A rule was asked for something that no theorem gives it.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> try:
+    ...     vx.penalized(vx.sa_rps)
+    ... except vx.RuleError as error:
+    ...     print(type(error).__name__)
+    RuleError
+    """
 
 
 class ParseError(VeraxError):
-    """A text that does not name a rule."""
+    """A text that does not name a rule.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> try:
+    ...     vx.parse("briar")
+    ... except vx.ParseError as error:
+    ...     print(error)
+    There is no rule called 'briar'. Did you mean 'brier'?
+    """
 
 
 class MissingPackageError(VeraxError, ImportError):
-    """An optional package is needed and is not installed."""
+    """An optional package is needed and is not installed.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> issubclass(vx.MissingPackageError, ImportError)
+    True
+    """
 
 
 @dataclass

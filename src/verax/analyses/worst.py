@@ -54,6 +54,16 @@ class Worst(MaySkip):
         """One row per case: its loss, its ranks, and its forecast as the columns p_0, p_1, ...
 
         A list is listed_1, p_1, listed_2, p_2, ..., with the place of the outcome in it.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
         """
         width = max(len(case.forecast) for case in self.cases)
         return record_frame(

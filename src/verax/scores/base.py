@@ -32,12 +32,40 @@ _MOST_OUTCOMES = 2**16
 class Rule(ABC):
     """A scoring rule: the loss of forecast p when class y happens.
 
-    Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row
-    statistics they name in `needs` (see `verax.engines.stats.RowStats`), their `properties` and their
-    `bounds`; the rest follows. `title` is what people call the rule, `summary` says in a few words what
-    it is, `description` explains it to readers of a report, `latex` is the loss as TeX, `use` and `avoid` say
-    what it is good for and what not. A formula uses arithmetic and the functions
-    of `stats.xp`, so it runs on any array, differentiates, and compiles. docs/guide/scores.md has an example.
+    Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row statistics they
+    name in `needs` (see `verax.engines.stats.RowStats`), their `properties` and their `bounds`; the rest
+    follows. A formula uses arithmetic and the functions of `stats.xp`, so it runs on any array,
+    differentiates, and compiles. docs/guide/scores.md has an example.
+
+    Attributes
+    ----------
+    name : str
+        The name in texts; by default that of the class in small letters.
+    title : str
+        What people call the rule.
+    summary : str
+        What it is, in a few words.
+    description : str
+        What it is, for readers of a report.
+    latex : str
+        The loss as TeX.
+    use : str
+        What it is good for.
+    avoid : str
+        What it is not good for.
+    reference : str
+        Where it was published.
+    ordinal : bool
+        Whether it depends on the order of the classes.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1], [[0.75, 0.25], [0.5, 0.5]]
+    >>> vx.brier(y, p), vx.brier.samples(y, p).tolist()
+    (0.3125, [0.125, 0.5])
+    >>> isinstance(vx.brier, vx.Rule)
+    True
     """
 
     name: ClassVar[str]
@@ -70,7 +98,18 @@ class Rule(ABC):
 
     @abstractmethod
     def formula(self, stats: RowStats) -> Array:
-        """The losses of the rows described by `stats`."""
+        """The losses of the rows described by `stats`.
+
+        Parameters
+        ----------
+        stats : RowStats
+            The statistics named in `needs`, each with a number per row, and the array namespace `xp`.
+
+        Returns
+        -------
+        array of shape (N,)
+            The losses.
+        """
 
     @property
     @abstractmethod
@@ -79,14 +118,57 @@ class Rule(ABC):
 
     @abstractmethod
     def bounds(self, n_classes: int) -> tuple[float, float]:
-        """The smallest and the largest loss for `n_classes` classes."""
+        """The smallest and the largest loss for `n_classes` classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes, K.
+
+        Returns
+        -------
+        tuple of two floats
+            The smallest and the largest loss.
+        """
 
     def sup_correct(self, n_classes: int) -> float:
-        """The supremum of the loss over forecasts whose unique mode is the outcome."""
+        """The supremum of the loss over forecasts whose unique mode is the outcome.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes, K.
+
+        Returns
+        -------
+        float
+            The supremum.
+
+        Raises
+        ------
+        RuleError
+            If it is not known for this rule.
+        """
         raise RuleError(self._no_constant("supremum over correct forecasts"))
 
     def inf_wrong(self, n_classes: int) -> float:
-        """The infimum of the loss over forecasts whose unique mode is not the outcome."""
+        """The infimum of the loss over forecasts whose unique mode is not the outcome.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes, K.
+
+        Returns
+        -------
+        float
+            The infimum.
+
+        Raises
+        ------
+        RuleError
+            If it is not known for this rule.
+        """
         raise RuleError(self._no_constant("infimum over wrong forecasts"))
 
     def _no_constant(self, what: str) -> str:
@@ -100,12 +182,18 @@ class Rule(ABC):
 
         Parameters
         ----------
-        y : array_like
-            (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows; or predictions
-            that `scan` has opened, in place of both.
-        p : array_like or TopLists
-            (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
+        y : array_like of shape (N,) or (N, K), or Handle
+            Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or
+            predictions that `scan` has opened, in place of both `y` and `p`.
+        p : array_like of shape (N, K) or (N,), or TopLists
+            Forecasts: probabilities of the K classes; for two classes, one column with those of
+            class 1 is enough.
         **read
+
+        Returns
+        -------
+        float
+            The weighted mean loss.
         """
         if isinstance(y, Handle):
             return self._mean_of(y.in_order() if self.ordinal else y)
@@ -119,23 +207,44 @@ class Rule(ABC):
 
     @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
-        """The loss of each row, as an array of the kind that `p` is; torch and JAX can differentiate it.
+        """The loss of each row, as an array of the kind that `p` is.
 
-        Inside `jax.jit` there are no values to look at: there it is left to you that rows are valid.
+        PyTorch and JAX can differentiate it. Inside `jax.jit` there are no values to look at: there it is
+        left to you that rows are valid.
 
         Parameters
         ----------
-        y, p
-            Outcomes and forecasts, as for a call of the rule.
+        y : array_like of shape (N,) or (N, K)
+            Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+        p : array_like of shape (N, K) or (N,), or TopLists
+            Forecasts: probabilities of the K classes; for two classes, one column with those of
+            class 1 is enough.
         **read
+
+        Returns
+        -------
+        array of shape (N,)
+            The losses; NaN for rows that are left out.
         """
         return losses_of([self], pair(y, p, ordered=self.ordinal, **read))[0]
 
     # ---- under a known truth ---------------------------------------------------------------
 
     def by_outcome(self, p: Any) -> Array:
-        """What each forecast would lose for each class that might happen: (..., K) like `p`.
+        """The loss of each forecast for each class that might happen.
 
+        Parameters
+        ----------
+        p : array_like of shape (N, K) or (K,), or TopLists
+            One forecast or several.
+
+        Returns
+        -------
+        array of the shape of `p`
+            The loss if class j happens, in column j.
+
+        Examples
+        --------
         >>> import verax as vx
         >>> vx.rps.by_outcome([0.25, 0.5, 0.25]).tolist()
         [0.3125, 0.0625, 0.3125]
@@ -161,7 +270,26 @@ class Rule(ABC):
         return losses[0, :] if single else losses
 
     def expected(self, p: object, q: object) -> Any:
-        """The expected loss of forecast `p` when the truth is `q`: one number, or one per row."""
+        """The expected loss of forecast `p` when the truth is `q`.
+
+        Parameters
+        ----------
+        p : array_like of shape (N, K) or (K,), or TopLists
+            One forecast or several.
+        q : array_like of shape (N, K) or (K,)
+            The true distribution, one for all forecasts or one for each.
+
+        Returns
+        -------
+        float or array of shape (N,)
+            The expected loss of each forecast.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> vx.brier.expected([0.5, 0.5], [0.75, 0.25])
+        0.5
+        """
         truth, single = _distributions(q, "q")
         losses = self.by_outcome(p)
         xp = namespace_of(losses)
@@ -188,11 +316,35 @@ class Rule(ABC):
         return float(result[0]) if single and result.shape[0] == 1 else result
 
     def entropy(self, q: object) -> Any:
-        """The expected loss of forecasting the truth `q` itself."""
+        """The expected loss of forecasting the truth `q` itself.
+
+        Parameters
+        ----------
+        q : array_like of shape (N, K) or (K,)
+            One true distribution or several.
+
+        Returns
+        -------
+        float or array of shape (N,)
+            The smallest expected loss that is possible, if the rule is proper.
+        """
         return self.expected(q, q)
 
     def divergence(self, p: object, q: object) -> Any:
-        """How much more than the truth `q` itself the forecast `p` is expected to lose."""
+        """How much more than the truth `q` itself the forecast `p` is expected to lose.
+
+        Parameters
+        ----------
+        p : array_like of shape (N, K) or (K,), or TopLists
+            One forecast or several.
+        q : array_like of shape (N, K) or (K,)
+            The true distribution, one for all forecasts or one for each.
+
+        Returns
+        -------
+        float or array of shape (N,)
+            The difference; never negative if the rule is proper.
+        """
         expected = self.expected(p, q)
         own = self.entropy(q)
         return expected - (move_like(own, expected) if hasattr(expected, "shape") else own)

@@ -289,9 +289,14 @@ def padded(rule: Rule, invalid_penalty: float = FINE) -> Padded:
     rule : Rule
         A symmetric proper rule, such as brier, log_score, spherical or pbs. Ordinal rules and ties
         that go to the lowest index are refused.
-    invalid_penalty : float
+    invalid_penalty : float, default 1.0
         What an invalid list costs above its largest valid sublist. Any positive number keeps the rule
         strictly consistent; with 0, invalid lists can do as well as true ones.
+
+    Returns
+    -------
+    Padded
+        A rule for top lists.
 
     References
     ----------
@@ -329,12 +334,17 @@ def penalized(
     ----------
     rule : Rule
         A proper rule. Squared-absolute and absolute RPS are not proper, and are refused.
-    penalty : {"sup", "minimal"} or float
+    penalty : {"sup", "minimal"} or float, default "sup"
         What a wrong mode costs: "sup" is the supremum of the loss over correct forecasts (Ahmadian et
         al.), "minimal" the least constant that makes the rule superior; or a number.
-    ties : {"fractional", "lowest"}
+    ties : {"fractional", "lowest"}, default "fractional"
         Which class counts as the mode when several are most likely: "fractional" gives each an equal
         share, "lowest" takes the lowest index. Counting every tie as correct would make the rule improper.
+
+    Returns
+    -------
+    Penalized
+        The penalized rule.
 
     References
     ----------

@@ -153,6 +153,22 @@ def top_k_error(y: object, lists: object, k: int, *, weights: object | None = No
     classes are listed, not on their probabilities. Where equally confident classes compete for the
     last places, each has an equal share of them. Lists shorter than `k` are taken as they are.
 
+    Parameters
+    ----------
+    y : array_like of shape (N,)
+        Outcomes: class positions, or labels of the lists.
+    lists : TopLists
+        A list of classes with their confidences for each row.
+    k : int
+        How many classes of each list count.
+    weights : array_like of shape (N,), optional
+        Importance weights of the rows, not negative, not all zero. Only their ratios matter.
+
+    Returns
+    -------
+    float
+        The weighted share.
+
     Examples
     --------
     >>> import verax as vx

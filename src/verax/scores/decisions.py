@@ -65,19 +65,32 @@ def decide(
 
     Parameters
     ----------
-    p : array
-        (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
-    costs : {"quadratic", "linear", "zero_one"}, (K, K) array or None
+    p : array_like of shape (N, K) or (N,)
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough.
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
         What decisions cost; in a matrix each row is an outcome and each column a decision.
-    thresholds : float, list of K - 1 floats or None
+    thresholds : float or sequence of K - 1 floats, optional
         Decide for the highest class k with P(Y >= k) >= t[k - 1], and for class 0 where there is none. One
         number holds for all classes; 0.5 gives the median. `choose_thresholds` finds them on data.
-    defer : float or None
+    defer : float, optional
         What leaving a decision to somebody else costs (Chow's rule). Rows whose smallest expected cost
         exceeds it are deferred, which is marked by -1. Without `costs` a mistake costs 1: deferred are
         rows whose largest probability is below 1 - `defer`.
-    normalize, logits : bool
-        As for `evaluate`.
+    normalize : bool, default False
+        Divide each row of `p` by its sum first.
+    logits : bool, default False
+        Whether `p` holds logits; the softmax is applied first.
+
+    Returns
+    -------
+    array of shape (N,)
+        Class positions; -1 for deferred rows.
+
+    See Also
+    --------
+    choose_thresholds : Find thresholds on data.
+    expected_cost : What decisions cost on the whole.
 
     References
     ----------
@@ -320,18 +333,23 @@ def kappa(
 
     Parameters
     ----------
-    y : array
-        (N,) outcomes: class positions 0..K-1, or labels found in `classes`.
-    decisions : array
-        (N,) decisions, in the same form.
+    y : array_like of shape (N,)
+        Outcomes: class positions 0..K-1, or labels found in `classes`.
+    decisions : array_like of shape (N,)
+        Decisions, in the same form.
     n_classes : int
         The number of classes, K.
-    kind : {"quadratic", "linear", "unweighted"}
+    kind : {"quadratic", "linear", "unweighted"}, default "quadratic"
         What a mistake costs: its squared distance in classes, its distance, or 1.
-    classes : list or None
+    classes : sequence of K labels, optional
         Names of the classes, from lowest to highest.
-    weights : array or None
-        (N,) weights that are not negative.
+    weights : array_like of shape (N,), optional
+        Importance weights of the rows, not negative, not all zero. Only their ratios matter.
+
+    Returns
+    -------
+    float
+        Kappa, from -1 to 1.
 
     References
     ----------
@@ -367,19 +385,36 @@ def expected_cost(
 
     Parameters
     ----------
-    y, decisions, n_classes, classes, weights
-        As for `kappa`.
-    costs : {"quadratic", "linear", "zero_one"} or (K, K) array
+    y : array_like of shape (N,)
+        Outcomes: class positions 0..K-1, or labels found in `classes`.
+    decisions : array_like of shape (N,)
+        Decisions, in the same form.
+    n_classes : int
+        The number of classes, K.
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "quadratic"
         What decisions cost; in a matrix each row is an outcome and each column a decision.
-    defer : float or None
+    defer : float, optional
         What a deferred decision (-1, see `decide`) costs, whatever the outcome. Without it -1 is refused.
-    normalize : {None, "max", "naive"}
+    normalize : {None, "max", "naive"}, default None
         "max" divides by the largest cost. "naive" divides by the cost of the best constant decision, so
         that 1 is no better than not looking (NaN where both are zero, infinite where only that one is).
         Deferring everything is one of the constant decisions.
-    priors : list or None
-        (K,) class probabilities to use instead of the shares in `y`. The result is NaN where a class with
+    priors : sequence of K floats, optional
+        Class probabilities to use instead of the shares in `y`. The result is NaN where a class with
         a positive prior never happens.
+    classes : sequence of K labels, optional
+        Names of the classes, from lowest to highest.
+    weights : array_like of shape (N,), optional
+        Importance weights of the rows, not negative, not all zero. Only their ratios matter.
+
+    Returns
+    -------
+    float
+        The mean cost, divided as `normalize` says.
+
+    See Also
+    --------
+    decide : Decisions with the smallest expected cost.
 
     References
     ----------

@@ -130,6 +130,13 @@ class Landscape:
         The distribution of the outcome.
     lowest : Lowest or None
         Where the expected loss is lowest; None without a truth.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.landscape(vx.rps, truth=[0.2, 0.3, 0.5])
+    >>> found.points.shape
+    (16471, 3)
     """
 
     rule: str
@@ -170,7 +177,18 @@ class Landscape:
         return f"{best} The truth is expected to lose {own}."
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per forecast: its probabilities, the loss for each outcome, and the expected loss."""
+        """One row per forecast: its probabilities, the loss for each outcome, and the expected loss.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         columns = {f"p_{j}": self.points[:, j].tolist() for j in range(self.n_classes)}
         columns |= {f"loss_{j}": self.losses[:, j].tolist() for j in range(self.n_classes)}
         if self.expected is not None:
@@ -178,12 +196,17 @@ class Landscape:
         return data_frame(columns, kind)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw a panel for each outcome, or one for the expected loss; returns the matplotlib axes.
+        """Draw a panel for each outcome, or one for the expected loss.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
             Where to draw; for three classes without a truth, a list of three.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or list of them
+            The axes with the drawing.
         """
         from verax.display.landscape import draw_landscape
 

@@ -12,6 +12,18 @@ class Holds:
 
     All known failures of the rules in verax begin at some K and go on for every larger one, so one
     number says it all: 1 means never, 2 means for two classes only, None means that it is unknown.
+
+    Parameters
+    ----------
+    up_to : float or None
+        The largest number of classes for which it holds: 1 for none, infinity for all, None if unknown.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> proper = vx.Holds(2)
+    >>> proper.at(2), proper.at(3)
+    (True, False)
     """
 
     up_to: float | None
@@ -22,7 +34,18 @@ class Holds:
     UNKNOWN: ClassVar[Holds]
 
     def at(self, n_classes: int) -> bool | None:
-        """Whether the promise holds for `n_classes` classes; None when unknown."""
+        """Whether the promise holds for a number of classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes, K.
+
+        Returns
+        -------
+        bool or None
+            None when it is unknown.
+        """
         return None if self.up_to is None else n_classes <= self.up_to
 
     def __and__(self, other: Holds) -> Holds:
@@ -57,13 +80,26 @@ class Properties:
 
     Attributes
     ----------
-    proper : no forecast has a smaller expected loss than the truth.
-    strictly_proper : every other forecast has a larger one.
-    local : the loss depends on the forecast only through the probability of the outcome.
-    symmetric : relabelling the classes, in forecast and outcome alike, changes nothing.
-    distance_sensitive : moving probability away from the outcome, on one side of it, always costs.
-    superior : every forecast whose unique mode is the outcome beats every one whose mode is not.
-    bounded : the loss has a finite upper bound.
+    proper : Holds
+        No forecast has a smaller expected loss than the truth.
+    strictly_proper : Holds
+        Every other forecast has a larger expected loss than the truth.
+    local : Holds
+        The loss depends on the forecast only through the probability of the outcome.
+    symmetric : Holds
+        Relabelling the classes, in forecast and outcome alike, changes nothing.
+    distance_sensitive : Holds
+        Moving probability away from the outcome, on one side of it, always costs.
+    superior : Holds
+        Every forecast whose unique mode is the outcome beats every one whose mode is not.
+    bounded : Holds
+        The loss has a finite upper bound.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.sa_rps.properties.proper
+    Holds(up_to=2)
     """
 
     proper: Holds
@@ -75,8 +111,20 @@ class Properties:
     bounded: Holds
 
     def at(self, n_classes: int) -> dict[str, bool | None]:
-        """Every property as True, False or None (unknown) for `n_classes` classes.
+        """Every property for a number of classes.
 
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes, K.
+
+        Returns
+        -------
+        dict of str to bool or None
+            By name, whether it holds; None when it is unknown.
+
+        Examples
+        --------
         >>> import verax as vx
         >>> vx.brier.properties.at(3)["superior"]
         False

@@ -77,6 +77,23 @@ def parse(text: Rule | str) -> Rule:
 
     Only names of rules and literal parameters are understood; nothing is evaluated.
 
+    Parameters
+    ----------
+    text : str or Rule
+        The name of a rule, with its parameters if there are any. A rule is returned as it is.
+
+    Returns
+    -------
+    Rule
+        The rule.
+
+    Raises
+    ------
+    ParseError
+        If the text names no rule; the message suggests the nearest names.
+
+    Examples
+    --------
     >>> import verax as vx
     >>> vx.parse("penalized(brier)") == vx.pbs
     True

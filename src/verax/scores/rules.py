@@ -44,6 +44,11 @@ class Brier(Rule):
     Lower is better; from 0 to 2 with scale="sum" (Brier's own), halved with "half" (the binary
     score of scikit-learn and most of meteorology), divided by K with "mean". Strictly proper.
 
+    Parameters
+    ----------
+    scale : {"sum", "half", "mean"}, default "sum"
+        The sum over classes, half of it, or their mean.
+
     References
     ----------
     Brier (1950), doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
@@ -116,8 +121,15 @@ class Log(Rule):
     """Logarithmic score: minus the logarithm of the probability of the outcome.
 
     Lower is better; from 0 to infinity, which it reaches where the outcome had probability zero.
-    Strictly proper and local. `base` sets the unit (e: nats, 2: bits). `clip` lifts probabilities to
-    at least that value, as other packages do by default; it makes the rule improper near zero.
+    Strictly proper and local.
+
+    Parameters
+    ----------
+    base : float, default e
+        The base of the logarithm: e for nats, 2 for bits.
+    clip : float, optional
+        Lift probabilities to at least this value, as other packages do by default. It makes the rule improper
+        near zero.
 
     References
     ----------
@@ -259,6 +271,11 @@ class ZeroOne(Rule):
     the outcome is one of them the loss is 1 - 1/t ("fractional", the only symmetric choice that is
     proper), or the lowest index counts as the decision ("lowest", as argmax does).
 
+    Parameters
+    ----------
+    ties : {"fractional", "lowest"}, default "fractional"
+        Whether classes that tie for most likely share the decision, or the lowest index has it.
+
     References
     ----------
     Gneiting and Raftery (2007), doi:10.1198/016214506000001437
@@ -347,6 +364,11 @@ class RPS(OrdinalRule):
     Lower is better; from 0 to 1, or to K-1 with normalized=False (as scoringrules has it). Strictly
     proper. For two classes it is half the Brier score.
 
+    Parameters
+    ----------
+    normalized : bool, default True
+        Whether the sum over thresholds is divided by their number, K-1.
+
     References
     ----------
     Epstein (1969), doi:10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2
@@ -430,6 +452,11 @@ class AbsRPS(OrdinalRule):
     Lower is better; from 0 to 1, or to K-1 with normalized=False. Not proper, for two classes
     already: it is best served by putting all mass on the median class.
 
+    Parameters
+    ----------
+    normalized : bool, default True
+        Whether the sum over thresholds is divided by their number, K-1.
+
     References
     ----------
     Galdran (2023), doi:10.1007/978-3-031-43898-1_33
@@ -488,6 +515,11 @@ class SaRPS(OrdinalRule):
     Lower is better; from 0 to 1 with scale="unit"; scale="eq7" is the printed equation, whose
     largest value is K-1. Proper for two classes only: beyond, it rewards collapsing the forecast
     around the mean class, whatever the spread. Use it to find mistakes, not to choose models.
+
+    Parameters
+    ----------
+    scale : {"unit", "eq7"}, default "unit"
+        Whether the largest loss is 1, or K-1 as in the printed equation.
 
     References
     ----------

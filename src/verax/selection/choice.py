@@ -223,7 +223,18 @@ class Selection:
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row a rule: its best epoch and what every metric was there."""
+        """One row a rule: its best epoch and what every metric was there.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         bests = list(self.best.values())
         columns: dict[str, list[Any]] = {
             "rule": [best.metric for best in bests],

@@ -217,7 +217,18 @@ class History(Epochs):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per epoch, or step, as a data frame of the kind named."""
+        """One row per epoch, or step, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         plain = self.to_dict()
         return data_frame({self.counter: plain["epochs"], **plain["values"]}, kind)
 

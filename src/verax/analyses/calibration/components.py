@@ -144,7 +144,18 @@ class Components:
         return row | {name: plain[name] for name in ("expected_miscalibration", "p_value")}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row: the components with the ends of their intervals."""
+        """One row: the components with the ends of their intervals.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame([self.record()], kind)
 
     def __repr__(self) -> str:
@@ -258,7 +269,18 @@ class Decomposition(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row for the whole, then one per class or threshold: components and their intervals."""
+        """One row for the whole, then one per class or threshold: components and their intervals.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         rows = [("whole", self.whole), *((self._part, found) for found in self.parts)]
         return record_frame([{"part": what, **found.record()} for what, found in rows], kind)
 

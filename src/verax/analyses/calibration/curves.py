@@ -205,7 +205,18 @@ class ReliabilityCurve:
         return {"event": [self.name] * n, **listed, **band_columns(self.band, n)}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per forecast: how often the event happened, and the band of a calibrated forecast."""
+        """One row per forecast: how often the event happened, and the band of a calibrated forecast.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return data_frame(self.columns(), kind)
 
 
@@ -252,7 +263,18 @@ class Reliability(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per event and forecast: frequency, weight and the band of a calibrated forecast."""
+        """One row per event and forecast: frequency, weight and the band of a calibrated forecast.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return data_frame(stacked(curve.columns() for curve in self.curves), kind)
 
     def title_of(self, curve: ReliabilityCurve) -> str:

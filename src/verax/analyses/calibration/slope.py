@@ -175,7 +175,18 @@ class CalibrationSlopes(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per event, as a data frame of the kind named."""
+        """One row per event, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         columns: dict[str, list[Any]] = {"event": [line.name for line in self.lines]}
         for name in ("slope", "intercept", "in_the_large"):
             intervals = [getattr(line, f"{name}_interval") for line in self.lines]

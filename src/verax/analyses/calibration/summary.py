@@ -98,7 +98,18 @@ class CalibrationSummary(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """A row per measure, with the ends of its interval."""
+        """A row per measure, with the ends of its interval.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame(
             [
                 {

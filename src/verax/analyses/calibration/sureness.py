@@ -51,7 +51,18 @@ class Sureness:
         return {"claimed": self.claimed, "right": self.right, "gap": self.gap, "p_value": self.p_value}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row with the numbers."""
+        """One row with the numbers.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame([self.to_dict()], kind)
 
 

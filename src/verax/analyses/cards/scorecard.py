@@ -536,7 +536,18 @@ class Scorecard(MaySkip):
         return "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per score, as a data frame of the kind named."""
+        """One row per score, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         lines = [line_values(score) for score in self._all]
         data: dict[str, list[Any]] = {"score": [score.name for score in self._all]}
         data |= {key: [line[key] for line in lines] for key in ("mean", "std")}

@@ -270,7 +270,18 @@ class Combination(MaySkip):
         return records
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per forecaster, and two for the pools: weight, mean loss, what the combination changes."""
+        """One row per forecaster, and two for the pools: weight, mean loss, what the combination changes.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame(self._records(), kind)
 
     def _cells(self) -> Cells:

@@ -333,7 +333,18 @@ class LengthComparison(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per rule and prediction: the mean loss, and its excess over the last prediction."""
+        """One row per rule and prediction: the mean loss, and its excess over the last prediction.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame(
             [
                 {

@@ -137,7 +137,18 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per model, event and threshold, as a data frame of the kind named."""
+        """One row per model, event and threshold, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         sizes = [len(curve.thresholds) for curve in self.curves]
         columns: dict[str, Any] = {"model": np.repeat([curve.model for curve in self.curves], sizes)}
         columns["event"] = np.repeat([curve.event for curve in self.curves], sizes)

@@ -161,7 +161,18 @@ class Deferral(MaySkip):
         return {"n_rows": self.n_rows, "confidence": self.confidence, "lines": lines, **self._noted()}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per cost of deferring, as a data frame of the kind named."""
+        """One row per cost of deferring, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         names = ("defer", "deferred", "share", "cost", "cost_of_deciding", "cost_of_decided", "saved")
         columns = {name: [getattr(line, name) for line in self.lines] for name in names}
         columns["saved_low"] = [line.saved_interval.low for line in self.lines]

@@ -182,7 +182,18 @@ class Thresholds(MaySkip):
         return {**plain, "interval": self.interval.to_dict(), **self._noted()}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per threshold of P(Y >= class), with its range over the folds."""
+        """One row per threshold of P(Y >= class), with its range over the folds.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame(
             [
                 {

@@ -80,7 +80,18 @@ class RankScore(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per event and one for their average, as a data frame of the kind named."""
+        """One row per event and one for their average, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         lines = [RankPart("", self.value, self.interval), *self.parts]
         return data_frame(
             {
@@ -166,7 +177,18 @@ class RankScores(MaySkip, Mapping[str, RankScore]):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per model, as a data frame of the kind named."""
+        """One row per model, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return data_frame(
             {
                 "model": list(self),

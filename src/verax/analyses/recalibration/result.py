@@ -240,7 +240,18 @@ class Recalibration(MaySkip):
         return cls(**facts_in(Path(path)))
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """A data frame with one row for each method tried."""
+        """A data frame with one row for each method tried.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         lines = self.trials
         columns: dict[str, list[Any]] = {
             "method": [line.method for line in lines],
@@ -255,7 +266,18 @@ class Recalibration(MaySkip):
         return data_frame(columns, kind)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw what each method gains, with intervals; returns the axes."""
+        """Draw what each method gains, with intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes with the drawing.
+        """
         from verax.display.recalibration import draw_gains
 
         return draw_gains(self, ax)

@@ -111,11 +111,33 @@ class RetentionCurve(MaySkip):
         return {**names, **points, **band_columns(self.band, n)}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per share of rows removed, with the band."""
+        """One row per share of rows removed, with the band.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return data_frame(self.columns(), kind)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the curve with its band; returns the matplotlib axes."""
+        """Draw the curve with its band.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes with the drawing.
+        """
         return RetentionCurves({self.order: self}).plot(ax)
 
 
@@ -176,7 +198,18 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         return [curve.to_dict() for curve in self._curves.values()]
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per order, metric and share of rows removed, with the bands."""
+        """One row per order, metric and share of rows removed, with the bands.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return data_frame(stacked(curve.columns() for curve in self.values()), kind)
 
     def simplified(self) -> RetentionCurve | RetentionCurves:
@@ -184,7 +217,18 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         return next(iter(self.values())) if len(self) == 1 else self
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw all curves with their bands; returns the matplotlib axes."""
+        """Draw all curves with their bands.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes with the drawing.
+        """
         from verax.display.retention import draw_retention
 
         return draw_retention(list(self._curves.values()), ax)

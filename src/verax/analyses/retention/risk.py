@@ -280,11 +280,33 @@ class RiskCoverage(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per row kept, as a data frame of the kind named."""
+        """One row per row kept, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return data_frame({"coverage": self.coverage.tolist(), "risk": self.risk.tolist()}, kind)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the curve, with its band if there was a bootstrap; returns the matplotlib axes."""
+        """Draw the curve, with its band if there was a bootstrap.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes with the drawing.
+        """
         from verax.display.risk import draw_risk
 
         return draw_risk(self, ax)

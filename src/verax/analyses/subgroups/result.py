@@ -150,7 +150,18 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per subgroup and model: rows, score, accuracy, components and the test of calibration."""
+        """One row per subgroup and model: rows, score, accuracy, components and the test of calibration.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         rows = []
         for line in self.lines:
             score, whole = _score(line.card, self.rule), line.decomposition.whole

@@ -193,6 +193,13 @@ class Certificate:
         Remarks for the reader.
     resolution : Resolution or None
         What "proper" stands for; None where it is False.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> certificate = vx.certify(vx.sa_rps, n_classes=3)
+    >>> certificate.proper, certificate.bounded
+    (False, True)
     """
 
     rule: str
@@ -255,7 +262,18 @@ class Certificate:
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per property: whether it holds, and the counterexample in words where it does not."""
+        """One row per property: whether it holds, and the counterexample in words where it does not.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame(
             [
                 {

@@ -46,16 +46,17 @@ def gradient(rule: Rule, y: object, logits: object, *, classes: Sequence[Hashabl
     ----------
     rule : Rule
         Any rule on full distributions.
-    y : array_like
-        (N,) class positions or labels found in `classes`, or (N, K) one-hot rows.
-    logits : array_like
-        (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
-    classes : sequence of hashable, optional
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    logits : array_like of shape (N, K) or (N,)
+        Finite logits, or log odds of class 1 in a binary problem.
+    classes : sequence of K labels, optional
         Names of the columns, in order; for ordered classes lowest first.
 
     Returns
     -------
-    Array of the shape of `logits`.
+    array of the shape of `logits`
+        The derivatives.
 
     Examples
     --------
@@ -77,12 +78,13 @@ def expected_hessian(rule: Rule, logits: object) -> Floats:
     ----------
     rule : Rule
         A proper rule.
-    logits : array_like
-        (N, K) finite logits, or (N,) log odds of class 1 in a binary problem.
+    logits : array_like of shape (N, K) or (N,)
+        Finite logits, or log odds of class 1 in a binary problem.
 
     Returns
     -------
-    Array of the shape of `logits`.
+    array of the shape of `logits`
+        The second derivatives.
 
     Examples
     --------
