@@ -37,6 +37,7 @@ extensions = [
     "copies",
     "formulas",
     "names",
+    "theorypictures",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery", "**/.ipynb_checkpoints"]
