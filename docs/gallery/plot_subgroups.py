@@ -1,0 +1,41 @@
+"""
+Is the model fair to every clinic?
+==================================
+
+A model may be right on the whole and wrong for some. ``vx.subgroups`` scores and tests it in each
+subgroup. It knows that with many subgroups one of them looks bad by chance.
+
+The data are generated: forecasts for 3,000 patients of eight clinics, calibrated in seven of them.
+In clinic H the disease is rarer than the model thinks.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import verax as vx
+
+rng = np.random.default_rng(0)
+clinic = rng.choice(list("ABCDEFGH"), 3000, p=[0.25, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.05])
+p = rng.beta(1.2, 2.5, 3000)
+odds = p / (1 - p) * np.where(clinic == "H", 0.3, 1)
+ill = rng.random(3000) < odds / (1 + odds)
+
+found = vx.subgroups(ill, p, by=clinic, rule="brier", bootstrap=200)
+print(found)
+assert [line.label for line in found.flagged] == ["H"]
+
+# %%
+# Miscalibration is never zero, and small clinics show more of it by chance. What counts is the
+# distance from what a calibrated model would show there (the open circles).
+
+frame = found.to_frame()
+clinics = [f"{line.subgroup} ({line.n_rows} patients)" for line in frame.itertuples()]
+seen, chance = frame["miscalibration"], frame["expected_miscalibration"]
+figure, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
+ax.hlines(clinics, chance, seen, color="grey", linewidth=0.8)
+ax.scatter(chance, clinics, s=60, facecolors="none", edgecolors="grey", label="expected by chance")
+colours = np.where(frame["stands_out"], "#D55E00", "#0072B2")
+ax.scatter(seen, clinics, c=colours, zorder=3, label="seen")
+ax.set(xlabel="miscalibration", xlim=(0, None))
+ax.invert_yaxis()
+ax.legend(frameon=False)
