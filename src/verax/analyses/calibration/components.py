@@ -35,18 +35,26 @@ class Components:
     ----------
     name : str
         The class, "<= class" for a threshold, or what the events add up to.
-    observed : (4,) array
+    observed : array of shape (4,)
         Score, miscalibration, discrimination, uncertainty.
     accuracy : Uncertainty or None
         Their biases and variances; None without a bootstrap.
-    calibrated : (B,) array
+    calibrated : array of shape (B,)
         Miscalibrations of outcomes drawn from the forecast: each row independently, or the deviations of all
         rows of a group with one sign. Empty without a bootstrap, and for log scores of groups.
     confidence : float
-        The confidence of the intervals.
+        Confidence level of the intervals.
     within : float or None
         From a histogram: by how much miscalibration and discrimination may be larger; None where they are
         exact.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.decompose([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], rule="brier")
+    >>> whole = found.whole
+    >>> round(whole.score, 3), round(whole.miscalibration, 3)
+    (0.37, 0.12)
     """
 
     name: str
@@ -177,6 +185,9 @@ class Components:
 class Decomposition(MaySkip):
     """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
 
+    The score is infinite, and the miscalibration with it, where an event that was given probability
+    zero happened.
+
     Attributes
     ----------
     rule : str
@@ -190,9 +201,21 @@ class Decomposition(MaySkip):
         How the parts make the whole, in words.
     thresholds : bool
         Whether the parts are thresholds of ordered classes.
+    n_rows : int
+        The number of rows.
+    n_classes : int
+        The number of classes, K.
+    n_groups : int or None
+        The number of groups; None without groups.
+    resampling : Resampling
+        How the intervals were computed.
 
-    The score is infinite, and the miscalibration with it, where an event that was given probability
-    zero happened.
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.decompose([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], rule="brier")
+    >>> [part.name for part in found.parts]
+    ['0', '1']
     """
 
     rule: str

@@ -160,19 +160,26 @@ class ReliabilityCurve:
     ----------
     name : str
         The class, or "<= class" for a threshold.
-    forecast : (P,) array
+    forecast : array of shape (P,)
         The different probabilities it was given, increasing.
-    frequency : (P,) array
+    frequency : array of shape (P,)
         The isotonic regression of the event on them. It is not a forecast: the curves of several events
         do not add up to one.
-    weight : (P,) array
+    weight : array of shape (P,)
         The weight of the rows with each probability; their number without weights.
-    band : (2, P) array or None
+    band : array of shape (2, P) or None
         Where curves of a calibrated forecast with these values lie.
-    histogram : (20,) array
+    histogram : array of shape (20,)
         Shares of the weight in bins from 0 to 1.
     components : Components
-        Of the squared error of this event.
+        The parts of the squared error of this event.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> curve = vx.reliability([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], resamples=0)["1"]
+    >>> curve.forecast.tolist(), curve.frequency.tolist()
+    ([0.1, 0.4, 0.6, 0.9], [0.0, 0.5, 0.5, 1.0])
     """
 
     name: str
@@ -222,7 +229,32 @@ class ReliabilityCurve:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Reliability(MaySkip):
-    """The reliability curves of all classes, or thresholds; `diagram["name"]` is one of them."""
+    """The reliability curves of all classes, or thresholds; `diagram["name"]` is one of them.
+
+    Attributes
+    ----------
+    curves : tuple of ReliabilityCurve
+        A curve for each event.
+    ordered : bool
+        Whether the events are thresholds of ordered classes.
+    n_rows : int
+        The number of rows.
+    n_classes : int
+        The number of classes, K.
+    resamples : int
+        Number of draws for the bands and the tests.
+    confidence : float
+        Confidence level of the bands.
+    seed : int
+        Random seed.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> diagram = vx.reliability([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1], resamples=0)
+    >>> [curve.name for curve in diagram.curves]
+    ['1']
+    """
 
     curves: tuple[ReliabilityCurve, ...]
     ordered: bool
@@ -278,13 +310,34 @@ class Reliability(MaySkip):
         return data_frame(stacked(curve.columns() for curve in self.curves), kind)
 
     def title_of(self, curve: ReliabilityCurve) -> str:
-        """The title of a curve's panel."""
+        """The title of a curve's panel.
+
+        Parameters
+        ----------
+        curve : ReliabilityCurve
+            One of the curves.
+
+        Returns
+        -------
+        str
+            The title.
+        """
         return f"y {curve.name}" if self.ordered else f"class {curve.name}"
 
     def plot(self, names: Sequence[object] | None = None) -> Any:
-        """Draw all curves, or those named, as small multiples; returns the matplotlib figure.
+        """Draw all curves, or those named, as small multiples.
 
         Of more than 20 curves the 20 with the largest miscalibration are drawn.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The curves to draw.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.reliability import draw_reliability
 

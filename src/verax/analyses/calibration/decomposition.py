@@ -65,23 +65,38 @@ def decompose(
 
     Parameters
     ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`. Of predictions that `scan` has opened, the fit is made to
-        a histogram: `within` says how much that takes off miscalibration and discrimination. There are no
-        intervals, and no p-value where there are groups.
-    rule : rule or str
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
+        that `scan` has opened, in place of both `y` and `p`. The fit is then made to a histogram:
+        `within` says how much that takes off miscalibration and discrimination. There are no
+        intervals then, and no p-value where there are groups.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough.
+    rule : Rule or str
         `brier`, `rps` (any scale), `log` (any base) or `ranked_log`.
-    bootstrap : int
+    bootstrap : int, default 0
         Number of random draws for the p-value of calibration; 0 for no p-value and no intervals. The
         intervals take from 20 to 60 more draws, which measure how far the isotonic fit follows noise.
-    seed : int
+    seed : int, default 0
         Random seed.
-    confidence : float
-        Confidence of the intervals.
-    weights_are : {"importance", "counts"}
-        As for `evaluate`. With "counts" every number is that of the repeated rows; for intervals the weights
-        must be whole numbers, because the rows are repeated.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    weights_are : {"importance", "counts"}, default "importance"
+        What weights are. "importance": how much each row counts; only their ratios matter. "counts":
+        a row of weight 3 is three rows. With "counts" every number is that of the repeated rows; for
+        intervals the weights must be whole numbers, because the rows are repeated.
     **read
+
+    Returns
+    -------
+    Decomposition
+        The components of the score and of every event; a `ListDecomposition` for top lists.
+
+    See Also
+    --------
+    reliability : The curves behind it.
+    recalibrate : Remove the miscalibration.
 
     References
     ----------

@@ -49,11 +49,16 @@ def ece(
 
     Parameters
     ----------
-    y, p
-        As for `evaluate`. Of predictions that `scan` has opened, bins of equal width only.
-    bins : int
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
+        that `scan` has opened, in place of both `y` and `p`. Only bins of equal width are possible
+        then.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough.
+    bins : int, default 15
         The number of bins.
-    kind : {"confidence", "classwise", "listed", "mass"}
+    kind : {"confidence", "classwise", "listed", "mass"}, default "confidence"
         "confidence": the probability of the most likely class (the lowest index where several are)
         against the share of rows where it was right. "classwise": the probability of each class against
         its frequency, averaged over the classes. For top lists: "confidence" is about the first place,
@@ -70,6 +75,16 @@ def ece(
         Subtract from each squared gap what noise adds to it, f (1 - f) / (n - 1) for a frequency f in n
         rows; for "l2" only. A bin with a single row counts as zero, and so does a sum below zero.
     **read
+
+    Returns
+    -------
+    float
+        The calibration error.
+
+    See Also
+    --------
+    decompose : Miscalibration without bins.
+    reliability : Curves without bins.
 
     References
     ----------

@@ -81,13 +81,25 @@ class ListReliability(Reliability):
     Attributes
     ----------
     claims : tuple of Claim
-        Of each curve what was claimed on average, how often it happened, and a test of the difference.
+        For each curve what was claimed on average, how often it happened, and a test of the difference.
     longest : int
         The length of the longest list.
     n_invalid : int
         How many lists are invalid; their confidences are taken as they were stated.
     in_cells : bool
         Whether there were so many lists that confidences within 0.8 % of each other were pooled.
+
+    See Also
+    --------
+    Reliability : What it shares with other diagrams.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.6, 1: 0.2}, {1: 0.7, 2: 0.2}, {2: 0.5, 0: 0.3}], n_classes=4)
+    >>> diagram = vx.reliability([0, 2, 2], lists, resamples=0)
+    >>> round(diagram.claim("whole list").claimed, 3)
+    0.833
     """
 
     claims: tuple[Claim, ...]
@@ -96,14 +108,36 @@ class ListReliability(Reliability):
     in_cells: bool = False
 
     def claim(self, name: str) -> Claim:
-        """What was claimed of one event: "place 1", ..., "any place" or "whole list"."""
+        """What was claimed of one event, and how often it happened.
+
+        Parameters
+        ----------
+        name : str
+            "place 1", ..., "any place" or "whole list".
+
+        Returns
+        -------
+        Claim
+            The claim, with a test.
+        """
         names = [claim.name for claim in self.claims]
         if name not in names:
             raise KeyError(f"{name!r} has no claim; there are {', '.join(names)}")
         return self.claims[names.index(name)]
 
     def title_of(self, curve: ReliabilityCurve) -> str:
-        """The title of a curve's panel."""
+        """The title of a curve's panel.
+
+        Parameters
+        ----------
+        curve : ReliabilityCurve
+            One of the curves.
+
+        Returns
+        -------
+        str
+            The title.
+        """
         return curve.name
 
     def _cells(self) -> Cells:
@@ -158,7 +192,18 @@ class ListReliability(Reliability):
         return {**found, "claims": claims, **about}
 
     def claims_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve."""
+        """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         return record_frame(
             [
                 {

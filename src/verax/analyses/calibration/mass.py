@@ -218,6 +218,18 @@ class ListDecomposition(Decomposition):
         The mean length of the lists, as they are scored.
     n_invalid : int
         How many lists are invalid, and are taken as their largest valid sublist.
+
+    See Also
+    --------
+    Decomposition : What it shares with other decompositions.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.6, 1: 0.2}, {1: 0.7, 2: 0.2}, {2: 0.5, 0: 0.3}], n_classes=4)
+    >>> found = vx.decompose([0, 2, 2], lists, rule="brier")
+    >>> found.mean_length, [part.name for part in found.parts]
+    (2.0, ['listed', 'not listed'])
     """
 
     left_out: float

@@ -47,20 +47,36 @@ def reliability(
 
     Parameters
     ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`. Curves of predictions that `scan` has opened are fitted to
-        a histogram of forecasts, whose bins are at most a thousandth of the forecast wide.
-    ordered : bool
-        Curves of P(Y <= class), which the RPS is made of, instead of P(Y = class).
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
+        that `scan` has opened, in place of both `y` and `p`. The curves are then fitted to a
+        histogram of forecasts, whose bins are at most a thousandth of the forecast wide.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough.
+    ordered : bool, default False
+        Whether to draw curves of P(Y <= class), which the RPS is made of, instead of P(Y = class).
     places : int, optional
         For top lists: how many of the first places have a curve; 10 if not given.
-    resamples : int
+    resamples : int, default 200
         Number of draws for the consistency bands and the tests of calibration (the `p_value` of a curve's
-        components); 0 for none. Outcomes are drawn from the forecasts
-        independently: where rows belong together, the bands are too narrow.
-    seed, confidence
-        Random seed and level of the bands.
+        components); 0 for none. Outcomes are drawn from the forecasts independently: where rows belong
+        together, the bands are too narrow.
+    seed : int, default 0
+        Random seed.
+    confidence : float, default 0.95
+        Confidence level of the bands.
     **read
+
+    Returns
+    -------
+    Reliability
+        The curves by name; a `ListReliability` for top lists.
+
+    See Also
+    --------
+    decompose : How much of the score is miscalibration.
+    calibration_slope : Calibration in two numbers.
 
     References
     ----------

@@ -40,22 +40,35 @@ def calibration_slope(
     with the slope held at 1 (calibration in the large) says whether they are too low (above 0) or too high
     on the whole. Calibrated forecasts have slope 1 and intercept 0.
 
-    Parameters
-    ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`.
-    ordered : bool
-        Thresholds of ordered classes, Y >= class, instead of each class. Two classes have one event, class 1.
-    places : int, optional
-        For top lists: how many of the first places have a slope; 10 if not given. Lists also have one for any
-        listed class, and one for the whole list, whose sum is the forecast that the outcome is listed.
-    confidence : float
-        Confidence of the intervals.
-    **read
-
     The regression is not penalized. Intervals come from the sandwich variance, with groups from sums over
     groups. Forecasts of 0 or 1 have infinite log odds: where they are right they say nothing about a positive
     slope and are left out; where one is wrong there is no fit.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough.
+    ordered : bool, default False
+        Whether to take thresholds of ordered classes, Y >= class, instead of each class. Two classes have one
+        event, class 1.
+    places : int, optional
+        For top lists: how many of the first places have a slope; 10 if not given. Lists also have one for any
+        listed class, and one for the whole list, whose sum is the forecast that the outcome is listed.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    **read
+
+    Returns
+    -------
+    CalibrationSlopes
+        Slope and intercept of each event, by name.
+
+    See Also
+    --------
+    reliability : Whole curves instead of lines.
 
     References
     ----------
@@ -112,16 +125,29 @@ class CalibrationLine:
     ----------
     name : str
         The class, or ">= class".
-    slope, intercept : float
-        Of the regression; NaN where there is none, and the caution of their intervals says why.
+    slope : float
+        The slope of the regression; NaN where there is none, and the caution of its interval says why.
+    intercept : float
+        The intercept of the regression.
     in_the_large : float
         The intercept if the slope is 1.
-    slope_interval, intercept_interval, in_the_large_interval : Interval
-        Their confidence intervals.
+    slope_interval : Interval
+        The confidence interval of the slope.
+    intercept_interval : Interval
+        The confidence interval of the intercept.
+    in_the_large_interval : Interval
+        The confidence interval of `in_the_large`.
     p_value : float
-        Of slope 1 and intercept 0 together (Wald test).
+        The p-value of slope 1 and intercept 0 together (Wald test).
     certain : int
         How many rows with a forecast of 0 or 1, which was right, were left out.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> line = vx.calibration_slope([1, 0, 1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1, 0.8, 0.5])["1"]
+    >>> line.name, line.certain
+    ('1', 0)
     """
 
     name: str
@@ -141,7 +167,32 @@ class CalibrationLine:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CalibrationSlopes(MaySkip):
-    """Slopes and intercepts of all events; `slopes["name"]` is one of them."""
+    """Slopes and intercepts of all events; `slopes["name"]` is one of them.
+
+    Attributes
+    ----------
+    lines : tuple of CalibrationLine
+        Slope and intercept of each event.
+    heading : str
+        What the events are, in words.
+    prefix : str
+        What stands before the name of an event in a table.
+    n_rows : int
+        The number of rows.
+    n_groups : int or None
+        The number of groups; None without groups.
+    ordered : bool
+        Whether the events are thresholds of ordered classes.
+    confidence : float
+        Confidence level of the intervals.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> slopes = vx.calibration_slope([1, 0, 1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1, 0.8, 0.5])
+    >>> [line.name for line in slopes.lines]
+    ['1']
+    """
 
     lines: tuple[CalibrationLine, ...]
     heading: str

@@ -62,6 +62,18 @@ class ListCard(Scorecard):
         The length of the longest list.
     unmatched : str
         Where no outcome is the name of a listed class: an example of both.
+
+    See Also
+    --------
+    Scorecard : What it shares with other cards.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.6, 1: 0.2}, {1: 0.7, 2: 0.2}], n_classes=4)
+    >>> card = vx.evaluate([0, 3], lists)
+    >>> card.longest, card.n_invalid, card["coverage"]
+    (2, 0, 0.5)
     """
 
     kind: ClassVar[str] = "card of top lists"
@@ -71,7 +83,18 @@ class ListCard(Scorecard):
     unmatched: str = ""
 
     def merge(self, other: Scorecard) -> Self:
-        """The card of the lists of both, in whatever order cards are merged."""
+        """The card of the lists of both, in whatever order cards are merged.
+
+        Parameters
+        ----------
+        other : ListCard
+            The card of other lists.
+
+        Returns
+        -------
+        ListCard
+            A new card.
+        """
         merged = super().merge(other)
         assert isinstance(other, ListCard)
         found = self._of_lists.merge(other._of_lists)

@@ -25,6 +25,21 @@ LOADERS: Mapping[str, Callable[[bytes], Any]] = {CARD: card_from_bytes}
 def load(path: str | Path) -> Scorecard:
     """Read a card that `Scorecard.save` or `verax evaluate --save` wrote.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Scorecard
+        The card, or the `ListCard`.
+
+    Raises
+    ------
+    VeraxError
+        If the file holds no card.
+
     Examples
     --------
     >>> import pathlib, tempfile, verax as vx

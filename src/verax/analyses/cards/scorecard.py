@@ -94,6 +94,28 @@ class Scorecard(MaySkip):
 
     `card["brier"]` is a mean; `scores` has the details of the rules, `metrics` those of the
     decisions, which take the most likely class, the lowest index where several are.
+
+    Attributes
+    ----------
+    tally : Tally
+        The sums of the rows.
+    classes : tuple or None
+        Names of the classes, in order; None for positions.
+    ordered : bool
+        Whether the classes have an order.
+    count_metrics : tuple of DecisionMetric
+        The metrics of decisions on the card.
+    resampling : Resampling
+        How intervals are computed.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> card = vx.evaluate([0, 1], [[0.75, 0.25], [0.5, 0.5]])
+    >>> card["brier"], card.n_rows
+    (0.3125, 2)
+    >>> (card + card).n_rows
+    4
     """
 
     kind: ClassVar[str] = "card"
@@ -110,6 +132,16 @@ class Scorecard(MaySkip):
         Rows are numbered within each part, so the merged card counts the outcomes that were given
         probability zero but does not say in which rows; parts of a file know their place in it. A part
         without rows may lack the names of the classes.
+
+        Parameters
+        ----------
+        other : Scorecard
+            The card of other rows, with the same classes, rules and options.
+
+        Returns
+        -------
+        Scorecard
+            A new card.
         """
         self._check_alike(other)
         named = self if self.n_rows or not other.n_rows else other
@@ -147,7 +179,18 @@ class Scorecard(MaySkip):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The card that `to_bytes` wrote."""
+        """The card that `to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+
+        Returns
+        -------
+        Scorecard
+            The card.
+        """
         values = load(data, cls.kind)
         with refusing("is missing or of another type"):
             skipped = values.pop("skipped")
@@ -155,7 +198,13 @@ class Scorecard(MaySkip):
             return card if skipped is None else card.with_skipped(Skipped.from_values(skipped))
 
     def save(self, path: str | Path) -> None:
-        """Write the card to a file that `load` and `verax merge` read. The sums are kept, no rows."""
+        """Write the card to a file that `load` and `verax merge` read. The sums are kept, no rows.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; `.verax` is the usual ending.
+        """
         write_summaries(path, {CARD: self.to_bytes()})
 
     def _values(self) -> dict[str, Any]:
@@ -348,6 +397,16 @@ class Scorecard(MaySkip):
 
         All of them are functions of the confusion counts, so no row is read again. Those that are not on the
         card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "mae", "macro_mae", "off_by_one".
+
+        Parameters
+        ----------
+        name : str
+            The name of the metric.
+
+        Returns
+        -------
+        CardLine
+            The value and its interval.
         """
         if self._counts.confusion is None and name == "accuracy":
             return self.metrics[name]

@@ -26,6 +26,8 @@ class Tally(MaySkip):
     for all rows. Bytes (`to_bytes`, `from_bytes`) carry a tally from one process to another; they are not
     pickled, so reading them runs no code.
 
+    Examples
+    --------
     >>> import verax as vx
     >>> parts = [([0, 1], [[0.8, 0.2], [0.6, 0.4]]), ([1], [[0.3, 0.7]])]
     >>> stored = [vx.Tally.of(y, p).to_bytes() for y, p in parts]          # on other machines
@@ -55,22 +57,33 @@ class Tally(MaySkip):
 
         Parameters
         ----------
-        y : array or Handle
-            (N,) class positions 0..K-1 or labels found in `classes`, or (N, K) one-hot rows; or predictions
-            that `scan` has opened, in place of both. N may be 0.
-        p : array or TopLists
-            (N, K) probabilities, or top lists.
-        ordered : bool
-            The classes have an order.
-        costs : {"quadratic", "linear", "zero_one"} or (K, K) array, optional
+        y : array_like of shape (N,) or (N, K), or Handle
+            Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or
+            predictions that `scan` has opened, in place of both `y` and `p`. There may be no rows.
+        p : array_like of shape (N, K) or (N,), or TopLists
+            Forecasts: probabilities of the K classes; for two classes, one column with those of
+            class 1 is enough.
+        ordered : bool, default False
+            Whether the classes have an order.
+        costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
             The cost of each decision (column) for each outcome (row).
         rules : sequence of Rule or str, optional
             The rules to use instead of all that fit.
-        confidence, bootstrap, seed
-            How the card will compute intervals.
-        weights_are : {"importance", "counts"}
-            What weights are.
+        confidence : float, default 0.95
+            Confidence level of the intervals.
+        bootstrap : int, default 1000
+            Number of bootstrap replicates, for intervals that need them.
+        seed : int, default 0
+            Random seed.
+        weights_are : {"importance", "counts"}, default "importance"
+            What weights are. "importance": how much each row counts; only their ratios matter.
+            "counts": a row of weight 3 is three rows.
         **read
+
+        Returns
+        -------
+        Tally
+            The sums.
 
         Examples
         --------
@@ -83,13 +96,35 @@ class Tally(MaySkip):
         return Tally(score(y, p, plan, ordered=ordered, costs=costs, rules=rules, part=True, **read))
 
     def card(self, *, part: bool = False) -> Scorecard:
-        """The card of all rows that were added; with `part`, of what there is so far."""
+        """The card of all rows that were added.
+
+        Parameters
+        ----------
+        part : bool, default False
+            Whether these may be a part of all rows, without rows, weight or a second group.
+
+        Returns
+        -------
+        Scorecard
+            The card.
+        """
         if not part:
             check_whole(self._card)
         return self._card
 
     def merge(self, other: Tally) -> Tally:
-        """The tally of the rows of both, in whatever order they are merged; neither is changed."""
+        """The tally of the rows of both, in whatever order they are merged; neither is changed.
+
+        Parameters
+        ----------
+        other : Tally
+            The tally of other rows.
+
+        Returns
+        -------
+        Tally
+            A new tally.
+        """
         if not isinstance(other, Tally):
             raise VeraxError(f"A tally merges with another tally, not with a {type(other).__name__}.")
         return Tally(self._card.merge(other._card))
@@ -107,7 +142,18 @@ class Tally(MaySkip):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Tally:
-        """The tally that `to_bytes` wrote."""
+        """The tally that `to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+
+        Returns
+        -------
+        Tally
+            The tally.
+        """
         return cls(card_from_bytes(data))
 
     @property
@@ -131,7 +177,20 @@ class Tally(MaySkip):
         return self._card.skipped
 
     def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Tally:
-        """The same tally, which knows what rows were left out."""
+        """The same tally, which knows what rows were left out.
+
+        Parameters
+        ----------
+        skipped : Skipped or None
+            The rows that were left out.
+        rows : array of int, optional
+            The numbers of the other rows.
+
+        Returns
+        -------
+        Tally
+            A new tally.
+        """
         return Tally(self._card.with_skipped(skipped, rows))
 
     def __repr__(self) -> str:

@@ -52,9 +52,9 @@ def fit_pool(
 
     Parameters
     ----------
-    y : array
-        Outcomes as for `evaluate`.
-    forecasts : mapping
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    forecasts : mapping of str to forecasts
         The forecasts of each forecaster, by name, row for row the same cases: full distributions or
         `TopLists`. An invalid list counts as its largest valid sublist in the pool.
     rule : Rule or str
@@ -65,9 +65,20 @@ def fit_pool(
         lists do not name a class, it counts with the proxy probability of the list.
     folds : int
         Number of parts of the cross-validation; groups stay whole.
-    confidence, seed
-        Confidence of the intervals, and random seed of the folds.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    seed : int, default 0
+        Random seed of the folds.
     **read
+
+    Returns
+    -------
+    Combination
+        The weights, and what the pool loses.
+
+    See Also
+    --------
+    combine : Pool top lists with given weights.
 
     References
     ----------
@@ -166,7 +177,7 @@ class Combination(MaySkip):
 
     Attributes
     ----------
-    weights : dict
+    weights : dict of str to float
         The weight of each forecaster, fitted to all rows.
     pool : {"linear", "log"}
         How forecasts are pooled.
@@ -175,8 +186,24 @@ class Combination(MaySkip):
     comparison : Comparison
         The forecasters, their pool with equal weights and with fitted weights ("combination"), on the same
         rows; the fitted weights are those found without the fold of each row.
-    fold_weights : (folds, M) array
+    fold_weights : array of shape (folds, M)
         The weights found without each fold.
+    folds : int
+        Number of parts of the cross-validation.
+    n_rows : int
+        The number of rows.
+    seed : int
+        Random seed of the folds.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> good, bad = 0.5 + 0.3 * (2 * y - 1), rng.random(200)
+    >>> found = vx.fit_pool(y, {"good": good, "bad": bad})
+    >>> found.weights["good"] > found.weights["bad"]
+    True
     """
 
     weights: dict[str, float]
@@ -191,7 +218,17 @@ class Combination(MaySkip):
     def apply(self, forecasts: Mapping[str, object] | Sequence[object], **form: Any) -> Any:
         """The pool of other forecasts of the same forecasters: lists, or (N, K) rows where all are rows.
 
-        `form` says how rows are written, as for `fit_pool`: classes, normalize, logits.
+        Parameters
+        ----------
+        forecasts : mapping of str to forecasts, or sequence of forecasts
+            The forecasts of each forecaster, by name or in the same order.
+        **form : Any
+            How rows are written, as for `fit_pool`: `classes`, `normalize`, `logits`.
+
+        Returns
+        -------
+        array of shape (N, K) or TopLists
+            The pooled forecasts.
         """
         models = (
             forecasts if isinstance(forecasts, Mapping) else dict(zip(self.weights, forecasts, strict=False))
@@ -206,7 +243,18 @@ class Combination(MaySkip):
         return pooled if any(isinstance(p, TopLists) for p in named.values()) else pooled.padded()
 
     def against(self, name: str) -> Difference:
-        """The mean loss of the combination less that of a forecaster, or of "equal weights"."""
+        """The mean loss of the combination less that of a forecaster, or of "equal weights".
+
+        Parameters
+        ----------
+        name : str
+            The name of a forecaster, or "equal weights".
+
+        Returns
+        -------
+        Difference
+            The difference with its interval; negative if the combination is better.
+        """
         return self.comparison.difference(POOL, name)
 
     @property

@@ -72,17 +72,17 @@ def compare(
 
     Parameters
     ----------
-    y : array, mapping or Handle
-        Outcomes as for `evaluate`, or predictions of several models that `scan` has opened; or a mapping
-        from names to outcomes where every model has rows of its own, which are then compared as
-        independent samples.
-    forecasts : mapping
+    y : array_like of shape (N,) or (N, K), mapping or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions of
+        several models that `scan` has opened. Or a mapping from names to outcomes where every model has rows
+        of its own, which are then compared as independent samples.
+    forecasts : mapping of str to forecasts
         The forecasts of each model, by name, row for row the same cases: full distributions or
         `TopLists` of any length, also side by side. A single model is enough with a `reference`.
-    rule : Rule, str or list
+    rule : Rule, str or sequence of these
         One rule or several.
-    ordered : bool
-        As for `evaluate`.
+    ordered : bool, default False
+        Whether the classes have an order.
     time_ordered : bool
         The rows are in order of time and neighbours may depend on each other (the test of Diebold and
         Mariano). Standard errors come from the slowest cosines of the differences, and Student's t
@@ -92,18 +92,33 @@ def compare(
     lags : int, optional
         How far rows depend on each other, if that is known: there are then n / (2 lags + 1) degrees of
         freedom and blocks. 0 gives the test of independent rows.
-    method : str
+    method : {"moments", "bootstrap", "permutation"}, default "moments"
         "moments": standard errors of the differences, t distribution. "bootstrap": percentile intervals
         and p-values from resampled rows, groups or blocks. "permutation": p-values from swapping the
         models at random in rows, groups or blocks; intervals as with "moments".
     reference : str, optional
         What skill is measured against: "frequencies" of the classes in the other nine tenths of the rows
         (of the groups; of two kinds of groups those of the first), "uniform", or the name of a model.
-    confidence, bootstrap, seed
-        Confidence of the intervals, number of replicates or permutations, and random seed.
-    weights_are : {"importance", "counts"}
-        As for `evaluate`; with "counts" only method="moments".
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    bootstrap : int, default 2000
+        Number of bootstrap replicates, or of permutations.
+    seed : int, default 0
+        Random seed.
+    weights_are : {"importance", "counts"}, default "importance"
+        What weights are. "importance": how much each row counts; only their ratios matter. "counts":
+        a row of weight 3 is three rows. With "counts" only method="moments" is possible.
     **read
+
+    Returns
+    -------
+    Comparison
+        Mean losses, differences and tests.
+
+    See Also
+    --------
+    evaluate : All scores of one model.
+    subgroups : The same within parts of the data.
 
     References
     ----------

@@ -51,17 +51,23 @@ def compare_lengths(
 
     Parameters
     ----------
-    y : array_like
-        The outcomes, in any form that `evaluate` takes.
-    p : array_like or TopLists
-        (N, m) probabilities; or lists, which then take the place of the full distribution.
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough. Lists take the place of the full distribution.
     k : sequence of int, optional
         The lengths to compare; 1, 2, 3, 5, 10, ... if not given.
     rule : Rule, str or sequence of these, optional
         Symmetric proper rules to use instead of all that are registered.
-    confidence : float
-        Confidence of the intervals of differences.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
     **read
+
+    Returns
+    -------
+    LengthComparison
+        The mean losses and their differences.
 
     Examples
     --------
@@ -178,20 +184,32 @@ class LengthComparison(MaySkip):
         "hard", "top-1", ..., "full"; for given lists the last is "as given".
     rules : tuple of Padded
         The padded rules.
-    means : dict
+    means : dict of str to tuple of float
         Under the name of each inner rule the mean loss of every prediction.
-    infinite : dict
+    infinite : dict of str to tuple of float
         Likewise the weight of the rows whose loss is infinite.
     lengths : tuple of int
         The lengths of the lists between "hard" and the last.
+    n_rows : int
+        The number of rows.
+    n_classes : int
+        The number of classes, K.
     n_invalid : int
         How many of the lists given are invalid.
-    covariances : dict
+    covariances : dict of str to array
         Likewise the covariance matrix of these means.
     units : SamplingUnits
         What is independent: rows, or groups of them.
     confidence : float
-        Confidence of the intervals.
+        Confidence level of the intervals.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> p = [[0.5, 0.44, 0.03, 0.03], [0.3, 0.6, 0.05, 0.05]]
+    >>> comparison = vx.compare_lengths([1, 0], p, rule="brier")
+    >>> comparison.predictions
+    ('hard', 'top-1', 'top-2', 'top-3', 'full')
     """
 
     predictions: tuple[str, ...]
@@ -212,13 +230,39 @@ class LengthComparison(MaySkip):
         return self.means[name]
 
     def excess(self, name: str) -> tuple[float, ...]:
-        """How much larger each loss is than that of the last prediction, relative to that one."""
+        """How much larger each loss is than that of the last prediction, relative to that one.
+
+        Parameters
+        ----------
+        name : str
+            The name of an inner rule.
+
+        Returns
+        -------
+        tuple of float
+            The relative excess of each prediction.
+        """
         losses = np.array(self[name])
         with np.errstate(invalid="ignore", divide="ignore"):
             return tuple((losses / losses[-1] - 1).tolist())
 
     def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
-        """How much larger the loss of prediction `a` is than that of `b`, by a rule or the first."""
+        """How much larger the loss of prediction `a` is than that of `b`, by a rule or the first.
+
+        Parameters
+        ----------
+        a : str
+            The name of a prediction.
+        b : str
+            The name of another.
+        rule : str, optional
+            The name of an inner rule; by default the first.
+
+        Returns
+        -------
+        Difference
+            The difference of the mean losses, with its interval.
+        """
         name = next(iter(self.means)) if rule is None else rule
         means = self[name]
         for given in (a, b):
@@ -244,7 +288,19 @@ class LengthComparison(MaySkip):
     def length_within(self, name: str, share: float = 0.01, *, sure: bool = False) -> int | None:
         """The least length from which on all losses are within `share` of that of the last prediction.
 
-        With `sure` the whole interval of their difference must be within it.
+        Parameters
+        ----------
+        name : str
+            The name of an inner rule.
+        share : float, default 0.01
+            How much larger a loss may be, relative to the last.
+        sure : bool, default False
+            Whether the whole interval of the difference must be within it.
+
+        Returns
+        -------
+        int or None
+            The length; None if there is none.
         """
         share = check_number("share", share, "must be a number that is not negative", lambda s: s >= 0)
         if check_flag("sure", sure):
@@ -367,9 +423,19 @@ class LengthComparison(MaySkip):
         return {"gap": found.difference, "gap_low": found.interval.low, "gap_high": found.interval.high}
 
     def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:
-        """Draw what each prediction loses against the last, one panel per rule; returns the figure.
+        """Draw what each prediction loses against the last, one panel per rule.
 
-        The shaded strip is `share` of the last loss.
+        Parameters
+        ----------
+        rules : sequence of str, optional
+            The names of inner rules; all by default.
+        share : float, default 0.01
+            The height of the shaded strip, as a share of the last loss.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.lengths import draw_lengths
 

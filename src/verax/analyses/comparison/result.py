@@ -23,9 +23,38 @@ _PAIR_COLUMNS = ("rule", "a", "b", "difference", "low", "high", "p_value", "p_ad
 
 @dataclass(frozen=True, repr=False)
 class Comparison(MaySkip):
-    """Models compared under one or several rules; `models` and `differences` are by rule name.
+    """Models compared under one or several rules.
 
-    `claims` says which traits of the models differ beyond chance; None where that was not tested.
+    Attributes
+    ----------
+    models : dict of str to list of Model
+        By rule, the mean loss, rank and interval of each model.
+    differences : dict of str to list of Difference
+        By rule, the differences of all pairs of models.
+    traits : dict of str to Traits
+        By model, how often it is right and how confident it is.
+    n_rows : int
+        The number of rows.
+    n_groups : int, tuple of int or None
+        The number of groups, of each kind; None without groups.
+    method : str
+        How standard errors and p-values were computed.
+    confidence : float
+        Confidence level of the intervals.
+    reference : str or None
+        What skill is measured against.
+    notes : tuple of str
+        Remarks for the reader.
+    claims : Claims or None
+        Which traits of the models differ beyond chance; None where that was not tested.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y = [0, 1, 0, 1]
+    >>> found = vx.compare(y, {"good": [0.2, 0.8, 0.3, 0.9], "flat": [0.5] * 4}, rule="brier")
+    >>> found.best(), round(found.difference("good", "flat").difference, 3)
+    ('good', -0.41)
     """
 
     models: dict[str, list[Model]]
@@ -45,11 +74,33 @@ class Comparison(MaySkip):
         return sorted({m.name for models in self.models.values() for m in models})
 
     def best(self, rule: str | None = None) -> str:
-        """The model with the smallest mean loss under a rule (the first one by default)."""
+        """The model with the smallest mean loss under a rule.
+
+        Parameters
+        ----------
+        rule : str, optional
+            The name of the rule; by default the first.
+
+        Returns
+        -------
+        str
+            The name of the model.
+        """
         return str(self._of(self.models, rule)[0].name)
 
     def leader(self, rule: str | None = None) -> str | None:
-        """The model that is significantly better than every other under a rule; None if there is none."""
+        """The model that is significantly better than every other under a rule.
+
+        Parameters
+        ----------
+        rule : str, optional
+            The name of the rule; by default the first.
+
+        Returns
+        -------
+        str or None
+            The name of the model; None if there is none.
+        """
         best, *others = self._of(self.models, rule)
         gaps = [self.difference(best.name, m.name, rule).p_adjusted for m in others]
         return str(best.name) if all(p <= 1 - self.confidence for p in gaps) else None
@@ -60,7 +111,22 @@ class Comparison(MaySkip):
         return by_rule[rule or next(iter(by_rule))]
 
     def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
-        """The difference of two models, in the direction asked for."""
+        """The difference of two models, in the direction asked for.
+
+        Parameters
+        ----------
+        a : str
+            The name of a model.
+        b : str
+            The name of another.
+        rule : str, optional
+            The name of the rule; by default the first.
+
+        Returns
+        -------
+        Difference
+            The mean loss of `a` minus that of `b`, with interval and p-value.
+        """
         found: list[Difference] = self._of(self.differences, rule)
         for d in found:
             if (d.a, d.b) == (a, b):
@@ -91,7 +157,20 @@ class Comparison(MaySkip):
         }
 
     def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["models", "differences"] = "models") -> Any:
-        """One row per rule and model, or per rule and pair of models with ``of="differences"``."""
+        """One row per rule and model, or per rule and pair of models.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+        of : {"models", "differences"}, default "models"
+            What the rows are.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
         check_choice("of", of, ("models", "differences"))
         found: Mapping[str, Sequence[Model | Difference]] = (
             self.models if of == "models" else self.differences
