@@ -38,6 +38,7 @@ extensions = [
     "formulas",
     "names",
     "theorypictures",
+    "rulepages",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery", "**/.ipynb_checkpoints"]
