@@ -1,7 +1,7 @@
 """What other packages print for the same forecasts, computed when the site is built.
 
-Each line states which expression of verax gives the number of the other package; the build fails where the two
-numbers differ.
+Each line states which expression of verax gives the number of the other package; the build fails where the
+two numbers differ.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Peer:
     modules: tuple[tuple[str, str], ...] = ()
 
     def numbers(self) -> tuple[float, float]:
-        """The number of the other package and that of verax; an error where they should be equal and differ."""
+        """The number of the other package and that of verax; refused where they should agree and differ."""
         names = {name: import_module(module) for name, module in self.modules}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -94,8 +94,8 @@ PEERS: dict[str, list[Peer]] = {
         _sklearn(
             "metrics.log_loss(y0, p0)",
             "vx.Log(clip=np.finfo(float).eps)(y0, p0)",
-            "an outcome of probability 0: clipped at the smallest step of a float, silently; `vx.log_score` is "
-            "infinite there",
+            "an outcome of probability 0: clipped at the smallest step of a float, silently; `vx.log_score` "
+            "is infinite there",
         ),
         _torch("F.nll_loss(torch.tensor(p).log(), torch.tensor(y))", "vx.log_score(y, p)"),
         _scoringrules("sr.log_score(y2, p2[:, 1]).mean()", "vx.log_score(y2, p2)", "two classes only"),
@@ -154,8 +154,8 @@ PEERS: dict[str, list[Peer]] = {
         _printed(
             "vx.compat.pbs(y, p)",
             "vx.pbs(y, p)",
-            "the released code divides the Brier score by K and not the penalty, and counts a tie with the outcome "
-            "as right (`vx.compat.pbs` prints its numbers)",
+            "the released code divides the Brier score by K and not the penalty, and counts a tie with the "
+            "outcome as right (`vx.compat.pbs` prints its numbers)",
             same=False,
         ),
     ],
@@ -163,8 +163,8 @@ PEERS: dict[str, list[Peer]] = {
         _printed(
             "vx.compat.pll(y, p)",
             "vx.pll(y, p)",
-            "the released code clips at 1e-7 and counts a tie with the outcome as right (`vx.compat.pll` prints "
-            "its numbers)",
+            "the released code clips at 1e-7 and counts a tie with the outcome as right (`vx.compat.pll` "
+            "prints its numbers)",
             same=False,
         ),
     ],

@@ -1,8 +1,8 @@
-"""A page for every registered rule, written when the site is built: a new rule gets its page without further work.
+"""A page for every registered rule, written when the site is built; a new rule gets one without further work.
 
-The facts come from the rule itself (formula, range, promises, advice), from `certify` (which properties hold, with
-counterexamples), from `landscape` (pictures) and from other packages (`peers`). Pages are written again only when
-verax, this folder or another package has changed.
+The facts come from the rule itself (formula, range, promises, advice), from `certify` (which properties hold,
+with counterexamples), from `landscape` (pictures) and from other packages (`peers`). Pages are written again
+only when verax, this folder or another package has changed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from landscapes import TRUTH, draw_rule
 from numpydoc.docscrape import NumpyDocString
 from peers import METRIC_PEERS, NAMES, PEERS, Peer, data_as_text, version_of
-from landscapes import TRUTH, draw_rule
 
 import verax as vx
 from verax.report.definitions import ERRATA
@@ -166,19 +166,22 @@ def picture(name: str, kind: str, alt: str, *, width: str = "") -> str:
     return images if width else f"::::{{div}} wide\n{images}\n::::"
 
 
+_TRIANGLE = "Each point of a triangle is a forecast of three classes; a corner is certainty of that class."
+
+
 def pictures(name: str, rule: vx.Rule, drawn: dict[str, vx.Landscape]) -> str:
     """The landscapes, with what they show."""
     title, truth = rule.title, ", ".join(map(str, TRUTH))
     tie = ""
     if {"hit", "hit_lowest"} & set(rule.needs):
         tie = (
-            " At a tie the loss jumps: on one side the outcome is the most likely class, on the other it is not; the "
-            "dot in the curves is the loss of the tie itself."
+            "At a tie the loss jumps: on one side the outcome is the most likely class, on the other not. "
+            "The dot in the curves is the loss of the tie itself."
         )
-    infinite = " Red lines: the loss is infinite." if np.isinf(drawn["outcomes"].losses).any() else ""
+    infinite = "Red lines: the loss is infinite." if np.isinf(drawn["outcomes"].losses).any() else ""
     return "\n\n".join(
         [
-            f"Each point of a triangle is a forecast of three classes; a corner is certainty of that class.{infinite}{tie}",
+            " ".join(filter(None, [_TRIANGLE, infinite, tie])),
             picture(name, "outcomes", f"{title} over the probability triangle, for each outcome"),
             f"The expected loss if the truth is ({truth}). {drawn['expected'].sentence}",
             picture(
@@ -202,11 +205,8 @@ def properties(rule: vx.Rule, certificates: dict[int, vx.Certificate]) -> str:
         name = each.name.replace("_", " ")
         rows.append([f"**{name}**", texts[each.name], str(getattr(rule.properties, each.name)), *verdicts])
         broken = next(((k, f.counterexample) for k, f in found.items() if not f.holds), None)
-        if (
-            broken is not None
-            and each.name != "strictly_proper"
-            or (broken and certificates[broken[0]].proper)
-        ):
+        # What is not proper is not strictly proper for the same reason.
+        if broken is not None and (each.name != "strictly_proper" or certificates[broken[0]].proper):
             failures.append(f"- **Not {name}**, K = {broken[0]}: {broken[1]}.")
     header = ["property", "meaning", "proved", *(f"found, K = {k}" for k in certificates)]
     parts = [table(header, rows)]
@@ -218,8 +218,8 @@ def properties(rule: vx.Rule, certificates: dict[int, vx.Certificate]) -> str:
     if resolution is not None:
         parts.append(f"How far the search for K = 3 looked: {resolution}")
     parts.append(
-        '"Proved" is what verax declares, "found" is what [certify](../../guide/scores.md) finds without reading it: '
-        "a counterexample, or none."
+        '"Proved" is what verax declares, "found" is what [certify](../../guide/scores.md) finds without '
+        "reading it: a counterexample, or none."
     )
     return "\n\n".join(parts)
 
@@ -280,8 +280,8 @@ def metrics_page() -> str:
     """One page about all metrics of decisions."""
     parts = [
         "# Metrics of decisions",
-        "These judge which class was decided for, not the probabilities. A model can have good decisions and bad "
-        "probabilities; use them beside a proper score, not in its place.",
+        "These judge which class was decided for, not the probabilities. A model can have good decisions and "
+        "bad probabilities; use them beside a proper score, not in its place.",
     ]
     for name, metric in METRICS.items():
         lines = [
@@ -304,7 +304,8 @@ def overview(rules: dict[str, vx.Rule]) -> str:
     rows = []
     for name, rule in rules.items():
         promised = [str(getattr(rule.properties, f.name)).removesuffix(" only") for f in fields(Properties)]
-        thumb = f"[![Landscape of {name}](generated/{name}-thumb.png){{width=76px .dark-light .rule-thumb}}](generated/{name}.md)"
+        image = f"![Landscape of {name}](generated/{name}-thumb.png){{width=76px .dark-light .rule-thumb}}"
+        thumb = f"[{image}](generated/{name}.md)"
         low, high = rule.bounds(3)
         link = f"[{rule.title or name}](generated/{name}.md)<br>{rule.summary}"
         rows.append([thumb, link, f"{number(low)} to {number(high)}", *promised])
