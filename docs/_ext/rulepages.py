@@ -304,7 +304,7 @@ def overview(rules: dict[str, vx.Rule]) -> str:
     rows = []
     for name, rule in rules.items():
         promised = [str(getattr(rule.properties, f.name)).removesuffix(" only") for f in fields(Properties)]
-        image = f"![Landscape of {name}](generated/{name}-thumb.png){{width=76px .dark-light .rule-thumb}}"
+        image = f"![Landscape of {name}](generated/{name}-thumb.png){{width=64px .dark-light .rule-thumb}}"
         thumb = f"[{image}](generated/{name}.md)"
         low, high = rule.bounds(3)
         link = f"[{rule.title or name}](generated/{name}.md)<br>{rule.summary}"
@@ -313,7 +313,7 @@ def overview(rules: dict[str, vx.Rule]) -> str:
     pages = "\n".join(f"generated/{name}" for name in [*rules, "decisions"])
     return "\n\n".join(
         [
-            table(["", "rule", "range, K = 3", *names], rows),
+            f"::::{{div}} rules-table\n{table(['', 'rule', 'range', *names], rows)}\n::::",
             f"```{{toctree}}\n:hidden:\n\n{pages}\nown\n```",
         ]
     )
