@@ -65,7 +65,7 @@ def test_a_card_becomes_metrics_tags_and_artifacts(store, tmp_path):
     assert tags["verax.brier"].endswith("lower is better, from 0 to 2; rule brier")
     assert "higher is better" in tags["verax.qwk"]
     assert "verax.not_finite" not in tags
-    assert json.loads(files["verax/scorecard.json"]) == plain(card.to_dict())
+    assert json.loads(files["verax/scorecard.json"]) == plain(card.to_dict(stored=False))
     assert files["verax/scorecard.txt"] == str(card)
     assert files["verax/report.html"] == "<p>good</p>"
 

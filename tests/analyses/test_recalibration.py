@@ -602,7 +602,7 @@ def test_what_is_saved_is_what_is_loaded(method, tmp_path):
     found.save(tmp_path / "calibration.json")
     loaded = vx.Recalibration.load(tmp_path / "calibration.json")
     np.testing.assert_array_equal(loaded.apply(p), found.apply(p))
-    assert loaded.to_dict() == found.to_dict()
+    assert loaded.to_dict(stored=False) == found.to_dict(stored=False)
     assert repr(loaded) == repr(found)
     assert loaded.gain.interval.method == found.gain.interval.method
     loaded.save(tmp_path / "again.json")

@@ -155,7 +155,7 @@ def test_several_rules_and_metrics_at_once():
     assert gap == curves["rps", "ec"].area - curves["brier", "ec"].area
     assert low <= gap <= high
     assert len(repr(curves).splitlines()) == 8
-    assert json.loads(json.dumps(curves.to_dict()))[0]["sees_outcome"] is True
+    assert json.loads(json.dumps(curves.to_dict()))["curves"][0]["sees_outcome"] is True
     assert set(vx.retention(y, p, rule=rules)) == {"brier", "log_score", "rps", "sa_rps"}
 
 

@@ -56,11 +56,11 @@ def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, weighted, seed):
     y, p = forecasts(40, 4, seed)
     w = np.random.default_rng(seed).exponential(size=40) if weighted else np.ones(40)
     options = {"ordered": True, "classes": NAMES}
-    whole = vx.evaluate(y, p, weights=w, **options).to_dict()
+    whole = vx.evaluate(y, p, weights=w, **options).to_dict(stored=False)
     parts = [
         vx.evaluate(y[part], p[part], weights=w[part], **options) for part in (slice(0, cut), slice(cut, 40))
     ]
-    merged = parts[0].merge(parts[1]).to_dict()
+    merged = parts[0].merge(parts[1]).to_dict(stored=False)
     for name, score in whole["scores"].items():
         assert merged["scores"][name]["mean"] == pytest.approx(score["mean"], rel=1e-13)
         assert merged["scores"][name]["interval"] == pytest.approx(score["interval"], rel=1e-9, nan_ok=True)
@@ -70,7 +70,7 @@ def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, weighted, seed):
     for key in ("n_rows", "n_classes", "classes", "ordered"):
         assert merged[key] == whole[key]
     assert merged["zero_probability"]["count"] == whole["zero_probability"]["count"]
-    assert json.dumps(merged) == json.dumps(parts[1].merge(parts[0]).to_dict())
+    assert json.dumps(merged) == json.dumps(parts[1].merge(parts[0]).to_dict(stored=False))
 
 
 def test_cards_of_different_problems_do_not_merge():

@@ -34,7 +34,7 @@ def same(a, b, at=""):
 
 def facts(card):
     """All of a card but the numbers of rows, which parts do not know."""
-    found = card.to_dict()
+    found = card.to_dict(stored=False)
     del found["zero_probability"]["rows"]
     found.get("skipped", {}).pop("rows", None)
     return found

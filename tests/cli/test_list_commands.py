@@ -82,7 +82,7 @@ def test_compare_matches_lists_with_lists_and_with_distributions(problem):
     found = run("compare", *files.values(), "--classes", ",".join(NAMES), "--id", "id", "--rule", "brier")
     wanted = vx.compare(
         y, {"three": lists[3], "one": lists[1], "full": p}, rule="brier", classes=NAMES
-    ).to_dict()
+    ).to_dict(stored=False)
     means = {m["name"]: m["mean"] for m in found["comparison"]["models"]["brier"]}
     assert means == pytest.approx({m["name"]: m["mean"] for m in wanted["models"]["brier"]}, rel=1e-9)
     assert found["matched"] == "by id"

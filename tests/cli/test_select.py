@@ -48,9 +48,8 @@ def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):
     result = verax(log, *options, "--plot", tmp_path / "history.png", "--json")
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
-    expected = (
-        History.read(log, directions={"utility": "max"}).select(["pbs", "log"], "val_utility").to_dict()
-    )
+    history = History.read(log, directions={"utility": "max"})
+    expected = history.select(["pbs", "log"], "val_utility").to_dict(stored=False)
     known = {"verax": vx.__version__, "command": "select", "file": str(log)}
     assert found == known | plain(expected)
     assert {name: best["epoch"] for name, best in found["best"].items()} == {

@@ -8,6 +8,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
+from scanned import shown
 from verax.scans.saved import Recorded
 
 CLASSES = ["low", "middle", "high"]
@@ -72,7 +73,7 @@ def test_saved_summaries_give_what_all_rows_give(name, saved):
     assert week.n_rows == N
     results = [ANALYSES[name](handle) for handle in (week, opened(saved / "all.parquet"))]
     found, expected = (
-        numbers(result.to_dict()) if hasattr(result, "to_dict") else [result] for result in results
+        numbers(shown(result)) if hasattr(result, "to_dict") else [result] for result in results
     )
     assert len(found) > 0
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

@@ -325,8 +325,8 @@ def test_records_of_one_epoch_are_brought_together():
     )
     plain = history.to_dict()
     assert plain["epochs"] == [0, 1, 2.5]
-    np.testing.assert_equal(plain["values"]["val_pbs"], [0.8, 0.5, NAN])
-    np.testing.assert_equal(plain["values"]["train_loss"], [NAN, 0.7, NAN])
+    np.testing.assert_equal(plain["values"]["val_pbs"], [0.8, 0.5, None])
+    np.testing.assert_equal(plain["values"]["train_loss"], [None, 0.7, None])
     assert list(plain["values"]) == ["train_loss", "val_pbs", "val_f1"]
     assert history.notes == (
         "Not numbers, and left out: run.",

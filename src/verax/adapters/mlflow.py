@@ -146,7 +146,7 @@ def _log(
         metrics=[Metric(name, value, now, step) for name, value in finite.items()],
         tags=[RunTag(name, value) for name, value in {"verax.version": __version__, **tags}.items()],
     )
-    client.log_text(run_id, to_json(result.to_dict()), f"verax/{title}.json")
+    client.log_text(run_id, to_json(result.to_dict(stored=False)), f"verax/{title}.json")
     client.log_text(run_id, str(result), f"verax/{title}.txt")
     if path is not None:
         client.log_artifact(run_id, str(path), "verax")

@@ -27,7 +27,7 @@ from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, as_rules, each_of, name_of, parse
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Worst(MaySkip):
     """The worst rows by a rule, worst first; `named` where their ids were given."""
 
@@ -45,8 +45,7 @@ class Worst(MaySkip):
     def __getitem__(self, i: int) -> Case:
         return self.cases[i]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The cases as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         cases = [case.to_dict() for case in self.cases]
         return {"rule": self.rule, "n_rows": self.n_rows, "cases": cases, **self._noted()}
 

@@ -30,7 +30,11 @@ def certify(
     from verax.scores.registry import as_rules
 
     found = [search(rule, n_classes=n_classes) for rule in as_rules(rules)]
-    show({"certificates": [c.to_dict() for c in found]}, [_table(c) for c in found], as_json=as_json)
+    show(
+        {"certificates": [c.to_dict(stored=False) for c in found]},
+        [_table(c) for c in found],
+        as_json=as_json,
+    )
 
 
 def _table(certificate: Certificate) -> Table:

@@ -118,8 +118,8 @@ def compare(
         "matched": rows.how,
         "left_out": {name: vars(left) for name, left in rows.left_out.items()},
         "taken": {name: part.roles.to_dict() for name, part in rows.files.items()},
-        "comparison": found.to_dict(),
-        "subgroups": {name: part.to_dict() for name, part in parts.items()},
+        "comparison": found.to_dict(stored=False),
+        "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
         "html": None if html is None else str(html),
     }
     taken = [f"{name}: {'; '.join(part.taken)}" for name, part in rows.files.items()]
@@ -168,7 +168,7 @@ def _show_lists(
         "matched": rows.how,
         "left_out": {name: vars(left) for name, left in rows.left_out.items()},
         "taken": taken,
-        "comparison": found.to_dict(),
+        "comparison": found.to_dict(stored=False),
         "subgroups": {},
         "html": None if html is None else str(html),
     }

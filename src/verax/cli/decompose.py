@@ -72,8 +72,8 @@ def decompose(
         "file": str(file),
         "taken": source.roles.to_dict(),
         **reading.scale,
-        "decomposition": found.to_dict(),
-        "calibration": summary.to_dict(),
+        "decomposition": found.to_dict(stored=False),
+        "calibration": summary.to_dict(stored=False),
         "plot": None if plot is None else str(plot),
     }
     texts = [f"{file}: {'; '.join(source.taken)}", repr(found), f"\n{summary}"]

@@ -61,7 +61,7 @@ def show_card(
     result: dict[str, Any] = {
         "command": "evaluate" if nested else "toplist",
         "file": read.path,
-        **({"card": card.to_dict()} if nested else card.to_dict()),
+        **({"card": card.to_dict(stored=False)} if nested else card.to_dict(stored=False)),
         "lists": read.to_dict(),
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),

@@ -57,7 +57,7 @@ def merge(
     result: dict[str, Any] = {
         "command": "merge",
         "files": [str(file) for file in files],
-        "card": card.to_dict(),
+        "card": card.to_dict(stored=False),
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
         "html": None if html is None else str(html),

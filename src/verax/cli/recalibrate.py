@@ -93,7 +93,7 @@ def recalibrate(
         "command": "recalibrate",
         "file": None if file is None else str(file),
         "taken": taken,
-        "recalibration": found.to_dict(),
+        "recalibration": found.to_dict(stored=False),
         "verdict": found.verdict,
         "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
         "save": None if save is None else str(save),

@@ -66,7 +66,7 @@ def reproduce(
 
         rows = galdran.read_predictions(predictions)
         curves = galdran.retained_areas(rows.y, rows.p, classes=rows.classes)
-        result["aursc"] = curves.to_dict()
+        result["aursc"] = curves.to_dict(stored=False)["curves"]
         tables.append(_areas_table(predictions, curves))
     show(result, tables, as_json=as_json)
 

@@ -112,7 +112,7 @@ def retain(
         "command": "retain",
         "file": str(file),
         "taken": taken,
-        "curves": curves.to_dict(),
+        "curves": curves.to_dict(stored=False)["curves"],
         "plot": None if plot is None else str(plot),
     }
     show(result, [*said, _table(curves)], as_json=as_json)

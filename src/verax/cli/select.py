@@ -48,7 +48,7 @@ def select(
     selection = Selection.of(read, rule or None, against or None, words())
     if plot is not None:
         draw_to(plot, selection.plot())
-    result = {"command": "select", "file": str(history), **selection.to_dict()}
+    result = {"command": "select", "file": str(history), **selection.to_dict(stored=False)}
     show(result, [str(selection)], as_json=as_json)
 
 

@@ -54,7 +54,7 @@ def worst(
         "command": "worst",
         "file": str(file),
         "taken": source.roles.to_dict(),
-        **found.to_dict(),
+        **found.to_dict(stored=False),
     }
     show(result, [f"{file}: {'; '.join(source.taken)}", repr(found)], as_json=as_json)
 
@@ -63,6 +63,6 @@ def _show_lists(read: ListFile, rules: list[Rule], n: int, *, ordered: bool, as_
     from verax.cli.lists import CALLED_BY_NUMBER, described, worst_lists
 
     found = worst_lists(read, rules, n, ordered=ordered)
-    result = {"command": "worst", "file": read.path, "taken": read.to_dict(), **found.to_dict()}
+    result = {"command": "worst", "file": read.path, "taken": read.to_dict(), **found.to_dict(stored=False)}
     called = [] if read.ids is not None else [CALLED_BY_NUMBER]
     show(result, [*described(read), repr(found), *called], as_json=as_json)

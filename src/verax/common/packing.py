@@ -35,11 +35,6 @@ _PREFIX = struct.Struct("<8s3Q16s")
 _TAG = "$"
 # How many bytes arrays may take in memory that are stored in a shorter form: a small file must not fill it.
 _EXPANDED = 2**28
-# What a mark may say.
-_MARKS = {
-    *("float", "bytes", "date", "datetime", "scalar"),
-    *("tuple", "mapping", "fields", "array", "texts"),
-}
 # Types of elements that are stored as they are in memory.
 _RAW = re.compile(r"[<|](b1|[iu][1248]|f[248]|c8|c16|S\d{1,9}|[mM]8(\[\d{0,9}[a-zA-Z]{1,2}\])?)")
 
@@ -51,7 +46,7 @@ def dump(kind: str, values: Mapping[str, Any], *, version: int = 1) -> bytes:
     >>> load(stored, "example")
     {'labels': array(['a', 'b'], dtype='<U1'), 'n': 2, 'pairs': [(1, 0.5)]}
     """
-    writer = _Writer()
+    writer = Writer()
     tree = {"kind": kind, "version": version, "values": writer.plain(dict(values))}
     header = json.dumps(tree, separators=(",", ":"), allow_nan=False).encode("ascii")
     body = b"".join(writer.pieces)
@@ -69,7 +64,7 @@ def load(data: bytes, kind: str, *, version: int = 1) -> dict[str, Any]:
             raise unfit(f"must hold a {kind}", f"they hold {show(found)}")
         if not isinstance(its_version, int) or its_version > version:
             raise unfit(*_newer(its_version, version))
-        values = _Reader(body).value(stored)
+        values = Reader(body).value(stored)
         if not isinstance(values, dict):
             raise TypeError("the values are no mapping")
     return values
@@ -137,7 +132,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-class _Writer:
+class Writer:
     """Turns values into JSON; arrays go to `pieces`."""
 
     def __init__(self) -> None:
@@ -223,7 +218,8 @@ class _Writer:
         self._expanded += n
         return True
 
-    def _push(self, piece: bytes) -> int:
+    def _push(self, piece: bytes) -> Any:
+        """Put bytes aside; what is returned stands for them in the header."""
         self.pieces.append(piece)
         return len(piece)
 
@@ -250,8 +246,16 @@ def _cannot(found: str) -> InputError:
     )
 
 
-class _Reader:
+class Reader:
     """Turns the header back into values; pieces of the body follow one another in the order of the header."""
+
+    # What a mark may say.
+    marks: frozenset[str] = frozenset(
+        (
+            *("float", "bytes", "date", "datetime", "scalar"),
+            *("tuple", "mapping", "fields", "array", "texts"),
+        )
+    )
 
     def __init__(self, body: memoryview) -> None:
         self._body = body
@@ -265,7 +269,7 @@ class _Reader:
             return stored
         if _TAG not in stored:
             return {key: self.value(inner) for key, inner in stored.items()}
-        if stored[_TAG] not in _MARKS:
+        if stored[_TAG] not in self.marks:
             raise ValueError(f"nothing is called {stored[_TAG]}")
         return getattr(self, f"_{stored[_TAG]}_of")(stored)
 
@@ -339,6 +343,7 @@ class _Reader:
             raise ValueError("arrays larger than allowed")
 
     def _pull(self, n: Any) -> memoryview:
+        """The bytes that `_push` put aside."""
         if type(n) is not int or not 0 <= n <= len(self._body) - self._at:
             raise ValueError("pieces of other lengths")
         self._at += n

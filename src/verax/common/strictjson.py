@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from verax.errors import show
+
 
 def to_json(result: Mapping[str, Any]) -> str:
     """A result as strict JSON."""
@@ -36,3 +38,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(inner) for inner in value]
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def number(value: Any) -> float:
+    """A number as `plain` writes it: None stands for NaN, texts for infinities.
+
+    >>> number(0.5), number(None), number("-inf")
+    (0.5, nan, -inf)
+    """
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(f"{show(value)} is no number")
+    if isinstance(value, str) and value not in ("inf", "-inf"):
+        raise ValueError(f"{show(value)} is no number")
+    return float(value)

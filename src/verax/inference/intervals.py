@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from verax.common.checks import check_choice, check_count, check_number
+from verax.common.strictjson import number, plain
 from verax.errors import InputError, passing, show
 from verax.inputs.groups import GroupCount, each_count, in_words
 
@@ -97,9 +99,16 @@ class Interval(tuple[float, float]):
         return Interval(low, high, method=self.method, confidence=self.confidence, caution=self.caution)
 
     def to_dict(self) -> dict[str, Any]:
-        """All facts as plain Python values."""
-        facts = {"low": self.low, "high": self.high, "method": self.method}
+        """All facts as JSON has them; ends that are not numbers are None."""
+        facts = {"low": plain(self.low), "high": plain(self.high), "method": self.method}
         return {**facts, "confidence": self.confidence, "caution": self.caution}
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Interval:
+        """The interval with the facts of `to_dict`."""
+        low, high, confidence = (number(facts[name]) for name in ("low", "high", "confidence"))
+        how = {"method": str(facts["method"]), "caution": str(facts["caution"])}
+        return cls(low, high, confidence=confidence, **how)
 
     def __format__(self, spec: str) -> str:
         """Both ends in the format given, joined by "to"; an empty text where there is no interval."""

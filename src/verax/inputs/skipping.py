@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from verax.common.packing import dump, load, refusing
+from verax.common.results import Result
 from verax.errors import SHOWN_ROWS, InputError, Offenders, join
 from verax.inputs.arrays import (
     Array,
@@ -169,7 +170,7 @@ class Survey:
         return Skipped(self._n, len(rows), rows, reasons)
 
 
-class MaySkip:
+class MaySkip(Result):
     """What a result says of rows that were left out, and of invalid lists; a base of all results.
 
     `skipped` is None unless invalid rows were to be left out. `faults` is what there is to say of the top

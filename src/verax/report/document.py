@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from verax._version import __version__
 from verax.common.checks import check_choice
+from verax.common.strictjson import plain
 from verax.display.writing import written
 from verax.errors import InputError
 from verax.inference.intervals import WeightsAre, check_confidence
@@ -185,7 +186,12 @@ class Report:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything on the page as plain Python values."""
+        """Everything on the page as strict JSON; infinities are texts, NaN is None."""
+        found = plain(self._shown())
+        assert isinstance(found, dict)
+        return found
+
+    def _shown(self) -> dict[str, Any]:
         contents = self.contents
         if isinstance(contents, ListContents):
             return self._about() | lists_dict(contents)
@@ -201,17 +207,17 @@ class Report:
             "replicates": contents.replicates,
             "models": {
                 found.name: {
-                    "card": found.card.with_skipped(problem.skipped, problem.numbers).to_dict(),
+                    "card": found.card.with_skipped(problem.skipped, problem.numbers).to_dict(stored=False),
                     "skill": {
                         name_of(rule): _skill(contents, found.name, name_of(rule)) for rule in problem.rules
                     },
-                    "decomposition": found.decomposition.to_dict(),
+                    "decomposition": found.decomposition.to_dict(stored=False),
                     "sureness": found.sureness.to_dict(),
-                    "worst": found.worst.to_dict(),
+                    "worst": found.worst.to_dict(stored=False),
                     "reliability": [panel.to_dict() for panel in found.panels],
                     "recalibration": found.remedy.to_dict(),
-                    "retention": [curve.to_dict() for curve in found.retained],
-                    "selective": [curve.to_dict() for curve in found.selected],
+                    "retention": [curve.to_dict(stored=False) for curve in found.retained],
+                    "selective": [curve.to_dict(stored=False) for curve in found.selected],
                     "by_class": [
                         {"class": problem.names[line.position], **vars(line)} for line in found.by_class
                     ],
@@ -219,9 +225,9 @@ class Report:
                 }
                 for found in contents.findings
             },
-            "subgroups": {name: found.to_dict() for name, found in contents.subgroups.items()},
+            "subgroups": {name: found.to_dict(stored=False) for name, found in contents.subgroups.items()},
             "left_out": {name: [list(pair) for pair in left] for name, left in contents.left_out.items()},
-            "comparison": contents.comparison.to_dict(),
+            "comparison": contents.comparison.to_dict(stored=False),
             "checks": [vars(check) for check in contents.checks],
             "skipped": None if problem.skipped is None else problem.skipped.to_dict(),
         }

@@ -54,7 +54,7 @@ class ReliabilityPanel:
             "event": self.title,
             "points": self.points.tolist(),
             "histogram": self.histogram.tolist(),
-            **self.components.to_dict(),
+            **self.components.to_dict(stored=False),
         }
 
 

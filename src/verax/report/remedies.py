@@ -78,7 +78,7 @@ class Remedy:
         """Everything as plain Python values."""
         found = self.recalibration
         return {
-            "recalibration": None if found is None else found.to_dict(),
+            "recalibration": None if found is None else found.to_dict(stored=False),
             "verdict": None if found is None else found.verdict,
             "leanings": [leaning.to_dict() for leaning in self.leanings],
         }

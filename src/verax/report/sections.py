@@ -181,7 +181,7 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
 
 def _methods(contents: Contents) -> list[str]:
     card, problem = contents.findings[0].card, contents.problem
-    how = card.to_dict()["intervals"]
+    how = card.to_dict(stored=False)["intervals"]
     method = how["method"][0].upper() + how["method"][1:]
     resampled = f"{how['replicates']:,} replicates where there is resampling, seed {contents.seed}"
     lines = [

@@ -26,7 +26,7 @@ def names_of(formulas: Iterable[Formula]) -> list[str]:
     >>> names_of([vx.brier, vx.penalized(vx.rps, penalty="minimal"), *LIST_METRICS[:1]])
     ['brier', "penalized(rps, penalty='minimal')", 'lists:accuracy']
     """
-    return [_name(formula) for formula in formulas]
+    return [rule_name(formula) for formula in formulas]
 
 
 def formulas_named(names: Iterable[str]) -> list[Formula]:
@@ -35,7 +35,8 @@ def formulas_named(names: Iterable[str]) -> list[Formula]:
     return [metrics[name] if name in metrics else parse(name) for name in names]
 
 
-def _name(formula: Formula) -> str:
+def rule_name(formula: Formula) -> str:
+    """The name of one of them."""
     if isinstance(formula, (ListMetric, TopKError)) and formula in LIST_METRICS:
         return _OF_LISTS + formula.name
     if isinstance(formula, Rule) and _is_read_back(formula):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.results import Result
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inputs.arrays import Floats
@@ -115,8 +116,8 @@ class Correlation:
         return cls(rule, metric, pearson, spearman, n, history.n_epochs - n)
 
 
-@dataclass(frozen=True, repr=False)
-class Selection:
+@dataclass(frozen=True, repr=False, eq=False)
+class Selection(Result):
     """What each rule would have kept.
 
     Attributes
@@ -189,8 +190,7 @@ class Selection:
 
     # ---- out -------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "n_epochs": self.history.n_epochs,
             "counter": self.history.counter,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from verax.common.paths import check_regular
+from verax.common.results import Result
 from verax.display.tables import FrameKind, data_frame
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
@@ -22,8 +23,8 @@ Directions = Mapping[str, Direction]
 _READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_lines, ".json": read_json}
 
 
-@dataclass(frozen=True, repr=False)
-class History(Epochs):
+@dataclass(frozen=True, repr=False, eq=False)
+class History(Result, Epochs):
     """Values of any metrics over the epochs of a training run.
 
     Which way a metric is better is never guessed. Names of rules (`vx.RULES`, or any text for
@@ -206,8 +207,7 @@ class History(Epochs):
         """The rules over the epochs with their optima marked; `select(...).plot()` for some of them."""
         return self.select().plot(**options)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The epochs and all values as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "epochs": [self.epoch_at(i) for i in range(self.n_epochs)],
             "counter": self.counter,
@@ -229,7 +229,7 @@ class History(Epochs):
         DataFrame or Table
             The table, as that package has it.
         """
-        plain = self.to_dict()
+        plain = self._shown()
         return data_frame({self.counter: plain["epochs"], **plain["values"]}, kind)
 
     def __str__(self) -> str:

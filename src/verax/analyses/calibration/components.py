@@ -10,6 +10,7 @@ import numpy as np
 from verax._version import __version__
 from verax.analyses.calibration.overfitting import Measured, Sampling, Uncertainty
 from verax.common.caching import cached_property
+from verax.common.results import Result
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats
@@ -28,7 +29,7 @@ def components_of(
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Components:
+class Components(Result):
     """A mean score and what it is made of, for one event or for all of them.
 
     Attributes
@@ -126,8 +127,7 @@ class Components:
         reached = self.calibrated >= self.miscalibration - 1e-12 * (1 + abs(self.score))
         return (1 + int(reached.sum())) / (1 + len(self.calibrated))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The components as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         intervals = self.intervals
         return {
             "name": self.name,
@@ -142,7 +142,7 @@ class Components:
 
     def record(self) -> dict[str, Any]:
         """The components as one row of a table; None where there are no intervals."""
-        plain = self.to_dict()
+        plain = self._shown()
         intervals = self.intervals or {}
         row: dict[str, Any] = {"event": self.name}
         for name in COMPONENTS:
@@ -270,16 +270,15 @@ class Decomposition(MaySkip):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """All components as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "verax": __version__,
             "rule": self.rule,
             "n_rows": self.n_rows,
             "n_classes": self.n_classes,
             "n_groups": self.n_groups,
-            "whole": self.whole.to_dict(),
-            "parts": [part.to_dict() for part in self.parts],
+            "whole": self.whole._shown(),
+            "parts": [part._shown() for part in self.parts],
             "total": self.total,
             "bootstrap": {
                 "replicates": self.resampling.replicates,

@@ -15,6 +15,7 @@ import numpy as np
 from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.events import Event, Recalibration, recalibrate
 from verax.analyses.table import RowTable
+from verax.common.results import Result
 from verax.display.tables import FrameKind, band_columns, data_frame, stacked
 from verax.inference.bootstrap import percentile_interval
 from verax.inputs.arrays import Floats, Ints
@@ -153,7 +154,7 @@ def _fitted(size: Floats, happened: Any, chance: Floats) -> tuple[Floats, float]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ReliabilityCurve:
+class ReliabilityCurve(Result):
     """How often one event happened, against the probability it had been given.
 
     Attributes
@@ -193,15 +194,14 @@ class ReliabilityCurve:
     def __repr__(self) -> str:
         return f"ReliabilityCurve of {self.components!r}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "forecast": self.forecast.tolist(),
             "frequency": self.frequency.tolist(),
             "weight": self.weight.tolist(),
             "band": None if self.band is None else self.band.tolist(),
             "histogram": self.histogram.tolist(),
-            **self.components.to_dict(),
+            **self.components._shown(),
         }
 
     def columns(self) -> dict[str, list[Any]]:
@@ -283,14 +283,13 @@ class Reliability(MaySkip):
         )
         return "\n".join([title, *(repr(curve.components) for curve in self.curves), *self._said()])
 
-    def to_dict(self) -> dict[str, Any]:
-        """All curves as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "ordered": self.ordered,
             "n_rows": self.n_rows,
             "n_classes": self.n_classes,
             "bands": {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed},
-            "curves": [curve.to_dict() for curve in self.curves],
+            "curves": [curve._shown() for curve in self.curves],
             **self._noted(),
         }
 

@@ -183,9 +183,8 @@ class ListReliability(Reliability):
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=self._heading(), notes=self._notes())
 
-    def to_dict(self) -> dict[str, Any]:
-        """All curves and claims as plain Python values."""
-        found = super().to_dict()
+    def _shown(self) -> dict[str, Any]:
+        found = super()._shown()
         del found["ordered"]
         claims = [claim.to_dict() for claim in self.claims]
         about = {name: getattr(self, name) for name in ("longest", "n_invalid", "in_cells")}

@@ -241,10 +241,9 @@ class ListDecomposition(Decomposition):
         """The mean padded Brier score, without a fine for invalid lists."""
         return self.score + self.left_out
 
-    def to_dict(self) -> dict[str, Any]:
-        """All components as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         more = {name: getattr(self, name) for name in ("left_out", "padded", "mean_length", "n_invalid")}
-        return {**super().to_dict(), **more}
+        return {**super()._shown(), **more}
 
     @property
     def _part(self) -> str:

@@ -15,6 +15,7 @@ from verax.analyses.binary import BinaryEvent, EventRows
 from verax.analyses.calibration.places import ListEvents, check_places, refuse_places
 from verax.analyses.units import SamplingUnits, dot
 from verax.common.checks import check_flag
+from verax.common.results import Result
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.arrays import Bools, Floats
@@ -118,7 +119,7 @@ def _of_lists(rows: Rows, places: int, confidence: float) -> CalibrationSlopes:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CalibrationLine:
+class CalibrationLine(Result):
     """Slope and intercept of one event.
 
     Attributes
@@ -160,8 +161,7 @@ class CalibrationLine:
     p_value: float
     certain: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The line as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(self).items()}
 
 
@@ -214,14 +214,13 @@ class CalibrationSlopes(MaySkip):
                 return line
         raise KeyError(f"{name!r} has no slope; there are {', '.join(line.name for line in self.lines)}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """All lines as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "n_rows": self.n_rows,
             "n_groups": self.n_groups,
             "ordered": self.ordered,
             "confidence": self.confidence,
-            "lines": [line.to_dict() for line in self.lines],
+            "lines": [line._shown() for line in self.lines],
             **self._noted(),
         }
 

@@ -58,7 +58,7 @@ class Measure:
     summary: str
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class CalibrationSummary(MaySkip):
     """Skill, miscalibration, discrimination and ECE of one model; `summary["skill"]` is a number.
 
@@ -83,8 +83,7 @@ class CalibrationSummary(MaySkip):
     def __getitem__(self, name: str) -> float:
         return self.measures[name].mean
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "rule": self.rule,
             "quantity": self.quantity,

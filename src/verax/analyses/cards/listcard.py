@@ -47,7 +47,7 @@ def score_lists(
     )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ListCard(Scorecard):
     """The scores of top lists, with what the lists cover. Cards of parts can be merged.
 
@@ -191,9 +191,8 @@ class ListCard(Scorecard):
         """Empty: there may be more classes than can be counted."""
         return np.zeros(0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything on the card as plain Python values."""
-        result = super().to_dict()
+    def _shown(self) -> dict[str, Any]:
+        result = super()._shown()
         for name in ("class_counts", "confusion", "ordered", "classes"):
             del result[name]
         own = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}

@@ -88,7 +88,7 @@ def card_of_rows(
     return Scorecard(Tally(rules, rows.n_classes).update(rows), rows.classes, ordered, metrics, plan)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scorecard(MaySkip):
     """The scores of one set of forecasts. It holds sums only, so cards of parts can be merged.
 
@@ -564,8 +564,7 @@ class Scorecard(MaySkip):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything on the card as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "verax": __version__,
             "n_rows": self.n_rows,

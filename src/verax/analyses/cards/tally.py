@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from verax.analyses.cards.evaluation import score
 from verax.analyses.cards.saved import card_from_bytes
@@ -18,7 +18,7 @@ from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Tally(MaySkip):
     """The sums of a part of the rows. Tallies of parts are added, in any order, and give the card of all.
 
@@ -135,6 +135,10 @@ class Tally(MaySkip):
     def __radd__(self, other: object) -> Self:
         # `sum` begins with 0.
         return self if other == 0 else NotImplemented
+
+    def _shown(self) -> dict[str, Any]:
+        found = {"n_rows": self.n_rows, "n_classes": self.n_classes, "weight": self.weight}
+        return {**found, **self._noted()}
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads. Rules must have names that `parse` knows."""

@@ -280,8 +280,7 @@ class Combination(MaySkip):
         fitted = "better" if self._beats(EQUAL) else "not shown to be better"
         return f"{said} Fitted weights are {fitted} than equal ones."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "pool": self.pool,
             "rule": self.rule,
@@ -292,7 +291,7 @@ class Combination(MaySkip):
             "fold_weights": self.fold_weights.tolist(),
             "beats_all": self.beats_all,
             "verdict": self.verdict(),
-            "comparison": self.comparison.to_dict(),
+            "comparison": self.comparison._shown(),
             **self._noted(),
         }
 

@@ -174,7 +174,7 @@ def _choose(rules: Rule | str | Sequence[Rule | str] | None) -> list[Padded]:
     return [rule if isinstance(rule, Padded) else padded(rule) for rule in as_rules(rules)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LengthComparison(MaySkip):
     """Mean losses of predictions of growing length. `comparison["brier"]` has those of one rule.
 
@@ -362,8 +362,7 @@ class LengthComparison(MaySkip):
     def _pairs(self, lists: list[float]) -> list[tuple[int, float]]:
         return list(zip(self.lengths, lists, strict=True))[1:]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "n_rows": self.n_rows,
             "n_classes": self.n_classes,

@@ -21,7 +21,7 @@ from verax.inputs.skipping import MaySkip
 _PAIR_COLUMNS = ("rule", "a", "b", "difference", "low", "high", "p_value", "p_adjusted")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparison(MaySkip):
     """Models compared under one or several rules.
 
@@ -140,8 +140,7 @@ class Comparison(MaySkip):
         """Where the rules order two models differently, and why, in words."""
         return disagreements(self.differences, self.traits, self.claims, 1 - self.confidence)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "n_rows": self.n_rows,
             "n_groups": self.n_groups,

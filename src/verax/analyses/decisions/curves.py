@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent, EventRows
+from verax.common.results import Result
 from verax.display.tables import FrameKind, data_frame
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
@@ -19,7 +20,7 @@ NamedEvent = tuple[str, BinaryEvent]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EventCurve:
+class EventCurve(Result):
     """Values of one model for one event at T thresholds.
 
     Attributes
@@ -37,6 +38,9 @@ class EventCurve:
     thresholds: Floats
     values: Floats
     interval: Floats
+
+    def _shown(self) -> dict[str, Any]:
+        return _plain(self)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -123,14 +127,13 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         """What an event is called in a sentence."""
         return f"y {event}" if self.rows.ordered else f"class {event}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "n_rows": len(self.rows.y),
             "n_groups": self.rows.n_groups,
             "ordered": self.rows.ordered,
             "confidence": self.confidence,
-            "curves": [_plain(curve) for curve in self.curves],
+            "curves": [curve._shown() for curve in self.curves],
             "differences": [_plain(gap) for gap in self.differences],
             "sentences": self.sentences,
             **self._noted(),

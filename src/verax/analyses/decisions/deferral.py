@@ -152,8 +152,7 @@ class Deferral(MaySkip):
     n_classes: int
     confidence: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         lines = [
             {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(line).items()}
             for line in self.lines

@@ -127,9 +127,8 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
         """Where each model is of use, in words."""
         return [f"{self.called(curve.event)}, {curve.model}: {_sentence(curve)}" for curve in self.curves]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
-        return {**super().to_dict(), "standardized": self.standardized}
+    def _shown(self) -> dict[str, Any]:
+        return {**super()._shown(), "standardized": self.standardized}
 
     def plot(self) -> Any:
         """Draw all curves, a panel for each event; returns the matplotlib figure."""

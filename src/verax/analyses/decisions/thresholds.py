@@ -174,8 +174,7 @@ class Thresholds(MaySkip):
         """Decide new forecasts by these thresholds."""
         return decide(p, thresholds=self.values.tolist(), normalize=normalize, logits=logits)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         names = [field.name for field in fields(self)]
         values = {name: getattr(self, name) for name in names}
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}

@@ -64,8 +64,7 @@ class RankScore(MaySkip):
         """The variance of the value."""
         return float(self.rows.units.variances(self.influence[:, None])[0])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "value": self.value,
@@ -168,10 +167,9 @@ class RankScores(MaySkip, Mapping[str, RankScore]):
         interval = units.interval(gap, variance, first.interval.confidence)
         return gap, interval, units.p_value(gap, variance)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All scores and differences as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
-            "scores": {name: score.to_dict() for name, score in self.items()},
+            "scores": {name: score._shown() for name, score in self.items()},
             "differences": [{**vars(d), "interval": list(d.interval)} for d in self.differences],
             **self._noted(),
         }
@@ -198,6 +196,9 @@ class RankScores(MaySkip, Mapping[str, RankScore]):
             },
             kind,
         )
+
+    def _given(self) -> dict[str, Any]:
+        return {"scores": self._scores}
 
     def _tables(self) -> list[Cells]:
         first = next(iter(self.values()))

@@ -35,6 +35,7 @@ class Form(ABC):
         """What was fitted, in a few words; empty where there is nothing short to say."""
 
 
+@dataclass(frozen=True, eq=False)
 class Unchanged(Form):
     """The rows as they are."""
 

@@ -203,8 +203,7 @@ class Recalibration(MaySkip):
 
     # ---- out ---------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the held-out rows as plain Python values; `save` writes this."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -230,7 +229,7 @@ class Recalibration(MaySkip):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file that `load` reads; an older file is replaced when the new one is complete."""
-        text = text_of(self.to_dict())
+        text = text_of(self._shown())
         with written(Path(path)) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 

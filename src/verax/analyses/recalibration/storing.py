@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +12,7 @@ import numpy as np
 from verax.analyses.recalibration.forms import form_of
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
 from verax.common.paths import check_regular
-from verax.common.strictjson import to_json
+from verax.common.strictjson import number, to_json
 from verax.errors import InputError, show
 from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount
@@ -89,7 +88,7 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
         "classes": None if classes is None else tuple(classes),
         "frequencies": frequencies,
         "n_groups": _groups(stored["n_groups"]),
-        "confidence": _number(stored["confidence"]),
+        "confidence": number(stored["confidence"]),
         **{name: _text(stored[name]) for name in ("asked", "rule")},
         **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
         **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes", "columns")},
@@ -121,34 +120,13 @@ def _trial(stored: dict[str, Any]) -> Trial:
     gain = stored["gain"]
     return Trial(
         method,
-        _number(stored["loss"]),
+        number(stored["loss"]),
         Gain(
-            _number(gain["value"]),
-            _interval(gain["interval"]),
-            _number(gain["share"]),
-            _interval(gain["share_interval"]),
-            _number(gain["p_value"]),
+            number(gain["value"]),
+            Interval.from_dict(gain["interval"]),
+            number(gain["share"]),
+            Interval.from_dict(gain["share_interval"]),
+            number(gain["p_value"]),
         ),
         _text(stored["detail"]),
-    )
-
-
-def _number(value: Any) -> float:
-    """A number as `strictjson` writes it: null for NaN, texts for infinities."""
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise TypeError(f"{show(value)} is no number")
-    if isinstance(value, str) and value not in ("inf", "-inf"):
-        raise ValueError(f"{show(value)} is no number")
-    return float(value)
-
-
-def _interval(stored: dict[str, Any]) -> Interval:
-    return Interval(
-        _number(stored["low"]),
-        _number(stored["high"]),
-        method=_text(stored["method"]),
-        confidence=float(stored["confidence"]),
-        caution=_text(stored["caution"]),
     )

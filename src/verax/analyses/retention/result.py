@@ -17,7 +17,7 @@ from verax.inputs.lists.rows import ListFaults
 from verax.inputs.skipping import MaySkip, Skipped
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class RetentionCurve(MaySkip):
     """A metric over the rows kept, for growing shares of rows removed.
 
@@ -81,8 +81,7 @@ class RetentionCurve(MaySkip):
         """How far values from a histogram can be off, in words."""
         return "" if self.within is None else f"; from a histogram: within {np.max(self.within):.1g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "order": self.order,
             "metric": self.metric,
@@ -193,9 +192,8 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         marked._curves = {key: curve.with_faults(faults) for key, curve in self._curves.items()}
         return marked
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """All curves as plain Python values."""
-        return [curve.to_dict() for curve in self._curves.values()]
+    def _shown(self) -> dict[str, Any]:
+        return {"curves": [curve._shown() for curve in self._curves.values()], **self._noted()}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per order, metric and share of rows removed, with the bands.
@@ -211,6 +209,9 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
             The table, as that package has it.
         """
         return data_frame(stacked(curve.columns() for curve in self.values()), kind)
+
+    def _given(self) -> dict[str, Any]:
+        return {"curves": self._curves}
 
     def simplified(self) -> RetentionCurve | RetentionCurves:
         """The curve itself where there is only one."""

@@ -261,8 +261,7 @@ class RiskCoverage(MaySkip):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """The curve and its areas as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         known = self.resampling.replicates > 0
         return {
             "order": self.order,

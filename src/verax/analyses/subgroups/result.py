@@ -123,8 +123,7 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
     def _names(self, lines: list[Subgroup], name: Callable[[object], str]) -> str:
         return join(name(line.label) + (f" ({line.model})" if self._several else "") for line in lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
+    def _shown(self) -> dict[str, Any]:
         return {
             "by": self.by,
             "rule": self.rule,
@@ -136,8 +135,8 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
                 {
                     "label": str(line.label),
                     "model": line.model,
-                    "card": line.card.to_dict(),
-                    "decomposition": line.decomposition.to_dict(),
+                    "card": line.card._shown(),
+                    "decomposition": line.decomposition._shown(),
                     "p_value": line.p_value,
                     "p_adjusted": line.p_adjusted,
                     "stands_out": line.stands_out,
@@ -145,9 +144,13 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
                 }
                 for line in self.lines
             ],
-            "comparisons": {str(label): c.to_dict() for label, c in self.comparisons.items()},
+            "comparisons": {str(label): c._shown() for label, c in self.comparisons.items()},
             **self._noted(),
         }
+
+    def _given(self) -> dict[str, Any]:
+        given = ("lines", "comparisons", "rule", "by", "within_groups", "time_ordered")
+        return {name: getattr(self, name) for name in given}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per subgroup and model: rows, score, accuracy, components and the test of calibration.

@@ -174,15 +174,15 @@ def to_dict(contents: ListContents) -> dict[str, Any]:
         "seed": contents.seed,
         "models": {
             found.name: {
-                "card": found.card.to_dict(),
+                "card": found.card.to_dict(stored=False),
                 "claims": [claim.to_dict() for claim in found.claims],
-                "reliability": found.reliability.to_dict(),
-                "decomposition": found.decomposition.to_dict(),
-                "worst": found.worst.to_dict(),
-                "lengths": None if found.lengths is None else found.lengths.to_dict(),
+                "reliability": found.reliability.to_dict(stored=False),
+                "decomposition": found.decomposition.to_dict(stored=False),
+                "worst": found.worst.to_dict(stored=False),
+                "lengths": None if found.lengths is None else found.lengths.to_dict(stored=False),
             }
             for found in contents.findings
         },
-        "comparison": contents.comparison.to_dict(),
+        "comparison": contents.comparison.to_dict(stored=False),
         "checks": [vars(check) for check in contents.checks],
     }

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_count, check_n_classes
+from verax.common.results import Result
 from verax.display.tables import FrameKind, record_frame
 from verax.errors import RuleError
 from verax.inputs.arrays import Bools, Floats, Ints
@@ -175,8 +176,8 @@ class Resolution:
         )
 
 
-@dataclass(frozen=True, repr=False)
-class Certificate:
+@dataclass(frozen=True, repr=False, eq=False)
+class Certificate(Result):
     """The properties of a rule for one number of classes, with a counterexample for each that fails.
 
     Each property is an attribute too: `certificate.proper` is True or False.
@@ -243,8 +244,7 @@ class Certificate:
         """Whether there is a largest loss."""
         return self.findings["bounded"].holds
 
-    def to_dict(self) -> dict[str, Any]:
-        """The certificate as JSON can hold it."""
+    def _shown(self) -> dict[str, Any]:
         findings = {
             name: {
                 "holds": finding.holds,

@@ -1,0 +1,115 @@
+"""What may be stored inside a result, by the name it has there: reading makes nothing else.
+
+Names are kept when classes move: files that older versions wrote have them.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+# The classes that are stored as their fields, by module.
+_CLASSES = {
+    "verax.analyses.binary": ("EventRows",),
+    "verax.analyses.calibration.components": ("Components", "Decomposition"),
+    "verax.analyses.calibration.curves": ("Reliability", "ReliabilityCurve"),
+    "verax.analyses.calibration.lists": ("ListReliability",),
+    "verax.analyses.calibration.mass": ("ListDecomposition",),
+    "verax.analyses.calibration.overfitting": ("Uncertainty",),
+    "verax.analyses.calibration.places": ("Claim",),
+    "verax.analyses.calibration.slope": ("CalibrationLine", "CalibrationSlopes"),
+    "verax.analyses.calibration.summary": ("CalibrationSummary", "Measure"),
+    "verax.analyses.cards.listcard": ("ListCard",),
+    "verax.analyses.cards.scorecard": ("Scorecard",),
+    "verax.analyses.cards.tally": ("Tally",),
+    "verax.analyses.cases": ("Case", "ListCase"),
+    "verax.analyses.combination.combination": ("Combination",),
+    "verax.analyses.comparison.claims": ("Claims",),
+    "verax.analyses.comparison.lengths": ("LengthComparison",),
+    "verax.analyses.comparison.records": ("Difference", "Model"),
+    "verax.analyses.comparison.result": ("Comparison",),
+    "verax.analyses.comparison.traits": ("Traits",),
+    "verax.analyses.decisions.curves": ("CurveDifference", "EventCurve"),
+    "verax.analyses.decisions.deferral": ("Deferral", "DeferralLine"),
+    "verax.analyses.decisions.murphy": ("Murphy", "MurphyDifference"),
+    "verax.analyses.decisions.net_benefit": ("DecisionCurve", "DecisionCurves"),
+    "verax.analyses.decisions.thresholds": ("Thresholds",),
+    "verax.analyses.discrimination.result": ("RankPart", "RankScore", "RankScores"),
+    "verax.analyses.recalibration.forms": ("Isotonic", "LogLinear", "Unchanged"),
+    "verax.analyses.recalibration.records": ("Gain", "Trial"),
+    "verax.analyses.recalibration.result": ("Recalibration",),
+    "verax.analyses.retention.result": ("RetentionCurve", "RetentionCurves"),
+    "verax.analyses.retention.risk": ("RiskCoverage",),
+    "verax.analyses.subgroups.result": ("Subgroup", "Subgroups"),
+    "verax.analyses.table": ("RowTable",),
+    "verax.analyses.units": ("SamplingUnits",),
+    "verax.analyses.worst": ("Worst",),
+    "verax.inference.intervals": ("Resampling",),
+    "verax.inputs.groups": ("Groups",),
+    "verax.inputs.lists.rows": ("ListFaults",),
+    "verax.inputs.skipping": ("Skipped",),
+    "verax.scores.certificates.certify": ("Certificate", "Counterexample", "Finding", "Resolution"),
+    "verax.selection.choice": ("Best", "Correlation", "Selection"),
+    "verax.selection.history": ("History",),
+}
+RECORDS = {name: module for module, names in _CLASSES.items() for name in names}
+
+
+class Special(NamedTuple):
+    """What is not stored as its fields: its class, how it is written and how it is read.
+
+    Each is a module and a name.
+    """
+
+    cls: str
+    write: str
+    read: str
+
+
+SPECIAL = {
+    "interval": Special(
+        "verax.inference.intervals:Interval",
+        "verax.inference.intervals:Interval.to_dict",
+        "verax.inference.intervals:Interval.from_dict",
+    ),
+    "fraction": Special("fractions:Fraction", "builtins:str", "fractions:Fraction"),
+    "rule": Special(
+        "verax.scores.base:Rule", "verax.scores.storing:rule_name", "verax.scores.registry:parse"
+    ),
+    "metric": Special(
+        "verax.scores.metrics:DecisionMetric",
+        "verax.scores.storing:metric_values",
+        "verax.scores.storing:metric_named",
+    ),
+    "sums": Special(
+        "verax.engines.tally:Tally", "verax.scores.storing:tally_values", "verax.scores.storing:tally_of"
+    ),
+}
+
+
+def special_of(value: object) -> str | None:
+    """The name of the special kind that a value is of, if any."""
+    for name, kind in SPECIAL.items():
+        module, _, attribute = kind.cls.partition(":")
+        if module in sys.modules and isinstance(value, getattr(sys.modules[module], attribute)):
+            return name
+    return None
+
+
+def is_record(value: object) -> bool:
+    """Whether a value is stored as its fields."""
+    name = type(value).__name__
+    return RECORDS.get(name) == type(value).__module__
+
+
+def named(place: str) -> Any:
+    """What is called `module:name`."""
+    module, _, name = place.partition(":")
+    return attrgetter(name)(import_module(module))
+
+
+def record_class(name: str) -> Any:
+    """The class that is stored under this name."""
+    return named(f"{RECORDS[name]}:{name}")

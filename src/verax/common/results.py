@@ -1,0 +1,220 @@
+"""Results as JSON: what they say, and what it takes to make them again.
+
+`to_dict` gives strict JSON. What a reader wants to know stands under plain names; infinities are the texts
+"inf" and "-inf", NaN is null. Under "stored" stand the fields of the result itself, arrays as base64 of
+their bytes, from which `from_dict` makes an equal one. Reading runs no code from the dict.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from verax._version import __version__
+from verax.common.fitting import check_fields
+from verax.common.kinds import RECORDS, SPECIAL, is_record, named, record_class, special_of
+from verax.common.packing import Reader, Writer
+from verax.common.strictjson import plain
+from verax.errors import InputError, show
+
+# The version of what stands under "stored".
+VERSION = 1
+# What a result may know that is not one of its fields.
+_BESIDE = ("skipped", "faults")
+_RECORD, _SET = "record", "set"
+
+
+class Result:
+    """A base of all results: they are written as JSON, read back, and equal if all they hold is."""
+
+    def to_dict(self, *, stored: bool = True) -> dict[str, Any]:
+        """Everything as strict JSON: ``json.dumps(..., allow_nan=False)`` accepts it.
+
+        Infinities are the texts "inf" and "-inf", NaN is None.
+
+        Parameters
+        ----------
+        stored : bool
+            Whether to add "stored", from which `from_dict` makes the result again. It is as large as the
+            result; some hold a number or more per row. It is None if the result holds rules or labels
+            that verax cannot know by name.
+
+        Returns
+        -------
+        dict
+            What there is to know, by name.
+        """
+        shown = plain(self._shown())
+        assert isinstance(shown, dict)
+        if not stored:
+            return shown
+        try:
+            kept = {"verax": __version__, "version": VERSION, **_Fields().record(self)}
+        except InputError:
+            return {**shown, "stored": None}
+        return {**shown, "stored": kept}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The result of which `to_dict` gave these values, from here or from JSON.
+
+        Parameters
+        ----------
+        values : Mapping[str, Any]
+            What `to_dict` gave. Only "stored" is read.
+
+        Returns
+        -------
+        Self
+            An equal result.
+        """
+        try:
+            stored = values["stored"]
+            version = stored["version"]
+        except (KeyError, TypeError, IndexError):
+            raise _unfit(
+                "must be what `to_dict` gave",
+                "there is nothing stored, because the result holds what verax does not know by name or "
+                "because of stored=False",
+            ) from None
+        if type(version) is not int or version > VERSION:
+            raise _unfit(
+                f"must be of version {VERSION} or older, which this verax knows",
+                f"the version is {show(version)}",
+            )
+        try:
+            found = _Restored().value(stored)
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+            raise _unfit(
+                "must be what `to_dict` gave", f"some part is damaged ({show(str(error))})"
+            ) from None
+        if not isinstance(found, cls):
+            raise _unfit(f"must be those of a {cls.__name__}", f"they are those of a {type(found).__name__}")
+        return found
+
+    def _shown(self) -> dict[str, Any]:
+        """What a reader wants to know."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and same(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def given_to(value: Any) -> dict[str, Any]:
+    """What the class of a value takes to make it again, and what stands beside its fields."""
+    own = (
+        value._given()
+        if hasattr(value, "_given")
+        else {f.name: getattr(value, f.name) for f in fields(value)}
+    )
+    beside = {name: vars(value)[name] for name in _BESIDE if name in getattr(value, "__dict__", ())}
+    return {**own, **{f"{name}:": known for name, known in beside.items() if name not in own}}
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are equal, whatever they hold; NaN equals NaN.
+
+    >>> same({"a": [np.array([1.0, np.nan])]}, {"a": [np.array([1.0, np.nan])]}), same((0.5, 1), (0.5, 2))
+    (True, False)
+    """
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return _same_arrays(a, b)
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and not isinstance(a, Result):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (math.isnan(a) and math.isnan(b))
+    if type(a) is not type(b):
+        return isinstance(a, (int, float, np.number)) and bool(a == b)
+    kind = special_of(a)
+    if kind is not None:
+        return _same_special(kind, a, b)
+    if isinstance(a, Result) or is_dataclass(a):
+        return same(given_to(a), given_to(b))
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
+def _same_arrays(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+
+def _same_special(kind: str, a: Any, b: Any) -> bool:
+    if kind == "sums":
+        return same((a.rules, a.to_values()), (b.rules, b.to_values()))
+    write = named(SPECIAL[kind].write)
+    try:
+        first, second = write(a), write(b)
+    except InputError:
+        return bool(a == b)
+    return same(first, second)
+
+
+def _unfit(requirement: str, found: str) -> InputError:
+    return InputError(requirement, argument="values", kind="value", found=found)
+
+
+class _Fields(Writer):
+    """Writes results; arrays stand where they belong, as base64."""
+
+    def plain(self, value: Any) -> Any:
+        kind = special_of(value)
+        if kind is not None:
+            return {"$": _RECORD, "kind": kind, "of": self.plain(named(SPECIAL[kind].write)(value))}
+        if is_record(value):
+            return self.record(value)
+        if isinstance(value, frozenset):
+            return {"$": _SET, "of": [self.plain(each) for each in sorted(value)]}
+        return super().plain(value)
+
+    def record(self, value: Any) -> dict[str, Any]:
+        """A value as its fields."""
+        own = {name: self.plain(known) for name, known in given_to(value).items()}
+        return {"$": _RECORD, "kind": type(value).__name__, "of": own}
+
+    def _push(self, piece: bytes) -> str:
+        return base64.b64encode(piece).decode("ascii")
+
+
+class _Restored(Reader):
+    """Reads what `_Fields` wrote."""
+
+    marks = Reader.marks | {_RECORD, _SET}
+
+    def __init__(self) -> None:
+        super().__init__(memoryview(b""))
+
+    def _record_of(self, stored: Any) -> Any:
+        kind = stored["kind"]
+        if kind in SPECIAL:
+            return named(SPECIAL[kind].read)(self.value(stored["of"]))
+        if kind not in RECORDS:
+            raise ValueError(f"nothing is called {show(kind)}")
+        values = {name: self.value(known) for name, known in dict(stored["of"]).items()}
+        beside = {name: values.pop(f"{name}:") for name in _BESIDE if f"{name}:" in values}
+        cls = record_class(kind)
+        check_fields(cls, values)
+        found = cls(**values)
+        for name, known in beside.items():
+            # Results are frozen, and this is none of their fields.
+            object.__setattr__(found, name, known)
+        return found
+
+    def _set_of(self, stored: Any) -> frozenset[Any]:
+        return frozenset(map(self.value, stored["of"]))
+
+    def _pull(self, n: Any) -> memoryview:
+        return memoryview(base64.b64decode(n, validate=True))
