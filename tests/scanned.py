@@ -95,19 +95,17 @@ def asked(source, name):
 @cache
 def expected(name):
     """What one process says of a query, whose number of rows is not known before, as that of clusters."""
-    return shown(asked(pl.from_arrow(table()).lazy(), name))
-
-
-def shown(result):
-    """What a result says; two that say the same may differ in the last digits of what they store."""
-    return result.to_dict() if isinstance(result, Report) else result.to_dict(stored=False)
+    return asked(pl.from_arrow(table()).lazy(), name).to_dict()
 
 
 def alike(found, expected, where=""):
-    """Hold what two results say together; rows are known by their ids, and numbers of rows may differ."""
+    """Hold what two results say together; rows are known by their ids, and numbers of rows may differ.
+
+    What results store differs in the last digits.
+    """
     if isinstance(expected, dict):
         assert found.keys() == expected.keys(), where
-        for key in expected.keys() - {"row"}:
+        for key in expected.keys() - {"row", "stored"}:
             alike(found[key], expected[key], f"{where}.{key}")
     elif isinstance(expected, (list, tuple)):
         assert len(found) == len(expected), where

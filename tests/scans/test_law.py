@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanned import ANALYSES, alike, asked, expected, same, shown, table
+from scanned import ANALYSES, alike, asked, expected, same, table
 from scattered import cut_engine
 
 NAMES = [*ANALYSES, "compare"]
@@ -20,7 +20,7 @@ def small_runs(monkeypatch):
 @pytest.mark.parametrize(("name", "seed"), CASES)
 def test_parts_and_orders_of_merging_do_not_matter(name, seed, monkeypatch):
     found = asked(cut_engine(monkeypatch, table(), seed), name)
-    alike(shown(found), expected(name))
+    alike(found.to_dict(), expected(name))
     if name == "evaluate":
         same(found)
 
@@ -30,4 +30,4 @@ def test_parts_and_orders_of_merging_do_not_matter(name, seed, monkeypatch):
 def test_dask_says_what_one_process_says(name):
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(table().drop_columns(["all_p"]).to_pandas(), npartitions=5, sort=False)
-    alike(shown(asked(frame, name)), expected(name))
+    alike(asked(frame, name).to_dict(), expected(name))
