@@ -104,3 +104,10 @@ def _plain(value):
     if isinstance(value, list):
         return [_plain(v) for v in value]
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def card_of_file(source, *, rows=None, ordered=False, **options):
+    """The card of an open file, read so many rows at a time."""
+    from verax.scans.sources import SourceHandle
+
+    return vx.evaluate(SourceHandle(source, ordered=ordered, rows=rows), ordered=ordered, **options)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import verax as vx
+from cases import card_of_file
 from realdata import load
 from verax import files
 
@@ -100,7 +101,7 @@ def test_columns_of_any_name_with_a_few_broken_rows(tmp_path):
     frame.to_csv(tmp_path / "aptos.csv", index=False)
     source = files.open(tmp_path / "aptos.csv", ordered=True, normalize=True, invalid="skip")
     assert (source.roles.found_by, source.classes) == ("sums", (0, 1, 2, 3, 4))
-    card = files.evaluate_source(source, ordered=True, normalize=True)
+    card = card_of_file(source, ordered=True)
     assert card.skipped.rows == (17, 400)
     left = np.delete(np.arange(len(frame)), [17, 400])
     expected = vx.evaluate(z["labels"][left], z["probs"][left], ordered=True)

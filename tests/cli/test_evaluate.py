@@ -459,13 +459,13 @@ def test_names_from_files_are_escaped_everywhere(tmp_path):
 
 
 def test_a_failure_of_the_machine_is_exit_3(folder, monkeypatch):
-    import verax.files as files
+    from verax.scans.sources import SourceHandle
 
     def fails(error):
         def fail(*_, **__):
             raise error
 
-        monkeypatch.setattr(files, "evaluate_source", fail)
+        monkeypatch.setattr(SourceHandle, "summarise", fail)
         return quickly("evaluate", folder / "preds.parquet")
 
     assert fails(OSError(28, "No space left on device", "x"))[::2] == (3, "x: No space left on device")

@@ -116,7 +116,10 @@ def test_the_report_on_all_shards_is_that_on_the_whole_file(shards, tmp_path):
         alone = "There is no report on this part alone" in result.stdout
         assert alone == (source.stem != "whole") != target.with_suffix(".html").exists()
     four = [tmp_path / f"{i}.verax" for i in range(4)]
-    merged = verax("merge", *four, "--html", tmp_path / "week.html")
+    # What was merged and saved merges again, with all its summaries.
+    three = verax("merge", *four[:3], "--save", tmp_path / "three.verax")
+    assert three.returncode == 0, three.stderr
+    merged = verax("merge", four[3], tmp_path / "three.verax", "--html", tmp_path / "week.html")
     assert merged.returncode == 0, merged.stderr
     verdict = Report.of(vx.scan(tmp_path / "whole.verax"), ordered=True, confidence=0.9).verdict
     for name in ("week", "whole"):

@@ -19,7 +19,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
-from cases import forecasts
+from cases import card_of_file, forecasts
 from verax import files
 from verax.files import arrow
 from verax.files.formats import npy, texts
@@ -160,7 +160,7 @@ def test_the_precision_of_a_file_stays_and_with_it_the_tolerance(kind, tmp_path)
     np.savez(tmp_path / "a.npz", probs=p.astype(kind), labels=y)
     for name in ("a.parquet", "a.npz"):
         assert files.read(tmp_path / name).p.dtype == kind
-        card = files.evaluate_source(files.open(tmp_path / name))
+        card = card_of_file(files.open(tmp_path / name))
         assert card["brier"] == pytest.approx(vx.brier(y, p), abs=1e-3)
 
 
@@ -495,7 +495,7 @@ def test_invalid_rows_are_left_out_on_request(convert, rows, write):
     assert [text for part in parts for text in part.ids.tolist()] == ["i0", "i2", "i9", "i10"]
     assert (source.skipped.n_given, source.skipped.rows) == (11, (1, 3, 4, 5, 6, 7, 8))
     assert source.skipped.reasons == REASONS
-    card = files.evaluate_source(source, rows=rows)
+    card = card_of_file(source, rows=rows)
     assert (card.n_rows, card.weight, card.skipped) == (4, 5, source.skipped)
     assert (card.n_zero_probability, card.zero_probability_rows) == (1, (2,))
     p = [[0.5, 0.3, 0.2], [0.1, 0.9, 0], [0.2, 0.6, 0.2], [0.2, 0.6, 0.2]]
@@ -649,7 +649,7 @@ def test_cells_are_texts(write):
     read = files.read(write(content), groups="who", id="id")
     assert (read.classes, read.y.tolist()) == (("01", "1"), ["01", "1", "01"])
     assert read.groups.tolist() == read.ids.tolist() == ["01", "1", "001"]
-    assert files.evaluate_source(files.open(write(content), groups="who")).n_groups == 3
+    assert card_of_file(files.open(write(content), groups="who")).n_groups == 3
 
 
 @pytest.mark.parametrize("end", ["A1", "0.5", "01", "1.5", "true"])
@@ -969,7 +969,7 @@ def many(tmp_path_factory):
 )
 def test_batches_give_the_card_of_all_rows(many, rows, extra):
     path, columns, p = many
-    card = files.evaluate_source(files.open(path, ordered=True, **extra), ordered=True, rows=rows)
+    card = card_of_file(files.open(path, ordered=True, **extra), ordered=True, rows=rows)
     arrays = {
         role: columns.get(name, np.array(["k", "ll"])[columns["who"] % 2]) for role, name in extra.items()
     }
@@ -987,32 +987,32 @@ def test_invalid_rows_are_named_by_their_number_in_the_file(tmp_path):
     p[4321] *= 2
     np.savez(tmp_path / "a.npz", probs=p, labels=y)
     with pytest.raises(vx.InputError, match=r"row 4321 sums to 2") as caught:
-        files.evaluate_source(files.open(tmp_path / "a.npz"), rows=1000)
+        card_of_file(files.open(tmp_path / "a.npz"), rows=1000)
     assert caught.value.rows == (4321,)
     p[4321:4500] = 0.5
     np.savez(tmp_path / "a.npz", probs=p, labels=y)
     with pytest.raises(vx.InputError, match=r"rows 4321, 4322 and 4323 .* \(179 rows so far\)"):
-        files.evaluate_source(files.open(tmp_path / "a.npz"), rows=1000)
+        card_of_file(files.open(tmp_path / "a.npz"), rows=1000)
 
 
 def test_weights_may_be_zero_in_a_batch_and_not_in_all(tmp_path):
     y, p = forecasts(300, 3, ties=False)
     w = np.where(np.arange(300) < 100, 0.0, 1.0)
     np.savez(tmp_path / "a.npz", probs=p, labels=y, weights=w)
-    card = files.evaluate_source(files.open(tmp_path / "a.npz"), rows=50)
+    card = card_of_file(files.open(tmp_path / "a.npz"), rows=50)
     assert card["brier"] == pytest.approx(vx.brier(y[100:], p[100:]), rel=1e-12)
     np.savez(tmp_path / "a.npz", probs=p, labels=y, weights=w * 0)
     with pytest.raises(vx.InputError, match="must not all be zero"):
-        files.evaluate_source(files.open(tmp_path / "a.npz"), rows=50)
+        card_of_file(files.open(tmp_path / "a.npz"), rows=50)
 
 
 def test_one_group_is_refused_only_if_all_rows_are_in_it(tmp_path):
     y, p = forecasts(300, 3, ties=False)
     np.savez(tmp_path / "a.npz", probs=p, labels=y, groups=np.arange(300) // 150)
-    assert files.evaluate_source(files.open(tmp_path / "a.npz"), rows=50).n_groups == 2
+    assert card_of_file(files.open(tmp_path / "a.npz"), rows=50).n_groups == 2
     np.savez(tmp_path / "a.npz", probs=p, labels=y, groups=np.zeros(300))
     with pytest.raises(vx.InputError, match="at least two groups"):
-        files.evaluate_source(files.open(tmp_path / "a.npz"), rows=50)
+        card_of_file(files.open(tmp_path / "a.npz"), rows=50)
 
 
 def test_work_overlaps_and_stays_in_order():

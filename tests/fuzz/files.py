@@ -22,6 +22,7 @@ import pyarrow.feather as pafeather
 import pyarrow.parquet as papq
 
 import verax as vx
+from cases import card_of_file
 from verax import files
 from verax.files.formats import texts
 
@@ -148,7 +149,7 @@ def score(path: Path, rng: np.random.Generator, **options: object) -> vx.Scoreca
     """The card of a file, or why it was refused; anything else is a failure."""
     rows = int(rng.choice([1, 3, 1000]))
     try:
-        return files.evaluate_source(files.open(path, **options), rows=rows, bootstrap=2)
+        return card_of_file(files.open(path, **options), rows=rows, bootstrap=2)
     except vx.VeraxError as error:
         return error
     except Exception as error:

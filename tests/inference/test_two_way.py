@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import verax as vx
+from cases import card_of_file
 from verax import files
 from verax.engines.differences import PairedTally
 from verax.engines.tally import Tally
@@ -255,7 +256,7 @@ def test_files_in_batches_have_two_columns_of_groups(rows, tmp_path):
         source = files.open(tmp_path / name, groups=["league", "date"])
         assert "groups: league and date" in source.taken
         for rows_at_a_time in (None, 70):
-            card = files.evaluate_source(source, rows=rows_at_a_time)
+            card = card_of_file(source, rows=rows_at_a_time)
             assert card.n_groups == (12, 25)
             assert card.scores["brier"].interval == pytest.approx(expected.scores["brier"].interval, rel=1e-6)
         assert Groups.of(source.read().groups, 400).count == (12, 25)

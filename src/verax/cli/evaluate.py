@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from verax.analyses.calibration.summary import CalibrationSummary, decomposable, summarize
-from verax.analyses.cards.evaluation import fitting_rules
+from verax.analyses.cards.evaluation import fitting_rules, score
 from verax.cli import options
 from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
@@ -15,6 +15,7 @@ from verax.cli.output import Json, large_report, progress, save_report, show, su
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_shard
 from verax.errors import InputError
+from verax.inference.intervals import Resampling
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
@@ -118,7 +119,6 @@ def evaluate(
         if large:
             handle = SourceHandle(source, ordered=order_matters, progress=advance if at_once else None)
             report = large_report(handle, source=_said(file, source), rules=rule, **settings)
-        of_file: dict[str, Any] = {"progress": advance, "keep": kept, "part": save is not None}
         if report is not None and at_once:
             from verax.report.problem import Problem
 
@@ -126,7 +126,11 @@ def evaluate(
             assert isinstance(problem, Problem)
             card = report.contents.findings[0].card.with_skipped(problem.skipped)
         else:
-            card = files.evaluate_source(source, rules=rules, **of_file, **settings)
+            handle = SourceHandle(source, ordered=order_matters, progress=advance, keep=kept)
+            plan = Resampling.checked(confidence, 1000, seed, weights_are=reading.weights_are)  # type: ignore[arg-type]
+            card = score(
+                handle, None, plan, ordered=reading.ordered, costs=None, rules=rules, part=save is not None
+            )
     asked_rules = as_rules(rule) if rule else []
     calibration = None
     if card.weight and not at_once:

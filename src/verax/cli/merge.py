@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from verax.analyses.cards.container import CARD, write_summaries
+from verax.analyses.cards.container import CARD
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.saved import merge_files
 from verax.analyses.cards.scorecard import Scorecard, check_whole
@@ -15,7 +15,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.output import Json, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds, read_list_bounds
-from verax.cli.shards import report_on_all
+from verax.cli.shards import report_on_all, save_merged
 from verax.errors import InputError, Remedy
 
 _EXAMPLES = """Examples: `verax merge monday.verax tuesday.verax`,
@@ -40,8 +40,7 @@ def merge(
     Python. The order of the files does not matter. No row may be in two of them. For --html every part must
     have been saved with a report of its own (`verax evaluate --save --html`), with the same options.
     """
-    summaries = merge_files(files)
-    card: Scorecard = summaries[CARD]
+    card: Scorecard = merge_files(files)[CARD]
     check_whole(card, " + ".join(map(str, files[:3])) + (" + ..." if len(files) > 3 else ""))
     if isinstance(card, ListCard):
         bounds = read_list_bounds(require, strictly=require_interval)
@@ -51,7 +50,7 @@ def merge(
         _check_on_card(bound, card)
     verdicts = [bound.hold(card) for bound in bounds]
     if save is not None:
-        write_summaries(save, {name: summary.to_bytes() for name, summary in summaries.items()})
+        save_merged(save, files, card)
     if html is not None:
         report_on_all(html, files, card)
     result: dict[str, Any] = {

@@ -44,6 +44,13 @@ def _is_whole(card: Scorecard) -> bool:
     return True
 
 
+def save_merged(path: Path, paths: Sequence[Path], card: Scorecard) -> None:
+    """Save all that the files have in common, with their card."""
+    from verax.scans.saved import merge_saved
+
+    merge_saved(paths, card, path)
+
+
 def report_on_all(html: Path, paths: Sequence[Path], card: Scorecard) -> None:
     """Write the report on saved summaries; a file that lacks some of them is named."""
     from verax.scans.saved import SavedHandle

@@ -14,7 +14,7 @@ r"""Files of predictions: CSV, Parquet, Arrow, JSON Lines and NumPy files, read 
 from verax.files.joining import Joined, name_files, read_together
 from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions
-from verax.files.scoring import doubts_about, evaluate_source, forecasts_in, forecasts_of
+from verax.files.scoring import doubts_about, forecasts_in, forecasts_of
 from verax.files.source import Source
 from verax.files.sources import open, read  # noqa: A004
 
@@ -24,7 +24,6 @@ __all__ = [
     "Predictions",
     "Source",
     "doubts_about",
-    "evaluate_source",
     "forecasts_in",
     "forecasts_of",
     "name_files",

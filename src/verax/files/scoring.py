@@ -1,83 +1,15 @@
-"""Files scored without holding their rows: batches are tallied while the next ones are read."""
+"""The rows of files as forecasts, whose errors name the file, its columns and its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from verax.analyses.cards.evaluation import fitting_rules
-from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_whole
 from verax.errors import InputError, Remedy, passing
 from verax.files.families import NEARLY, PERCENT
-from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions, short
 from verax.files.source import Source
-from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.forecasts import Forecasts
-from verax.kernels.ledger import expecting
-from verax.kernels.threads import in_order, n_cores
-from verax.scores.base import Rule
-from verax.scores.metrics import CostsLike, needs_order
-
-
-def evaluate_source(
-    source: Source,
-    *,
-    ordered: bool = False,
-    costs: CostsLike | None = None,
-    rules: Sequence[Rule | str] | None = None,
-    normalize: bool = False,
-    logits: bool = False,
-    confidence: float = 0.95,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    weights_are: WeightsAre = "importance",
-    rows: int | None = None,
-    progress: Callable[[int], None] | None = None,
-    keep: KeptRows | None = None,
-    part: bool = False,
-) -> Scorecard:
-    """The card of all rows of a file, as `evaluate` would make it, in memory that does not grow with them.
-
-    Parameters
-    ----------
-    source : Source
-        A file, as `files.open` returns it.
-    rows : int | None
-        How many rows are read at a time.
-    progress : Callable[[int], None] | None
-        Called with the number of rows of every batch that has been scored.
-    keep : KeptRows | None
-        Given the rows of every batch that has been scored.
-    part : bool
-        The card will be merged with others, so the rows here may have no weight or belong to a single group.
-
-    Notes
-    -----
-    The other parameters are those of `evaluate`. Memory grows with the number of groups only.
-    """
-    chosen = fitting_rules(rules, ordered)
-    plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
-    order_matters = needs_order(chosen, costs=costs, ordered=ordered)
-
-    def score(batch: Predictions) -> tuple[Scorecard, Forecasts]:
-        forecasts = forecasts_of(batch, normalize=normalize, logits=logits, ordered=order_matters)
-        card = card_of_rows(forecasts, chosen, ordered, costs, plan)
-        return card.with_skipped(batch.skipped, batch.rows), forecasts
-
-    card: Scorecard | None = None
-    with expecting((source.n_rows or 0) * len(source.roles.probs)):
-        for scored, forecasts in in_order(score, source.batches(rows, coded=True), n_cores()):
-            card = scored if card is None else card.merge(scored)
-            if keep is not None:
-                keep.add(forecasts)
-            if progress is not None:
-                progress(scored.n_rows)
-    assert card is not None
-    card = card.with_skipped(source.skipped)
-    if not part:
-        check_whole(card, source.path)
-    return card
 
 
 class FileForecasts(Forecasts):

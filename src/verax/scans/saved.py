@@ -7,6 +7,7 @@ all shards are read from the files, without any row.
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
@@ -92,14 +93,7 @@ class Recorded(Handle):
                 argument="handle",
                 remedies=[Remedy("Call the analyses that you need later, such as `evaluate`, first.")],
             )
-        skipped = self._record["skipped"]
-        about = {
-            **{name: getattr(self, name) for name in ("name", "models", "classes", "by", "lists")},
-            # Texts hold integers of any size.
-            "n_classes": str(self.n_classes),
-            "n_rows": self._record["n_rows"],
-            "skipped": None if skipped is None else skipped.to_dict(),
-        }
+        about = _about_bytes(self, self._record["n_rows"], self._record["skipped"])
         others = ("n_rows", "skipped")
         stored = {
             name: each.to_bytes()
@@ -108,7 +102,7 @@ class Recorded(Handle):
         }
         if card is not None:
             stored[CARD] = card.to_bytes()
-        write_summaries(path, {_ABOUT: dump(_KIND, about), **stored})
+        write_summaries(path, {_ABOUT: about, **stored})
 
 
 @dataclass(frozen=True)
@@ -180,7 +174,8 @@ class SavedHandle(Handle):
 
     def _merged(self, recipe: Recipe[Any]) -> Any:
         key = _key(recipe, self.models)
-        lacking = [path for path, stored in self._stored if key not in stored]
+        pieces = [(path, _pieces(stored, key)) for path, stored in self._stored]
+        lacking = [path for path, found in pieces if not found]
         if lacking:
             raise InputError(
                 f"{lacking[0]} lacks summaries that this analysis needs",
@@ -191,7 +186,56 @@ class SavedHandle(Handle):
                     Remedy("Run the analysis with the same settings and names of models before saving.")
                 ],
             )
-        return reduce(lambda a, b: a.merge(b), (recipe.load(stored[key]) for _, stored in self._stored))
+        return reduce(lambda a, b: a.merge(b), (recipe.load(each) for _, found in pieces for each in found))
+
+    def save(self, path: str | Path, card: Scorecard) -> None:
+        """Write the summaries that all files have to one file, with their card.
+
+        What only its recipe can merge stays in pieces side by side, and is merged when it is read.
+        """
+        stored = {_ABOUT: _about_bytes(self, self.n_rows or 0, self._skipped), CARD: card.to_bytes()}
+        found = [each for _, each in self._stored]
+        shared = set.intersection(*(set(map(_without_place, each)) for each in found)) if found else set()
+        for key in sorted(shared - {_ABOUT, CARD}):
+            pieces = [piece for each in found for piece in _pieces(each, key)]
+            stored |= {_piece(key, i): piece for i, piece in enumerate(pieces)}
+        write_summaries(path, stored)
+
+
+def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:
+    """Write all that saved files have in common to one file, and their card; cards alone give a card."""
+    if any(_ABOUT not in read_summaries(each) for each in paths):
+        card.save(path)
+    else:
+        SavedHandle(paths).save(path, card)
+
+
+def _piece(key: str, i: int) -> str:
+    return f"{key}+{i}" if i else key
+
+
+def _without_place(name: str) -> str:
+    return name.partition("+")[0]
+
+
+def _pieces(stored: Mapping[str, bytes], key: str) -> list[bytes]:
+    """The summaries of the parts that a file was merged from; one where it was not."""
+    names = (_piece(key, i) for i in range(len(stored)))
+    return [stored[name] for name in itertools.takewhile(stored.__contains__, names)]
+
+
+def _about_bytes(handle: Handle, n_rows: int, skipped: Skipped | None) -> bytes:
+    """What a file says about its rows."""
+    return dump(
+        _KIND,
+        {
+            **{name: getattr(handle, name) for name in ("name", "models", "classes", "by", "lists")},
+            # Texts hold integers of any size.
+            "n_classes": str(handle.n_classes),
+            "n_rows": n_rows,
+            "skipped": None if skipped is None else skipped.to_dict(),
+        },
+    )
 
 
 def _key(recipe: Recipe[Any], models: Sequence[str]) -> str:

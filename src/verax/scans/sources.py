@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions
 from verax.files.source import Source
+from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Recipe, Summaries
 from verax.scans.batches import LocalHandle
 from verax.scans.parts import part_of
@@ -29,7 +31,21 @@ def fits_in_memory(source: Source) -> bool:
 
 
 class SourceHandle(LocalHandle):
-    """An open file. It was opened with all that will be asked of it, so the order of its classes is known."""
+    """An open file. It was opened with all that will be asked of it, so the order of its classes is known.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    ordered : bool
+        Whether the order of the classes matters.
+    progress : Callable[[int], None] | None
+        Called with the number of rows of every batch that has been read.
+    keep : KeptRows | None
+        Given the rows of every batch.
+    rows : int | None
+        How many rows are read at a time; by default as many as keep a batch to some megabytes.
+    """
 
     name: str
     models: tuple[str, ...]
@@ -39,9 +55,15 @@ class SourceHandle(LocalHandle):
     taken: tuple[str, ...]
 
     def __init__(
-        self, source: Source, *, ordered: bool, progress: Callable[[int], None] | None = None
+        self,
+        source: Source,
+        *,
+        ordered: bool,
+        progress: Callable[[int], None] | None = None,
+        keep: KeptRows | None = None,
+        rows: int | None = None,
     ) -> None:
-        self._source, self._progress = source, progress
+        self._source, self._progress, self._keep, self._rows = source, progress, keep, rows
         self._request = replace(source.request, ordered=ordered)
         self.name, self.models, self.n_rows = source.path, (Path(source.path).stem,), source.n_rows
         self.classes, self.n_classes, self.taken = source.classes, source.width, source.taken
@@ -57,8 +79,14 @@ class SourceHandle(LocalHandle):
         return replace(found, skipped=self._source.skipped)
 
     def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
-        for batch in self._source.batches(coded=True):
-            yield partial(self._summaries, batch, recipes)
+        for batch in self._source.batches(self._rows, coded=True):
+            if self._keep is None:
+                yield partial(self._summaries, batch, recipes)
+                continue
+            part = part_of({self.models[0]: batch}, self._request)
+            assert isinstance(part.rows, Forecasts)
+            self._keep.add(part.rows)
+            yield partial(Summaries.of, part, recipes)
 
     def _summaries(self, batch: Predictions, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         return Summaries.of(part_of({self.models[0]: batch}, self._request), recipes)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from verax.errors import InputError
 from verax.files.lists.listfile import ListFile
@@ -130,7 +129,7 @@ class _Columns:
         texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         if not texts and not pa.types.is_integer(kind):
             raise _UnusualError
-        coded = flat if pa.types.is_dictionary(flat.type) else pc.dictionary_encode(flat)
+        coded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
         names: tuple[Any, ...] = tuple(coded.dictionary.to_pylist())
         codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         known = self._settings.names
