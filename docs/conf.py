@@ -34,6 +34,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     # Of our own, in docs/_ext.
+    "blocks",
     "copies",
     "formulas",
     "names",

@@ -164,3 +164,11 @@ def write_all(folder):
     """Write every demo file into a folder."""
     for name, write in FILES.items():
         write(folder / name)
+
+
+def write_demo(folder):
+    """Write the predictions of the ordered problem of `verax demo`, which the page Start is about."""
+    from verax.cli.demo import write_predictions
+    from verax.cli.tour import progression
+
+    write_predictions(progression(), folder)

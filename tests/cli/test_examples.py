@@ -33,6 +33,7 @@ SESSIONS = [
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("examples")
     demofiles.write_all(path)
+    demofiles.write_demo(path)
     return path
 
 

@@ -39,7 +39,7 @@ def demo(
     results = []
     for problem in (progression(), digits()):
         paragraphs = list(tour(problem))
-        files = _write_predictions(problem, out)
+        files = write_predictions(problem, out)
         if not as_json:
             title = f"== {problem.question} {len(problem.outcomes):,} rows that the models had not seen"
             show({}, [title, *(f"\n{text}" for text in paragraphs)], as_json=False)
@@ -62,7 +62,7 @@ def demo(
     show({"command": "demo", "problems": results}, [_next_steps(results)], as_json=as_json)
 
 
-def _write_predictions(problem: Example, out: Path) -> list[Path]:
+def write_predictions(problem: Example, out: Path) -> list[Path]:
     """A Parquet file per model, with the outcome, a column per class, and further columns."""
     import pyarrow as pa
     import pyarrow.parquet as papq
