@@ -25,11 +25,15 @@ class EventCurve(Result):
 
     Attributes
     ----------
-    model, event : str
-        The name of the model, and the class or ">= class".
-    thresholds, values : (T,) arrays
-        The thresholds and the values.
-    interval : (2, T) array
+    model : str
+        The name of the model.
+    event : str
+        The class, or ">= class".
+    thresholds : array of shape (T,)
+        The thresholds.
+    values : array of shape (T,)
+        The values.
+    interval : array of shape (2, T)
         Confidence intervals of the values, each for its threshold.
     """
 
@@ -83,7 +87,19 @@ Gap = TypeVar("Gap", bound=CurveDifference)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
-    """The curves of all models and events, and the differences of all pairs of models."""
+    """The curves of all models and events, and the differences of all pairs of models.
+
+    Attributes
+    ----------
+    curves : tuple of EventCurve
+        The curves of all models and events.
+    differences : tuple of CurveDifference
+        The differences of all pairs of models, for each event.
+    rows : EventRows
+        The rows and the events.
+    confidence : float
+        Confidence level of intervals and bands.
+    """
 
     curves: tuple[Curve, ...]
     differences: tuple[Gap, ...]
@@ -101,7 +117,20 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         return len(self.curves)
 
     def curve(self, event: object | None = None, model: str | None = None) -> Curve:
-        """The curve of an event and a model; the first of those that fit."""
+        """The curve of an event and a model; the first of those that fit.
+
+        Parameters
+        ----------
+        event : str, optional
+            The class, or ">= class"; by default the first.
+        model : str, optional
+            The name of a model; by default the first.
+
+        Returns
+        -------
+        EventCurve
+            The curve.
+        """
         for found in self.curves:
             fits = event is None or str(event) == found.event
             if fits and model in (None, found.model):
@@ -109,7 +138,22 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         raise KeyError(f"there is no curve of {event!r} and {model!r}")
 
     def difference(self, a: str, b: str, event: object | None = None) -> Gap:
-        """The difference of two models for an event, in the direction asked for."""
+        """The difference of two models for an event, in the direction asked for.
+
+        Parameters
+        ----------
+        a : str
+            The name of a model.
+        b : str
+            The name of another.
+        event : str, optional
+            The class, or ">= class"; by default the first.
+
+        Returns
+        -------
+        CurveDifference
+            The values of `a` minus those of `b`, with interval and band.
+        """
         for found in self.differences:
             fits = event is None or str(event) == found.event
             if fits and (found.a, found.b) == (a, b):
@@ -124,7 +168,18 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         """What the curves show, in words."""
 
     def called(self, event: str) -> str:
-        """What an event is called in a sentence."""
+        """What an event is called in a sentence.
+
+        Parameters
+        ----------
+        event : str
+            The class, or ">= class".
+
+        Returns
+        -------
+        str
+            Its name in words.
+        """
         return f"y {event}" if self.rows.ordered else f"class {event}"
 
     def _shown(self) -> dict[str, Any]:

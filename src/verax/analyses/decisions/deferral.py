@@ -38,15 +38,27 @@ def deferral(
 
     Parameters
     ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`.
-    defer : float or list of floats
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,)
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough.
+    defer : float or sequence of floats
         What deferring a case costs.
-    costs : {"quadratic", "linear", "zero_one"} or (K, K) array
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "zero_one"
         What decisions cost; in a matrix each row is an outcome and each column a decision.
-    confidence : float
-        Confidence of the intervals.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
     **read
+
+    Returns
+    -------
+    Deferral
+        A line for each cost of deferring.
+
+    See Also
+    --------
+    decide : Defer new cases by the same rule.
 
     References
     ----------
@@ -145,7 +157,26 @@ def _line(
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Deferral(MaySkip):
-    """What deferring brings at each of some costs."""
+    """What deferring brings at each of some costs.
+
+    Attributes
+    ----------
+    lines : tuple of DeferralLine
+        What happens at each cost of deferring.
+    n_rows : int
+        The number of rows.
+    n_classes : int
+        The number of classes, K.
+    confidence : float
+        Confidence level of the intervals.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.deferral([0, 1, 1, 0], [0.1, 0.9, 0.4, 0.6], defer=[0.2, 0.3])
+    >>> [line.deferred for line in found.lines]
+    [2, 2]
+    """
 
     lines: tuple[DeferralLine, ...]
     n_rows: int

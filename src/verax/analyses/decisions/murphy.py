@@ -48,19 +48,31 @@ def murphy(
 
     Parameters
     ----------
-    y : array
-        Outcomes as for `evaluate`.
-    p : array or mapping
-        Forecasts as for `evaluate`, or a mapping from names of models to the forecasts of each.
-    thresholds : list of floats or None
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Or the forecasts of several models, by name.
+    thresholds : sequence of floats, optional
         Increasing probabilities above 0 and below 1 for curves and bands; by default 0.01, ..., 0.99.
         Whether a ranking is the same everywhere is decided at all thresholds, not at these only.
-    ordered : bool
-        The events are thresholds of ordered classes, Y >= class, instead of classes. Two classes have one
-        event, class 1.
-    confidence, seed
-        Confidence of intervals and bands; random seed of the simultaneous bands.
+    ordered : bool, default False
+        Whether the events are thresholds of ordered classes, Y >= class, instead of classes. Two classes have
+        one event, class 1.
+    confidence : float, default 0.95
+        Confidence level of intervals and bands.
+    seed : int, default 0
+        Random seed of the simultaneous bands.
     **read
+
+    Returns
+    -------
+    Murphy
+        The curves and their differences.
+
+    See Also
+    --------
+    net_benefit : The same as the benefit of acting.
 
     References
     ----------
@@ -139,7 +151,19 @@ class MurphyDifference(CurveDifference):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Murphy(EventCurves[EventCurve, MurphyDifference]):
-    """The Murphy diagrams of all events: mean elementary scores, lower is better."""
+    """The Murphy diagrams of all events: mean elementary scores, lower is better.
+
+    See Also
+    --------
+    murphy : How to get it.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.murphy([0, 0, 1, 1], {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
+    >>> found.dominates("sharp", "dull")
+    True
+    """
 
     quantity = "elementary_score"
 
@@ -149,12 +173,31 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
         return [f"{self.called(gap.event)}: {gap.sentence}" for gap in self.differences]
 
     def dominates(self, a: str, b: str) -> bool:
-        """Whether `a` is at least as good as `b` by every proper score of every event, in these rows."""
+        """Whether `a` is at least as good as `b` by every proper score of every event, in these rows.
+
+        Parameters
+        ----------
+        a : str
+            The name of a model.
+        b : str
+            The name of another.
+
+        Returns
+        -------
+        bool
+            True if it is so at all thresholds.
+        """
         names = {curve.event for curve in self.curves}
         return all(self.difference(a, b, event).order in ("a", "same") for event in names)
 
     def plot(self) -> Any:
-        """Draw all curves, and below them the differences with their bands; returns the matplotlib figure."""
+        """Draw all curves, and below them the differences with their bands.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
         from verax.display.murphy import draw_murphy
 
         return draw_murphy(self, self.curves, self.differences)

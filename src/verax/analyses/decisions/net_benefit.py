@@ -38,25 +38,38 @@ def net_benefit(
     rows without it that are. Acting nowhere has a net benefit of 0; acting everywhere is the other line to
     beat. Higher is better.
 
-    Parameters
-    ----------
-    y : array
-        Outcomes as for `evaluate`.
-    p : array or mapping
-        Forecasts as for `evaluate`, or a mapping from names of models to the forecasts of each.
-    thresholds : list of floats or None
-        Increasing probabilities above 0 and below 1; by default 0.01, 0.02, ..., 0.99.
-    ordered : bool
-        A curve for each threshold of ordered classes, Y >= class, instead of one for each class. Two
-        classes have one curve, that of class 1.
-    standardized : bool
-        Divide by the frequency of the event, so that 1 is the most that can be reached.
-    confidence, seed
-        Confidence of intervals and bands; random seed of the simultaneous bands.
-    **read
-
     A forecast that equals the threshold is acted on. Net benefit is a mean over rows, so intervals come from
     its standard error, with groups from that of sums over groups. Bands cover the whole curve at once.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Or the forecasts of several models, by name.
+    thresholds : sequence of floats, optional
+        Increasing probabilities above 0 and below 1; by default 0.01, 0.02, ..., 0.99.
+    ordered : bool, default False
+        Whether to draw a curve for each threshold of ordered classes, Y >= class, instead of one for each
+        class. Two classes have one curve, that of class 1.
+    standardized : bool, default False
+        Whether to divide by the frequency of the event, so that 1 is the most that can be reached.
+    confidence : float, default 0.95
+        Confidence level of intervals and bands.
+    seed : int, default 0
+        Random seed of the simultaneous bands.
+    **read
+
+    Returns
+    -------
+    DecisionCurves
+        The curves and their differences.
+
+    See Also
+    --------
+    murphy : The same as regret, for every proper score.
+    choose_thresholds : Thresholds that are best by a metric.
 
     References
     ----------
@@ -90,21 +103,32 @@ class DecisionCurve(EventCurve):
 
     Attributes
     ----------
-    model, event : str
-        The name of the model, and the class or ">= class".
-    thresholds, values : (T,) arrays
-        The thresholds and the net benefits.
-    interval : (2, T) array
-        Confidence intervals of the values, each for its threshold.
-    band : (2, T) array
+    band : array of shape (2, T)
         A band that holds for all thresholds at once.
-    treat_all : (T,) array
+    treat_all : array of shape (T,)
         The net benefit of acting in all rows; that of acting in none is zero.
     prevalence : float
         How often the event happened.
     useful : list of pairs of floats
         Ranges of thresholds in which the forecast is better than acting in all rows and than acting in none,
         beyond chance for all thresholds at once.
+    model : str
+        The name of the model.
+    event : str
+        The class, or ">= class".
+    thresholds : array of shape (T,)
+        The thresholds.
+    values : array of shape (T,)
+        The net benefits.
+    interval : array of shape (2, T)
+        Confidence intervals of the values, each for its threshold.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> curve = vx.net_benefit([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], thresholds=[0.2, 0.5]).curve()
+    >>> curve.event, curve.prevalence
+    ('1', 0.5)
     """
 
     band: Floats
@@ -115,7 +139,24 @@ class DecisionCurve(EventCurve):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
-    """The decision curves of all models and events; differences are positive where `a` is better."""
+    """The decision curves of all models and events; differences are positive where `a` is better.
+
+    Attributes
+    ----------
+    standardized : bool
+        Whether values are divided by the frequency of the event.
+
+    See Also
+    --------
+    net_benefit : How to get it.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> curves = vx.net_benefit([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], thresholds=[0.2, 0.5])
+    >>> curves.curve("1").values.round(4).tolist()
+    [0.4375, 0.0]
+    """
 
     standardized: bool
 
@@ -131,7 +172,13 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
         return {**super()._shown(), "standardized": self.standardized}
 
     def plot(self) -> Any:
-        """Draw all curves, a panel for each event; returns the matplotlib figure."""
+        """Draw all curves, a panel for each event.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
         from verax.display.decision_curves import draw_decision_curves
 
         return draw_decision_curves(self, self.curves)

@@ -49,25 +49,39 @@ def choose_thresholds(
     Where the probabilities are calibrated, the cheapest decision (`decide(p, costs=...)`) cannot be beaten
     by much; thresholds help where they are not, and for metrics such as kappa that no costs stand for.
 
-    Parameters
-    ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`. The columns of `p` are ordered from lowest to highest.
-    metric : str or DecisionMetric
-        What is optimised: the name of a metric of decisions, such as "ec", "qwk", "balanced_accuracy", "mae".
-    costs : {"quadratic", "linear", "zero_one"} or (K, K) array
-        The costs of the metric "ec".
-    folds : int
-        Number of folds of the cross-validation; rows of a group are in one fold.
-    bootstrap : int
-        Number of bootstrap replicates for the interval of the gain.
-    seed, confidence
-        Random seed, and confidence of the interval.
-    **read
-
     For two classes all thresholds are tried (200 of them where there are more rows). For several, one is
     optimised after the other until none can be improved, from four starts: a good choice, not always the
     best. The interval takes the thresholds of each fold as they are: it is about these decisions.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,)
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough. The columns are ordered from lowest to highest.
+    metric : str or DecisionMetric, default "ec"
+        What is optimised: the name of a metric of decisions, such as "ec", "qwk", "balanced_accuracy", "mae".
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "quadratic"
+        The costs of the metric "ec".
+    folds : int
+        Number of folds of the cross-validation; rows of a group are in one fold.
+    bootstrap : int, default 1000
+        Number of bootstrap replicates for the interval of the gain.
+    seed : int, default 0
+        Random seed.
+    confidence : float, default 0.95
+        Confidence level of the interval.
+    **read
+
+    Returns
+    -------
+    Thresholds
+        The thresholds, and what they gain.
+
+    See Also
+    --------
+    decide : Decisions by thresholds or costs.
 
     Examples
     --------
@@ -136,7 +150,7 @@ class Thresholds(MaySkip):
 
     Attributes
     ----------
-    values : (K - 1,) array
+    values : array of shape (K - 1,)
         The thresholds: decide for the highest class k with P(Y >= k) >= values[k - 1].
     metric : str
         What they were chosen by.
@@ -151,11 +165,21 @@ class Thresholds(MaySkip):
     gain : float
         By how much the honest value is better than the reference; negative if it is worse.
     interval : Interval
-        Of the gain, from a bootstrap of the decisions (of whole groups where there are any).
-    per_fold : (folds, K - 1) array
+        The confidence interval of the gain, from a bootstrap of the decisions (of whole groups where there
+        are any).
+    per_fold : array of shape (folds, K - 1)
         The thresholds chosen in each fold: how much they vary.
     against : str
         What the reference is, in words.
+    n_rows : int
+        The number of rows.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> chosen = vx.choose_thresholds([0, 0, 1, 1] * 10, [0.1, 0.6, 0.7, 0.9] * 10, metric="accuracy")
+    >>> chosen.in_sample, chosen.decide([0.5, 0.8]).tolist()
+    (1.0, [0, 1])
     """
 
     values: Floats
@@ -171,7 +195,23 @@ class Thresholds(MaySkip):
     n_rows: int
 
     def decide(self, p: object, *, normalize: bool = False, logits: bool = False) -> Any:
-        """Decide new forecasts by these thresholds."""
+        """Decide new forecasts by these thresholds.
+
+        Parameters
+        ----------
+        p : array_like of shape (N, K) or (N,)
+            Forecasts: probabilities of the K classes; for two classes, one column with those of
+            class 1 is enough.
+        normalize : bool, default False
+            Divide each row of `p` by its sum first.
+        logits : bool, default False
+            Whether `p` holds logits; the softmax is applied first.
+
+        Returns
+        -------
+        array of shape (N,)
+            Class positions.
+        """
         return decide(p, thresholds=self.values.tolist(), normalize=normalize, logits=logits)
 
     def _shown(self) -> dict[str, Any]:

@@ -45,24 +45,35 @@ def roc_auc(
     without, in which the one with it has the larger probability; ties count half. It looks at the order of
     the forecasts only and says nothing about calibration.
 
-    Parameters
-    ----------
-    y : array
-        Outcomes as for `evaluate`.
-    p : array or mapping
-        Forecasts as for `evaluate`, or a mapping from names of models to the forecasts of each, for
-        paired differences.
-    ordered : bool
-        The events are thresholds, Y >= class, instead of classes. Two classes have one event, class 1.
-    average : {"macro", "weighted"}
-        Over the events: each the same, or by how often it happened. An event that always or never
-        happened has no AUC and is left out.
-    confidence : float
-        Confidence of the intervals.
-    **read
-
     Intervals come from DeLong's variance, with groups from sums over these. Numbers are scikit-learn's
     `roc_auc_score(multi_class="ovr")`, with `sample_weight`.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Or the forecasts of several models, by name, for paired differences.
+    ordered : bool, default False
+        Whether the events are thresholds, Y >= class, instead of classes. Two classes have one event, class
+        1.
+    average : {"macro", "weighted"}, default "macro"
+        How events are averaged: each the same, or by how often it happened. An event that always or never
+        happened has no AUC and is left out.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    **read
+
+    Returns
+    -------
+    RankScore or RankScores
+        The AUC with its interval; `RankScores` for several models.
+
+    See Also
+    --------
+    c_index : The same for ordered classes.
+    average_precision : The area under the precision-recall curve.
 
     References
     ----------
@@ -94,14 +105,30 @@ def average_precision(
     The mean, over the rows in which an event happened, of its frequency among all rows that were given at
     least the same probability. Chance is the frequency of the event; nothing is interpolated.
 
-    Parameters
-    ----------
-    y, p, ordered, average, confidence
-        As for `roc_auc`. An event that never happened is left out.
-    **read
-
     Intervals come from the influence function. Numbers are scikit-learn's `average_precision_score`, with
     `sample_weight`; for several classes it counts a class that never happened as 0.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Or the forecasts of several models, by name, for paired differences.
+    ordered : bool, default False
+        Whether the events are thresholds, Y >= class, instead of classes. Two classes have one event, class
+        1.
+    average : {"macro", "weighted"}, default "macro"
+        How events are averaged: each the same, or by how often it happened. An event that never happened is
+        left out.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    **read
+
+    Returns
+    -------
+    RankScore or RankScores
+        The average precision with its interval; `RankScores` for several models.
 
     Examples
     --------
@@ -129,13 +156,23 @@ def c_index(
 
     Parameters
     ----------
-    y, p, confidence
-        As for `roc_auc`.
-    average : {"pairs", "classes"}
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Or the forecasts of several models, by name, for paired differences.
+    average : {"pairs", "classes"}, default "pairs"
         "pairs": all pairs of rows count the same (the generalised c-index). "classes": the mean over all
         pairs of classes, so that rare ones count as much as frequent ones (the ordinal c-index of Van
         Calster et al.).
+    confidence : float, default 0.95
+        Confidence level of the intervals.
     **read
+
+    Returns
+    -------
+    RankScore or RankScores
+        The c-index with its interval; `RankScores` for several models.
 
     References
     ----------

@@ -45,6 +45,17 @@ class RankScore(MaySkip):
         How the parts make the whole, in words.
     notes : tuple of str
         What was left out.
+    rows : EventRows
+        The rows and the events.
+    influence : array of shape (N,)
+        How much each row, or group, moves the value; paired differences need it.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> score = vx.roc_auc([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9])
+    >>> score.metric, round(float(score), 4)
+    ('ROC AUC', 0.8333)
     """
 
     metric: str
@@ -126,7 +137,21 @@ class RankScore(MaySkip):
 
 
 class RankScores(MaySkip, Mapping[str, RankScore]):
-    """The scores of several models on the same rows, by their names, and their paired differences."""
+    """The scores of several models on the same rows, by their names, and their paired differences.
+
+    Parameters
+    ----------
+    scores : mapping of str to RankScore
+        The score of each model.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y = [0, 0, 1, 1, 1]
+    >>> scores = vx.roc_auc(y, {"a": [0.1, 0.4, 0.35, 0.8, 0.9], "b": [0.5, 0.4, 0.3, 0.8, 0.2]})
+    >>> round(scores.difference("a", "b").difference, 4)
+    0.5
+    """
 
     def __init__(self, scores: Mapping[str, RankScore]) -> None:
         self._scores = dict(scores)
@@ -151,7 +176,20 @@ class RankScores(MaySkip, Mapping[str, RankScore]):
         ]
 
     def difference(self, a: str, b: str) -> Difference:
-        """The difference of two models, in the direction asked for; its p-value is adjusted for all pairs."""
+        """The difference of two models, in the direction asked for; its p-value is adjusted for all pairs.
+
+        Parameters
+        ----------
+        a : str
+            The name of a model.
+        b : str
+            The name of another.
+
+        Returns
+        -------
+        Difference
+            The value of `a` minus that of `b`, with interval and p-value.
+        """
         for found in self.differences:
             if (found.a, found.b) == (a, b):
                 return found

@@ -63,23 +63,36 @@ def recalibrate(
 
     Parameters
     ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`, of rows that the model was not trained on.
-    method : str or list of str
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. The model was not
+        trained on these rows.
+    p : array_like of shape (N, K) or (N,)
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+        is enough.
+    method : str or sequence of str, default "best"
         A method, "best", or methods among which to choose; a method by itself is taken whatever it gains.
-    rule : rule or str, optional
+    rule : Rule or str, optional
         The proper rule that is minimised and measured. By default the log score where it is finite, else RPS
-        for ordered classes and Brier for others. (An isotonic fit is the best by every proper score.)
-    ordered : bool
-        The classes have an order.
+        for ordered classes and Brier for others. An isotonic fit is the best by every proper score.
+    ordered : bool, default False
+        Whether the classes have an order.
     folds : int
         Number of folds. Rows of a group stay together, so there are no more folds than groups; of two kinds
         of groups it is those of the first that do.
-    seed : int
+    seed : int, default 0
         Random seed of the folds.
-    confidence : float
-        Confidence of the intervals.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
     **read
+
+    Returns
+    -------
+    Recalibration
+        The chosen method, ready to `apply`, and what each method gains.
+
+    See Also
+    --------
+    decompose : How much there is to gain.
 
     References
     ----------

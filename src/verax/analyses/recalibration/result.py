@@ -50,18 +50,35 @@ class Recalibration(MaySkip):
         The names of the columns.
     ordered : bool
         Whether the classes have an order.
-    frequencies : (K,) array
+    frequencies : array of shape (K,)
         The frequencies of the classes in the rows that it was fitted to.
+    n_rows : int
+        The number of rows.
+    n_groups : int, tuple of int or None
+        The number of groups, of each kind; None without groups.
+    folds : int
+        Number of folds of the cross-validation.
+    seed : int
+        Random seed of the folds.
+    confidence : float
+        Confidence level of the intervals.
     picks : tuple of str
         The method that was chosen without each fold. Where these differ, the choice is uncertain.
     notes : tuple of str
         What else to know.
     comparison : Comparison or None
         The losses on held-out rows, compared by pairs; None after `load`.
-    held_out : (N, K) array or None
+    held_out : array of shape (N, K) or None
         The rows, each recalibrated by a fit that has not seen it; None after `load`.
     columns : tuple of str
         The columns of the file that the probabilities came from; empty where they came from no file.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.recalibrate([0, 1, 0, 1] * 30, [0.05, 0.9, 0.3, 0.3] * 30, method="temperature")
+    >>> found.method, found.n_rows
+    ('temperature', 120)
     """
 
     method: str
@@ -94,7 +111,18 @@ class Recalibration(MaySkip):
         return self.trials[-1].gain
 
     def trial(self, method: str) -> Trial:
-        """One of the methods tried, by name."""
+        """One of the methods tried, by name.
+
+        Parameters
+        ----------
+        method : str
+            The name of the method.
+
+        Returns
+        -------
+        Trial
+            What it gains.
+        """
         for trial in self.trials:
             if trial.method == method:
                 return trial
@@ -115,13 +143,19 @@ class Recalibration(MaySkip):
 
         Parameters
         ----------
-        p : array_like
-            (N, K) probabilities, or (N,) probabilities of class 1 in a binary problem.
-        frequencies : sequence of K numbers, mapping, "estimate", optional
+        p : array_like of shape (N, K) or (N,)
+            Forecasts: probabilities of the K classes; for two classes, one column with those of
+            class 1 is enough.
+        frequencies : sequence of K floats, mapping or "estimate", optional
             The class frequencies where the forecasts will be used, if they differ from those in the rows that
             this was fitted to (a prior shift): known ones, or estimated from `p` alone by the EM algorithm of
             Saerens, Latinne and Decaestecker (2002), doi:10.1162/089976602753284446.
         **read
+
+        Returns
+        -------
+        array of the shape of `p`
+            The probabilities.
 
         Examples
         --------
@@ -143,9 +177,15 @@ class Recalibration(MaySkip):
 
         Parameters
         ----------
-        p : array_like
-            Probabilities as for `apply`, not recalibrated yet.
+        p : array_like of shape (N, K) or (N,)
+            Forecasts: probabilities of the K classes; for two classes, one column with those of
+            class 1 is enough. Not recalibrated yet.
         **read
+
+        Returns
+        -------
+        array of shape (K,)
+            The frequencies.
         """
         return estimated(self.form.apply(self._read(p, read)[0]), self.frequencies)
 
@@ -228,14 +268,31 @@ class Recalibration(MaySkip):
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file that `load` reads; an older file is replaced when the new one is complete."""
+        """Write a JSON file that `load` reads; an older file is replaced when the new one is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
         text = text_of(self._shown())
         with written(Path(path)) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recalibration:
-        """Read what `save` wrote, with every part checked."""
+        """Read what `save` wrote, with every part checked.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Recalibration
+            What was saved, without the rows.
+        """
         return cls(**facts_in(Path(path)))
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
