@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.handles import Collector, Handle, Part, Recipe, Summaries
 from verax.inputs.lists.toplists import TopLists
 from verax.scans import dask as dask_engine
 from verax.scans import scan as scanning
@@ -54,8 +54,10 @@ class Scattered(Handle):
         self.passes += 1
         cuts = np.sort(self.rng.choice(np.arange(1, self.n_rows), self.n_parts - 1, replace=False))
         edges = [0, *cuts.tolist(), self.n_rows]
-        parts = [np.arange(a, b) for a, b in itertools.pairwise(edges)]
-        found = [Summaries.of(self.part(rows), recipes) for rows in parts]
+        collectors = [Collector(recipes) for _ in range((self.n_parts + 1) // 2)]
+        for a, b in itertools.pairwise(edges):
+            collectors[int(self.rng.integers(len(collectors)))].add(self.part(np.arange(a, b)))
+        found = [collector.summaries() for collector in collectors]
         while len(found) > 1:
             i, j = self.rng.choice(len(found), 2, replace=False)
             merged = stored(found[i], recipes).merge(stored(found[j], recipes))

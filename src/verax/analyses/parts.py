@@ -4,21 +4,21 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from verax.engines.plans import Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStats
+from verax.engines.summing import RowLosses
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part
-from verax.inputs.rows import RowBatch
+from verax.inputs.rows import RowBatch, numbers_of
 from verax.scores.base import Rule
 
 
-@dataclass
 class Seen:
     """Valid rows as one pass found them. Threads fill different rows.
 
@@ -30,35 +30,43 @@ class Seen:
         (N,) the largest probabilities.
     losses : dict[Rule, Floats]
         (N,) losses by each rule.
+    table : Floats
+        (R, N) the same, in the order of the rules.
     weights : Floats | None
         (N,) weights.
     """
 
-    y: Ints
-    decision: Ints
-    top: Floats
-    losses: dict[Rule, Floats]
-    weights: Floats | None
-
-    @classmethod
-    def of(cls, forecasts: Forecasts, rules: Sequence[Rule]) -> Seen:
+    def __init__(self, forecasts: Forecasts, rules: Sequence[Rule]) -> None:
         """From one pass over the rows, which checks them."""
         n = forecasts.n_rows
-        weights = None if forecasts.weights is None else np.empty(n)
-        found = cls(
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
-            np.empty(n),
-            {r: np.empty(n) for r in rules},
-            weights,
-        )
+        self.y, self.decision, self.top = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+        self.table = np.empty((len(rules), n))
+        self.losses = dict(zip(rules, self.table, strict=True))
+        self.weights = None if forecasts.weights is None else np.empty(n)
         needs = {"top", "decision"} | {name for rule in rules for name in rule.needs}
-        scan_rows(forecasts, needs, lambda: found)
-        return found
+        plan = Plan.of(forecasts, ("losses", *rules))
+        self._kernel = RowLosses.of(tuple(rules), forecasts) if plan.compiled else None
+        scan_rows(forecasts, needs, lambda: self, plan=plan)
+        self._kernel = None
+
+    @property
+    def absorb(self) -> Callable[[int, int, int], tuple[Ints, bool]] | None:
+        """Take in the rows from one number to another by a kernel; None where there is none."""
+        return None if self._kernel is None else self._absorb
+
+    def _absorb(self, start: int, stop: int, _chunk: int) -> tuple[Ints, bool]:
+        assert self._kernel is not None
+        left, w = self._kernel(start, stop, self.y, self.table, self.top, self.decision)
+        if w is None or self.weights is None:
+            return left, True
+        self.weights[start:stop] = w
+        if not (w.min() >= 0 and w.max() < np.inf):
+            return np.arange(start, stop), False
+        return left, bool(w.max() > 0)
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         """Take in a block of rows."""
-        rows = slice(batch.start, batch.start + int(batch.y.shape[0]))
+        rows = numbers_of(batch, np.arange(int(batch.y.shape[0])))
         self.y[rows], self.decision[rows] = to_host(batch.y), to_host(stats.decision)
         self.top[rows] = to_host(stats.top)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -77,7 +85,7 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
     for known, rows in held.items():
         if known.issuperset(rules):
             return rows
-    found = held[frozenset(rules)] = Seen.of(dense(part, model), list(dict.fromkeys(rules)))
+    found = held[frozenset(rules)] = Seen(dense(part, model), list(dict.fromkeys(rules)))
     return found
 
 

@@ -110,6 +110,11 @@ class Layout:
     weighted: bool
     counts: bool
 
+    @property
+    def n_given(self) -> int:
+        """How many numbers a row has."""
+        return 1 if self.binary else self.n_classes
+
 
 @lru_cache(maxsize=64)
 def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
@@ -129,7 +134,6 @@ def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Float
 
 def _row_loop(trace: Trace, layout: Layout) -> str:
     k, n, size = layout.n_classes, len(trace.losses), strip_rows(layout.n_classes)
-    n_given = 1 if layout.binary else k
     head = Lines(4)
     _write_parameters(head, trace)
     head.add(f"out = np.zeros(({n + 1}, {4 if layout.weighted else 2}))")
@@ -138,32 +142,12 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
         head.add(f"table = np.zeros(({1 if layout.weighted else _TABLES}, {k * k + 1}))")
         if layout.weighted:
             head.add(f"square_table = np.zeros((1, {k * k + 1}))")
-    if not layout.columns:
-        head.add(f"strip = np.empty(({k}, {size}))")
-    head.add("n_left = 0")
-    head.add(f"for start in range(0, y.size, {size}):")
-    strip = Lines(8)
-    strip.add(f"n = min({size}, y.size - start)")
-    strip.add("outcomes = y[start : start + n]")
+    strip = _strips(layout, head)
     if layout.weighted:
         strip.add("strip_weights = w[start : start + n]")
-    if layout.columns:
-        for j in range(n_given):
-            strip.add(f"column{j} = p[{j}][start : start + n]")
-    else:
-        # Rows are turned into columns, so that the compiler can do several at once.
-        strip.add("rows = p[start : start + n]")
-        strip.add("for i in range(n):")
-        for j in range(k):
-            strip.add(f"    strip[{j}, i] = rows[i, {j}]")
-        for j in range(k):
-            strip.add(f"column{j} = strip[{j}]")
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
-    row = Lines(12)
-    row.let("outcomes[i]", "o")
-    for j in range(n_given):
-        row.let(f"np.float64(column{j}[i])", f"q{j}")
+    row = _row(layout)
     if layout.weighted:
         row.let("strip_weights[i]", "weight_of_row")
         row.require("(weight_of_row >= 0.0) & (weight_of_row < math.inf)")
@@ -196,6 +180,85 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     tail.add("return n_left")
     start = "def kernel(p, y, w, clear, c, m, rough, sums, cells, squares, left):"
     return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
+
+
+@lru_cache(maxsize=64)
+def fuse_losses(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
+    """A kernel (p, y, clear, constants, losses, top, decision, left) and its constants; None as above.
+
+    The kernel writes the loss of each row by each rule to the rows of `losses`, the largest probability and
+    the most likely class. It writes to `left` the numbers of the rows that it cannot vouch for, and returns
+    how many.
+    """
+    trace = record(rules, layout.n_classes)
+    if trace is None or not KNOWN.issuperset(trace.statistics):
+        return None
+    return compile_text(_loss_loop(trace, layout), __file__), np.array(trace.constants)
+
+
+def _loss_loop(trace: Trace, layout: Layout) -> str:
+    head = Lines(4)
+    for i in range(len(trace.constants)):
+        head.let(f"c[{i}]", f"c{i}")
+    head.add(f"good = np.zeros({strip_rows(layout.n_classes)}, np.uint64)")
+    strip = _strips(layout, head)
+    for r in range(len(trace.losses)):
+        strip.add(f"losses{r} = losses[{r}, start : start + n]")
+    strip.add("tops, decisions = top_of[start : start + n], decision_of[start : start + n]")
+    strip.add("for i in range(n):")
+    row = _row(layout)
+    needs = {*trace.statistics, "decision", "top"}
+    needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
+    write_probabilities(row, layout.n_classes, layout.form, binary=layout.binary)
+    write_statistics(row, layout.n_classes, needs, layout.form)
+    row.require("p_true > 0.0")
+    write_formulas(row, trace)
+    row.all_hold("ok")
+    for r, loss in enumerate(trace.losses):
+        row.add(f"losses{r}[i] = {loss}")
+    row.add("tops[i] = top")
+    row.add("decisions[i] = np.int64(decision)")
+    row.add("good[i] = select(ok, U(1), U(0))")
+    end = Lines(8)
+    end.add("for i in range(n):")
+    end.add("    if good[i] == U(0):")
+    end.add("        left[n_left] = start + i")
+    end.add("        n_left += 1")
+    start = "def kernel(p, y, clear, c, losses, top_of, decision_of, left):"
+    return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"])
+
+
+def _strips(layout: Layout, head: Lines) -> Lines:
+    """The loop over strips of rows, whose numbers of each class are columns."""
+    k, size = layout.n_classes, strip_rows(layout.n_classes)
+    if not layout.columns:
+        head.add(f"strip = np.empty(({k}, {size}))")
+    head.add("n_left = 0")
+    head.add(f"for start in range(0, y.size, {size}):")
+    strip = Lines(8)
+    strip.add(f"n = min({size}, y.size - start)")
+    strip.add("outcomes = y[start : start + n]")
+    if layout.columns:
+        for j in range(layout.n_given):
+            strip.add(f"column{j} = p[{j}][start : start + n]")
+        return strip
+    # Rows are turned into columns, so that the compiler can do several at once.
+    strip.add("rows = p[start : start + n]")
+    strip.add("for i in range(n):")
+    for j in range(k):
+        strip.add(f"    strip[{j}, i] = rows[i, {j}]")
+    for j in range(k):
+        strip.add(f"column{j} = strip[{j}]")
+    return strip
+
+
+def _row(layout: Layout) -> Lines:
+    """The body of the loop over the rows of a strip, with the numbers of a row by name."""
+    row = Lines(12)
+    row.let("outcomes[i]", "o")
+    for j in range(layout.n_given):
+        row.let(f"np.float64(column{j}[i])", f"q{j}")
+    return row
 
 
 def write_formulas(lines: Lines, trace: Trace) -> None:

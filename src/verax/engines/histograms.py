@@ -27,6 +27,7 @@ _FIRST = int(np.array(_NEAR).view(np.int64)) >> _SHIFT
 # Finite values from 2**40 on share a bin, and infinite ones have the next but 1,023.
 _TOP = (40 + 10) << 10
 _INFINITE = _TOP + (1 << 10)
+LAYOUT = (_NEAR, _SHIFT, _FIRST, _TOP, _INFINITE)
 # So many times may neighbouring bins be joined.
 _LEVELS = 10
 # Losses that differ by rounding alone are equal, as for curves of rows in memory.
@@ -312,6 +313,11 @@ class Histogram:
         if n_cells and cells is not None:
             counted = Run.of(numbers * n_cells + cells, [w, square])
         return cls(0, len(values), n_cells, whole, Keyed((bins,)), Keyed((counted,)))._fitting()
+
+    @classmethod
+    def joined_from(cls, n_values: int, n_cells: int, bins: Run, cells: Run) -> Histogram:
+        """Of the sums of rows of equal weight, with as few bins joined as fit into memory."""
+        return cls(0, n_values, n_cells, True, Keyed((bins,)), Keyed((cells,)))._fitting()
 
     def merge(self, other: Histogram) -> Histogram:
         """The histogram of the rows of both."""

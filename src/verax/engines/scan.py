@@ -57,8 +57,11 @@ def scan_rows(
     shares = [_Share(forecasts, plan, frozenset(needs), make()) for _ in range(n_shares)]
     if plan.compiled:
         chunks = [range(i, plan.n_chunks, n_shares) for i in range(n_shares)]
-        with ThreadPoolExecutor(n_shares) as pool:
-            list(pool.map(lambda share, own: share.compiled(own), shares, chunks))
+        if n_shares == 1:
+            shares[0].compiled(chunks[0])
+        else:
+            with ThreadPoolExecutor(n_shares) as pool:
+                list(pool.map(lambda share, own: share.compiled(own), shares, chunks))
     else:
         shares[0].by_arrays()
     if not all(share.valid for share in shares):

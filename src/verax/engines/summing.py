@@ -1,12 +1,13 @@
-"""Rows of few classes summed by one kernel: statistics, losses, sums and counts in one loop."""
+"""Rows of few classes, by one kernel: statistics, losses, sums and counts in one loop."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from verax.engines.fusion import Layout, fuse_rows
+from verax.engines.fusion import Layout, fuse_losses, fuse_rows
 from verax.engines.stats import Formula
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts, Unread
@@ -15,6 +16,14 @@ from verax.kernels.fewclasses import FEW
 # How many rows at either end of a chunk tell roughly what its losses are.
 _PROBE = 32
 _NO_WEIGHTS = np.zeros(0)
+
+
+def layout_of(rows: Any, *, counts: bool) -> Layout | None:
+    """How rows of few classes lie in memory; None for any others, which kernels of this kind do not know."""
+    if not isinstance(rows, Forecasts) or rows.n_classes > FEW or (rows.binary and rows.form == "rescaled"):
+        return None
+    weighted = rows.weights is not None
+    return Layout(rows.n_classes, rows.by_columns, rows.form, rows.binary, weighted, counts)
 
 
 class RowSums:
@@ -37,12 +46,9 @@ class RowSums:
     @classmethod
     def of(cls, rules: tuple[Formula, ...], rows: Any, *, unit: float, counts: bool) -> RowSums | None:
         """The kernel for these rows; None where there are many classes, groups, or rules without a trace."""
-        if not isinstance(rows, Forecasts) or rows.n_classes > FEW or rows.groups is not None:
+        layout = layout_of(rows, counts=counts)
+        if layout is None or rows.groups is not None:
             return None
-        if rows.binary and rows.form == "rescaled":
-            return None
-        weighted = rows.weights is not None
-        layout = Layout(rows.n_classes, rows.by_columns, rows.form, rows.binary, weighted, counts)
         found = fuse_rows(rules, layout)
         return None if found is None else cls(*found, rows, unit, counts)
 
@@ -81,3 +87,29 @@ class RowSums:
         self._kernel(p, y, w, self._clear, self._constants, none, True, found, unused, unused, left)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(found[:-1, 0] / found[-1, 0])
+
+
+class RowLosses:
+    """The kernel that writes the losses of rows, with their largest probabilities and decisions."""
+
+    def __init__(self, kernel: Any, constants: Floats, forecasts: Forecasts) -> None:
+        self._kernel, self._constants, self._forecasts = kernel, constants, forecasts
+        self._clear = forecasts.unity.clear(forecasts.n_classes)
+
+    @classmethod
+    def of(cls, rules: tuple[Formula, ...], rows: Any) -> RowLosses | None:
+        """The kernel for these rows; None where there are many classes, or rules without a trace."""
+        layout = layout_of(rows, counts=False)
+        found = None if layout is None else fuse_losses(rules, replace(layout, weighted=False))
+        return None if found is None else cls(*found, rows)
+
+    def __call__(
+        self, start: int, stop: int, y: Ints, losses: Floats, top: Floats, decision: Ints
+    ) -> tuple[Ints, Floats | None]:
+        """Fill arrays with rows `start` to `stop`; the numbers of those left out, and the weights of all."""
+        rows, own = self._forecasts.unread(start, stop), slice(start, stop)
+        y[own] = rows.y
+        left = np.empty(stop - start, np.int64)
+        into = losses[:, own], top[own], decision[own]
+        n_left = self._kernel(rows.p, rows.y, self._clear, self._constants, *into, left)
+        return left[:n_left] + start, rows.weights

@@ -51,6 +51,7 @@ class Summary(Protocol):
 
 
 S = TypeVar("S", bound=Summary)
+S_co = TypeVar("S_co", bound=Summary, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,21 @@ class Part:
         return self._made[key]  # type: ignore[no-any-return]
 
 
+class Gathering(Protocol[S_co]):
+    """The summary of parts that come one after the other."""
+
+    def add(self, part: Part, /) -> None: ...
+    def summary(self) -> S_co: ...
+
+
 class Recipe(ABC, Generic[S]):
     """How a summary is made. Recipes are sent to where the rows are, so they hold no rows themselves."""
+
+    def gathering(self) -> Gathering[S]:
+        """What takes in one part after the other. Summaries of parts are merged, unless a recipe knows
+        better.
+        """
+        return _Merged(self)
 
     @abstractmethod
     def take(self, part: Part) -> S:
@@ -115,6 +129,22 @@ class Recipe(ABC, Generic[S]):
         """A summary from its bytes."""
 
 
+class _Merged(Generic[S]):
+    """Summaries of parts, merged."""
+
+    def __init__(self, recipe: Recipe[S]) -> None:
+        self._recipe = recipe
+        self._found: S | None = None
+
+    def add(self, part: Part) -> None:
+        found = self._recipe.take(part)
+        self._found = found if self._found is None else self._found.merge(found)
+
+    def summary(self) -> S:
+        assert self._found is not None
+        return self._found
+
+
 @dataclass(frozen=True)
 class Summaries:
     """The summaries of some rows by name; without any where there were no valid rows."""
@@ -122,12 +152,6 @@ class Summaries:
     found: Mapping[str, Any]
     n_rows: int
     skipped: Skipped | None
-
-    @classmethod
-    def of(cls, part: Part, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        """The summaries of a part by each recipe."""
-        found = {name: recipe.take(part) for name, recipe in recipes.items()} if part.n_rows else {}
-        return cls(found, part.n_rows, part.skipped)
 
     def merge(self, other: Summaries) -> Summaries:
         """The summaries of the rows of both."""
@@ -159,6 +183,31 @@ class Summaries:
 
     def __getitem__(self, name: str) -> Any:
         return self.found[name]
+
+
+class Collector:
+    """Makes the summaries of parts that are read one after the other, in one place."""
+
+    def __init__(self, recipes: Mapping[str, Recipe[Any]]) -> None:
+        self._gathered = {name: recipe.gathering() for name, recipe in recipes.items()}
+        self._n_rows = 0
+        self._skipped: Skipped | None = None
+
+    def add(self, part: Part) -> int:
+        """Take in a part; the number of its valid rows. Parts without any reach no recipe."""
+        if part.n_rows:
+            for gathered in self._gathered.values():
+                gathered.add(part)
+        self._n_rows += part.n_rows
+        if part.skipped is not None:
+            self._skipped = part.skipped if self._skipped is None else self._skipped + part.skipped
+        return part.n_rows
+
+    def summaries(self) -> Summaries:
+        """The summaries of all parts so far."""
+        gathered = self._gathered if self._n_rows else {}
+        found = {name: each.summary() for name, each in gathered.items()}
+        return Summaries(found, self._n_rows, self._skipped)
 
 
 class Handle(ABC):

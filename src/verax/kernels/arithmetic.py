@@ -41,16 +41,14 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-@intrinsic
-def select(_context: Any, _condition: Any, first: Any, second: Any) -> Any:
+def _select(_context: Any, _condition: Any, first: Any, second: Any) -> Any:
     """`first` where the condition holds, else `second`; both are computed."""
     if first != second:
         return None
     return first(boolean, first, first), lambda _, builder, __, values: builder.select(*values)
 
 
-@intrinsic
-def plus(_context: Any, _total: Any, _term: Any) -> Any:
+def _plus(_context: Any, _total: Any, _term: Any) -> Any:
     """A sum that may be added up in any order: each lane of a vector then has its own part of it."""
     flags = ("reassoc", "contract")
     return float64(float64, float64), lambda _, builder, __, values: builder.fadd(*values, flags=flags)
@@ -61,6 +59,8 @@ def _fma(_context: Any, _a: Any, _b: Any, _c: Any) -> Any:
     return float64(float64, float64, float64), lambda _, builder, __, values: builder.fma(*values)
 
 
+select: Any = intrinsic(_select)
+plus: Any = intrinsic(_plus)
 fma: Any = intrinsic(_fma)
 
 

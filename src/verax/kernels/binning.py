@@ -103,30 +103,3 @@ def merge_runs(a_keys: Any, a: Any, b_keys: Any, b: Any, n_sums: int, keys: Any,
             j += 1
         n += 1
     return n
-
-
-@numba.njit(**OPTIONS)
-def add_events(key: Any, happened: Any, numbers: Any, sums: Any, least: Any, most: Any) -> Any:
-    """Sum up an event by bin: its rows, those where it happened, and its probability `key`, with the
-    extremes.
-
-    Returns the sums over all rows of the probability, at most 1, of where the event happened, of
-    probability * (1 - probability), and of the squared error.
-    """
-    claimed, hits, variance, squared = 0.0, 0.0, 0.0, 0.0
-    for i in range(key.size):
-        x, at, hit = key[i], numbers[i], 1.0 if happened[i] else 0.0
-        claim = min(x, 1.0)
-        sums[at, 0] += 1.0
-        sums[at, 1] += hit
-        sums[at, 2] += claim
-        if x < least[at]:
-            least[at] = x
-        if x > most[at]:
-            most[at] = x
-        claimed += claim
-        hits += hit
-        variance += claim * (1.0 - claim)
-        gap = hit - x
-        squared += gap * gap
-    return claimed, hits, variance, squared

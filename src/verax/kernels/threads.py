@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
+C = TypeVar("C")
 
 
 def n_cores() -> int:
@@ -41,3 +42,30 @@ def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int) -> Iter
         finally:
             for future in pending:
                 future.cancel()
+
+
+def by_turns(work: Callable[[A, C], B], items: Iterable[A], states: Sequence[C]) -> Iterator[B]:
+    """The work on each item with one of the states, which take turns, in the order of the items.
+
+    A thread for each state does its items one after the other, so that states may change. Which items a state
+    gets depends on their order alone. Few items are under way at a time.
+
+    >>> totals = [[], []]
+    >>> list(by_turns(lambda x, total: total.append(x), range(5), totals)), totals
+    ([None, None, None, None, None], [[0, 2, 4], [1, 3]])
+    """
+    pending: deque[Future[B]] = deque()
+    pools = [ThreadPoolExecutor(1) for _ in states]
+    try:
+        for i, item in enumerate(items):
+            turn = i % len(states)
+            pending.append(pools[turn].submit(work, item, states[turn]))
+            if len(pending) > len(states):
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+        for pool in pools:
+            pool.shutdown()

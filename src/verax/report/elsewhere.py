@@ -25,8 +25,9 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.streams import PairedRecipe, PairedSums, claims_of, traits_of
 from verax.analyses.parts import probabilities, seen
 from verax.analyses.retention.cuts import Options
+from verax.analyses.retention.lossbins import CurveRecipe, Measures
 from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.retention.streams import CurveRecipe, Measures, read_curves
+from verax.analyses.retention.streams import read_curves
 from verax.analyses.samples import Sample, SampleRecipe
 from verax.analyses.worst import Worst
 from verax.analyses.worst_rows import WorstRecipe, WorstRows

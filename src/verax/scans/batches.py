@@ -16,13 +16,18 @@ from verax.files.array_files import ArrayFile
 from verax.files.formats.several import piece_name
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
 from verax.files.predictions import Predictions, Request
-from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.handles import Collector, Handle, Recipe, Summaries
 from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels.ledger import expecting
-from verax.kernels.threads import in_order, n_cores
+from verax.kernels.threads import by_turns
 from verax.scans.asking import Asked
 from verax.scans.parts import default_name, part_of
 from verax.scans.readers import reader_of
+
+# How many collectors share the rows by turns: threads beyond these would wait for rows to be read. The number
+# is fixed, so that the result does not depend on the machine.
+_COLLECTORS = 4
+Work = Callable[[Collector], int]
 
 
 class LocalHandle(Handle):
@@ -31,18 +36,17 @@ class LocalHandle(Handle):
     _progress: Callable[[int], None] | None = None
 
     @abstractmethod
-    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterable[Callable[[], Summaries]]:
-        """All rows in order; threads make the summaries of each part."""
+    def _work(self) -> Iterable[Work]:
+        """All rows in order; each piece of work shows some to a collector, and says how many are valid."""
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        def counted() -> Iterator[Summaries]:
-            for found in in_order(lambda make: make(), self._work(recipes), n_cores()):
-                if self._progress is not None:
-                    self._progress(found.n_rows)
-                yield found
-
+        collectors = [Collector(recipes) for _ in range(_COLLECTORS)]
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
-            return reduce(Summaries.merge, counted(), Summaries({}, 0, None))
+            for n_rows in by_turns(lambda show, own: show(own), self._work(), collectors):
+                if self._progress is not None:
+                    self._progress(n_rows)
+        found = (collector.summaries() for collector in collectors)
+        return reduce(Summaries.merge, found, Summaries({}, 0, None))
 
 
 class TableHandle(LocalHandle):
@@ -69,13 +73,13 @@ class TableHandle(LocalHandle):
             raise RuleError(NO_ORDER)
         return TableHandle(self._asked.in_order(), self._open_table)
 
-    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+    def _work(self) -> Iterator[Work]:
         for start, batches in self._table.runs(self._reader.columns, self._reader.rows_at_a_time):
-            yield partial(self._summaries, batches, start, recipes)
+            yield partial(self._collect, batches, start)
 
-    def _summaries(self, batches: list[Any], start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+    def _collect(self, batches: list[Any], start: int, collector: Collector) -> int:
         try:
-            return self._reader.summaries(batches, start, recipes)
+            return self._reader.collect(batches, start, collector)
         except InputError as error:
             if not error.rows or error.source != self.name:
                 raise
@@ -125,17 +129,17 @@ class ArrayHandle(LocalHandle):
             start += source.n_rows or 0
         return replace(found, skipped=reduce(add, left_out)) if left_out else found
 
-    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+    def _work(self) -> Iterator[Work]:
         start = 0
         for source in self._sources:
             # Files may be empty where others are not.
             for batch in source.batches(coded=True) if source.n_rows or len(self._sources) == 1 else ():
-                yield partial(self._summaries, batch.moved(start), start, recipes)
+                yield partial(self._collect, batch.moved(start), start)
             start += source.n_rows or 0
 
-    def _summaries(self, batch: Predictions, start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+    def _collect(self, batch: Predictions, start: int, collector: Collector) -> int:
         try:
-            return Summaries.of(part_of({self.models[0]: batch}, self._asked.request), recipes)
+            return collector.add(part_of({self.models[0]: batch}, self._asked.request))
         except InputError as error:
             raise error.replace(source=piece_name(error.source, start)) from None
 

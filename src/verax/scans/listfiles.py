@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,10 +16,10 @@ from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import ending
-from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.scans.asking import Asked
-from verax.scans.batches import LocalHandle, files_named, of_files
+from verax.scans.batches import LocalHandle, Work, files_named, of_files
 from verax.scans.lists import part_of_lists
 from verax.scans.parts import default_name
 
@@ -51,11 +51,11 @@ class ListFilesHandle(LocalHandle):
     def in_order(self) -> Handle:
         raise RuleError(NO_ORDER)
 
-    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+    def _work(self) -> Iterator[Work]:
         start = 0
         for path in self._paths:
             for records in self._parts(path):
-                yield partial(self._summaries, records, start, str(path), recipes)
+                yield partial(self._collect, records, start, str(path))
                 start += len(records)
         if self._reader.gold is not None:
             self._reader.gold.check_length(start)
@@ -79,11 +79,11 @@ class ListFilesHandle(LocalHandle):
         while part := list(islice(records, _RECORDS)):
             yield part
 
-    def _summaries(
-        self, records: Iterable[tuple[int, Any]], start: int, path: str, recipes: Mapping[str, Recipe[Any]]
-    ) -> Summaries:
+    def _collect(
+        self, records: Iterable[tuple[int, Any]], start: int, path: str, collector: Collector
+    ) -> int:
         read = self._reader.read(records, start, path)
-        return Summaries.of(part_of_lists({self.models[0]: read}, start), recipes)
+        return collector.add(part_of_lists({self.models[0]: read}, start))
 
 
 def opened(source: object, asked: Asked) -> Handle | None:

@@ -21,7 +21,7 @@ from verax.files.lists.recognising import shape_of_records
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import LOOK, Stream, records_of
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Part, Recipe, Summaries
+from verax.inputs.handles import Collector, Part
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
@@ -106,9 +106,9 @@ class ListReader:
         """How many rows a part should have."""
         return _ROWS
 
-    def summaries(self, batches: list[Any], start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        """The summaries of the rows of record batches."""
-        return Summaries.of(self.part(batches, start), recipes)
+    def collect(self, batches: list[Any], start: int, collector: Collector) -> int:
+        """Take in the rows of record batches."""
+        return collector.add(self.part(batches, start))
 
     def part(self, batches: list[Any], start: int) -> Part:
         """The rows of record batches of one schema, the first of which has the number `start`."""

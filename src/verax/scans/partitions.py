@@ -13,7 +13,7 @@ from typing import Any, Self
 from verax.common.packing import dump, load
 from verax.errors import InputError, Remedy, RuleError, show
 from verax.files.formats.tables import Table, runs_of
-from verax.inputs.handles import Handle, Recipe, Summaries, first_row
+from verax.inputs.handles import Collector, Handle, Recipe, Summaries, first_row
 from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels import limits
 from verax.kernels.ledger import expecting
@@ -38,21 +38,22 @@ class Work:
 
     def score(self, batches: Iterable[Any], partition: int) -> bytes:
         """The summaries of the record batches of a partition."""
-        found = Summaries({}, 0, None)
+        collector = Collector(self.recipes)
         # Frames on several machines are large, so kernels pay from the first rows on.
         with expecting(limits.COMPILED_AT_ONCE):
             for start, run in runs_of(batches, self.reader.rows_at_a_time):
-                found = found.merge(self._run(run, start, partition))
-        return found.to_bytes()
+                self._run(run, start, partition, collector)
+        return collector.summaries().to_bytes()
 
-    def _run(self, batches: list[Any], start: int, partition: int) -> Summaries:
+    def _run(self, batches: list[Any], start: int, partition: int, collector: Collector) -> None:
         try:
-            return self.reader.summaries(batches, first_row(partition) + start, self.recipes)
+            self.reader.collect(batches, first_row(partition) + start, collector)
+            return
         except InputError as error:
             refused = error
         try:
             # Once more, for an error that gives the numbers of rows in the partition.
-            self.reader.summaries(batches, start, self.recipes)
+            self.reader.collect(batches, start, Collector(self.recipes))
         except InputError as error:
             refused = error
         raise refused.replace(source=f"{self.name}, partition {partition}") from None

@@ -20,7 +20,7 @@ from verax.files.predictions import Predictions, Request
 from verax.files.scoring import forecasts_of
 from verax.files.source import rows_at_a_time
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Part, Recipe, Summaries
+from verax.inputs.handles import Collector, Part
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
 
@@ -95,10 +95,10 @@ class PartReader:
         """How many rows a part should have."""
         return rows_at_a_time(self.n_classes * len(self.readers))
 
-    def summaries(self, batches: list[Any], start: int, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        """The summaries of the rows of record batches; an error about rows gives the id of the first."""
+    def collect(self, batches: list[Any], start: int, collector: Collector) -> int:
+        """Take in the rows of record batches; an error about rows gives the id of the first."""
         try:
-            return Summaries.of(self.part(batches, start), recipes)
+            return collector.add(self.part(batches, start))
         except InputError as error:
             column = self.first.roles.id
             if column is None or not error.rows:

@@ -12,8 +12,8 @@ from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions
 from verax.files.source import Source
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle, Recipe, Summaries
-from verax.scans.batches import LocalHandle
+from verax.inputs.handles import Collector, Handle, Part, Recipe, Summaries
+from verax.scans.batches import LocalHandle, Work
 from verax.scans.parts import part_of
 
 # More probabilities than this are not held in memory unless that is asked for: half a gigabyte of doubles.
@@ -78,15 +78,19 @@ class SourceHandle(LocalHandle):
         found = super()._summarise(recipes)
         return replace(found, skipped=self._source.skipped)
 
-    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+    def _work(self) -> Iterator[Work]:
         for batch in self._source.batches(self._rows, coded=True):
             if self._keep is None:
-                yield partial(self._summaries, batch, recipes)
+                yield partial(self._collect, batch)
                 continue
             part = part_of({self.models[0]: batch}, self._request)
             assert isinstance(part.rows, Forecasts)
             self._keep.add(part.rows)
-            yield partial(Summaries.of, part, recipes)
+            yield partial(_add, part)
 
-    def _summaries(self, batch: Predictions, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        return Summaries.of(part_of({self.models[0]: batch}, self._request), recipes)
+    def _collect(self, batch: Predictions, collector: Collector) -> int:
+        return collector.add(part_of({self.models[0]: batch}, self._request))
+
+
+def _add(part: Part, collector: Collector) -> int:
+    return collector.add(part)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.analyses.calibration.events import Split, event_columns, n_events, split
+from verax.analyses.calibration.events import Split, event_columns, n_events, running, split
 from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
@@ -15,9 +15,10 @@ from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
 from verax.engines.sums import Sum
+from verax.engines.tables import EventTable
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import check_one_way
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import Gathering, Part, Recipe
 from verax.scores.registry import RULES
 
 _KIND = "event histograms"
@@ -25,6 +26,8 @@ _KIND = "event histograms"
 _SPAN, _ONE = 2**16, 2**15
 # How many bins all events have together; where there would be more, neighbours are joined.
 _MOST, _LEVELS = 2**20, 10
+# How many events may have tables of all bins.
+_TABLES = 64
 # The sums over all rows of each event.
 CLAIM, HIT, VARIANCE, LOSS, INFINITE = range(5)
 
@@ -202,6 +205,10 @@ class EventRecipe(Recipe[EventSums]):
         names = {("squared", True): "rps", ("log", True): "ranked_log", ("squared", False): "brier"}
         return split(RULES[names.get((self.binary, self.thresholds), "log_score")], n_classes)
 
+    def gathering(self) -> Gathering[EventSums]:
+        """Tables that rows of equal weight are added to in place."""
+        return _Gathered(self)
+
     def take(self, part: Part) -> EventSums:
         """The sums of some rows."""
         forecasts, rows = dense(part, self.model), seen(part, self.model, ())
@@ -242,19 +249,10 @@ class EventRecipe(Recipe[EventSums]):
             if forecasts.groups is not None:
                 gaps.append(weight * (claim - hit))
 
-        # Of classes by the squared error a compiled loop does all of this.
-        plain = not weighted and forecasts.groups is None and how.binary == "squared" and not how.thresholds
-        if plain and compiled(len(rows.y)):
-            events = [(p[:, i], rows.y == i) for i in range(forecasts.n_classes)]
-            for key, happened in (*events, (rows.top, rows.decision == rows.y)):
-                run, total = _compiled_event(np.ascontiguousarray(key), happened)
-                runs.append(replace(run, keys=run.keys + _SPAN * len(runs)))
-                totals.append(total)
-        else:
-            for _, key, given, rest, happened, _, _ in event_columns(forecasts, table, how):
-                rest = 1 - given if rest is None else rest
-                add(key, given, happened, how.losses(given, rest, happened))
-            add(rows.top, rows.top, rows.decision == rows.y, None)
+        for _, key, given, rest, happened, _, _ in event_columns(forecasts, table, how):
+            rest = 1 - given if rest is None else rest
+            add(key, given, happened, how.losses(given, rest, happened))
+        add(rows.top, rows.top, rows.decision == rows.y, None)
         labels = groups = None
         if forecasts.groups is not None:
             named = forecasts.groups.labels[forecasts.groups.codes]
@@ -276,24 +274,63 @@ class EventRecipe(Recipe[EventSums]):
         return EventSums.from_bytes(stored)
 
 
-def _compiled_event(key: Floats, happened: Any) -> tuple[Run, list[float]]:
-    """The bins and the totals of an event with these probabilities."""
-    from verax.kernels.binning import add_events
+class _Gathered:
+    """Sums of parts, whose rows are added to tables in place where that is possible."""
 
-    numbers = forecast_bins(key)
-    n = max(int(numbers.max()), _ONE) + 1
-    sums, least, most = np.zeros((n, 3)), np.full(n, np.inf), np.full(n, -np.inf)
-    totals = add_events(key, happened, numbers, sums, least, most)
-    keys = np.flatnonzero(sums[:, 0])
-    run = Run(keys, Sum.of(sums[keys][:, [0, 1, 2, 0]]), least[keys, None], most[keys, None])
-    return run, [*totals, 0.0]
+    def __init__(self, recipe: EventRecipe) -> None:
+        self._recipe = recipe
+        self._tables: list[EventTable] = []
+        self._n_rows = 0
+        self._others: EventSums | None = None
+
+    def add(self, part: Part) -> None:
+        if not self._added(part):
+            found = self._recipe.take(part)
+            self._others = found if self._others is None else self._others.merge(found)
+
+    def _added(self, part: Part) -> bool:
+        """Add the rows to the tables, if they have equal weights and few events scored by squared errors."""
+        recipe, forecasts = self._recipe, dense(part, self._recipe.model)
+        how = recipe.how(forecasts.n_classes)
+        if forecasts.weights is not None or forecasts.groups is not None or how.binary != "squared":
+            return False
+        n = n_events(how, forecasts.n_classes)
+        if n > _TABLES or not compiled(part.n_rows):
+            return False
+        rows, p = seen(part, recipe.model, ()), probabilities(part, recipe.model)
+        self._tables = self._tables or [EventTable(_ONE) for _ in range(n + 1)]
+        below, above = (running(p), running(p[:, ::-1])[:, ::-1]) if how.thresholds else (p, p)
+        # As `event_columns` has them.
+        scale = 10.0**forecasts.unity.decimals if how.thresholds else 0.0
+        for i, table in enumerate(self._tables[:n]):
+            given = np.ascontiguousarray(below[:, i], dtype=np.float64)
+            rest = np.ascontiguousarray(above[:, i + 1]) if how.thresholds else None
+            table.add(given, given, rest, rows.y <= i if how.thresholds else rows.y == i, scale)
+        self._tables[n].add(rows.top, rows.top, None, rows.decision == rows.y, 0.0)
+        self._n_rows += part.n_rows
+        return True
+
+    def summary(self) -> EventSums:
+        if not self._tables:
+            assert self._others is not None
+            return self._others
+        runs = [
+            replace(run, keys=run.keys + _SPAN * i) for i, run in enumerate(t.run() for t in self._tables)
+        ]
+        totals = np.zeros((2, len(runs), 5))
+        for i, table in enumerate(self._tables):
+            totals[:, i, :INFINITE] = table.totals.to_values()
+        weight = Sum.of([self._n_rows] * 3)
+        bins, n = Keyed((_one_after_the_other(runs),)), len(runs) - 1
+        found = EventSums(n, 0, bins, Sum.from_values(totals, (n + 1, 5)), weight, True).fitting()
+        return found if self._others is None else found.merge(self._others)
 
 
 def _one_after_the_other(runs: list[Run]) -> Run:
     """Runs whose keys follow one another as one."""
     return Run(
         np.concatenate([run.keys for run in runs]),
-        Sum.of(np.concatenate([run.sums.high for run in runs])),
+        Sum(*(np.concatenate([getattr(run.sums, name) for run in runs]) for name in ("high", "low"))),
         np.concatenate([run.least for run in runs]),
         np.concatenate([run.most for run in runs]),
     )

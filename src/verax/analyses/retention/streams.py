@@ -7,217 +7,27 @@ be from the curve of the rows.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.analyses.parts import Seen, probabilities, seen
-from verax.analyses.replicates import poisson_copies
-from verax.analyses.retention.bounds import RANGES, removed_sums, table_bounds
+from verax.analyses.retention.bounds import removed_sums, table_bounds
 from verax.analyses.retention.cuts import Metric, Options, rises_for_the_better
 from verax.analyses.retention.doubts import Doubt
+from verax.analyses.retention.lossbins import CurveRecipe, Histograms, Measures, named
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
-from verax.common.packing import dump, load, refusing
-from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.handles import Handle, Part, Recipe
-from verax.inputs.lists.rows import ListRows
-from verax.scores.base import Rule, losses_of
-from verax.scores.coverage import RowMetric
-from verax.scores.decisions import cheapest
-from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
-from verax.scores.registry import name_of
+from verax.inputs.handles import Handle
+from verax.scores.base import Rule
+from verax.scores.metrics import CostsLike
 
-_KIND = "loss histograms"
 # How many keys the histograms have from which replicates are drawn: sampling noise is larger than their bins.
 _DRAWN_FROM = 2**15
-# By how much bins are joined in replicates of groups, which every row adds to.
-_JOINED = 4
-
-
-# ---- what is kept ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What is measured along curves: means over rows, and metrics of tables of counts.
-
-    Attributes
-    ----------
-    values : tuple
-        The rules, and the metrics that are means over rows.
-    tables : tuple
-        The other metrics of decisions.
-    """
-
-    values: tuple[Rule | DecisionMetric | RowMetric, ...]
-    tables: tuple[DecisionMetric, ...]
-
-    @classmethod
-    def of(cls, metrics: Sequence[Metric], n_classes: int) -> Measures:
-        """Sort metrics; those that need all rows in memory are refused."""
-        values: list[Rule | DecisionMetric | RowMetric] = []
-        tables: list[DecisionMetric] = []
-        for metric in metrics:
-            if isinstance(metric, (Rule, RowMetric)):
-                values.append(metric)
-            elif not isinstance(metric, DecisionMetric) or (
-                metric.of_row is None and not _tabled(metric, n_classes)
-            ):
-                name = getattr(metric, "name", getattr(metric, "__name__", repr(metric)))
-                raise InputError(
-                    "must be a rule or a metric by name where predictions are not in memory; beyond "
-                    f"{CONFUSION_UP_TO:,} classes, one that is a mean over rows",
-                    argument="metric",
-                    found=f"{name} needs all rows, or a table that is too large",
-                    values=[name],
-                )
-            else:
-                metric.bounds(n_classes)
-                (values if metric.of_row is not None else tables).append(metric)
-        return cls(tuple(values), tuple(tables))
-
-    @property
-    def rules(self) -> list[Rule]:
-        """The rules among them."""
-        return [value for value in self.values if isinstance(value, Rule)]
-
-
-def _tabled(metric: DecisionMetric, n_classes: int) -> bool:
-    known = METRICS.get(metric.name)
-    return (
-        metric.name in RANGES and known is not None and metric.of == known.of and n_classes <= CONFUSION_UP_TO
-    )
-
-
-@dataclass(frozen=True)
-class Histograms:
-    """Histograms by what ranks the rows, and of bootstrap replicates where rows belong to groups."""
-
-    orders: Mapping[str, Histogram]
-    replicates: Mapping[str, tuple[Histogram, ...]]
-
-    def merge(self, other: Histograms) -> Histograms:
-        """The histograms of the rows of both."""
-        return Histograms(
-            {name: found.merge(other.orders[name]) for name, found in self.orders.items()},
-            {
-                name: tuple(a.merge(b) for a, b in zip(found, other.replicates[name], strict=True))
-                for name, found in self.replicates.items()
-            },
-        )
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        orders = {name: found.to_values() for name, found in self.orders.items()}
-        drawn = {name: [each.to_values() for each in found] for name, found in self.replicates.items()}
-        return dump(_KIND, {"orders": orders, "replicates": drawn})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Histograms:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            orders = {name: Histogram.from_values(found) for name, found in values["orders"].items()}
-            drawn = {
-                name: tuple(Histogram.from_values(each) for each in found)
-                for name, found in values["replicates"].items()
-            }
-            return cls(orders, drawn)
-
-
-@dataclass(frozen=True)
-class CurveRecipe(Recipe[Histograms]):
-    """The histograms that curves of one model are read from."""
-
-    model: str
-    keys: tuple[Rule | Doubt, ...]
-    measures: Measures
-    decision_costs: CostsLike | None
-    bootstrap: int
-    seed: int
-
-    def take(self, part: Part) -> Histograms:
-        """The histograms of some rows."""
-        lists = part.models[self.model]
-        if isinstance(lists, ListRows):
-            return self._of_lists(lists)
-        own = [key for key in self.keys if isinstance(key, Rule)]
-        rows = seen(part, self.model, [*own, *self.measures.rules])
-        groups = part.models[self.model].groups
-        check_one_way(groups, "curves")
-        decided = rows.decision
-        if self.decision_costs is not None:
-            decided = cheapest(probabilities(part, self.model), self.decision_costs)
-        values = [self._values(measure, rows, decided) for measure in self.measures.values]
-        n_classes = part.models[self.model].n_classes
-        n_cells = n_classes**2 if self.measures.tables else 0
-        cells = rows.y * n_classes + decided if n_cells else None
-        ranks = {_name(key): self._ranks(key, part, rows) for key in self.keys}
-        return self._counted(ranks, values, rows.weights, groups, cells, n_cells)
-
-    def _of_lists(self, rows: ListRows) -> Histograms:
-        """Those of top lists, which have no decisions."""
-        check_one_way(rows.groups, "curves")
-        formulas = [key for key in (*self.keys, *self.measures.values) if isinstance(key, (Rule, RowMetric))]
-        formulas = list(dict.fromkeys(formulas))
-        losses = dict(zip(formulas, map(np.asarray, losses_of(formulas, rows)), strict=True))
-        ranks = {
-            _name(key): losses[key] if isinstance(key, Rule) else key.of_lists(rows) for key in self.keys
-        }
-        values = [losses[measure] for measure in self.measures.values]  # type: ignore[index]
-        weights = None if rows.weights is None else np.asarray(rows.weights)
-        return self._counted(ranks, values, weights, rows.groups)
-
-    def _counted(
-        self,
-        orders: Mapping[str, Floats],
-        values: Sequence[Floats],
-        weights: Floats | None,
-        groups: Groups | None,
-        cells: Ints | None = None,
-        n_cells: int = 0,
-    ) -> Histograms:
-        """The histograms of rows by what ranks them in each order."""
-        copies = [] if groups is None else list(poisson_copies(groups, self.bootstrap, self.seed))
-        drawn = [n if weights is None else n * weights for n in copies]
-        return Histograms(
-            {name: Histogram.of(ranks, values, weights, cells, n_cells) for name, ranks in orders.items()},
-            {
-                name: tuple(Histogram.of(ranks, values, w, cells, n_cells).coarser(_JOINED) for w in drawn)
-                for name, ranks in orders.items()
-            },
-        )
-
-    def _ranks(self, key: Rule | Doubt, part: Part, rows: Seen) -> Floats:
-        if isinstance(key, Rule):
-            return rows.losses[key]
-        return 1 - rows.top if key.name == "max_probability" else key.of(probabilities(part, self.model))
-
-    def _values(self, measure: Rule | DecisionMetric | RowMetric, rows: Seen, decided: Ints) -> Floats:
-        if isinstance(measure, Rule):
-            return rows.losses[measure]
-        assert isinstance(measure, DecisionMetric)
-        assert measure.of_row is not None
-        return measure.of_row(rows.y, decided)
-
-    def load(self, stored: bytes) -> Histograms:
-        """Histograms from their bytes."""
-        return Histograms.from_bytes(stored)
-
-
-def _name(key: Any) -> str:
-    """The name of a rule, a doubt or a metric."""
-    return name_of(key) if isinstance(key, Rule) else str(key.name)
-
-
-# ---- what is read from it ----------------------------------------------------------------------
 
 
 class Bins:
@@ -391,9 +201,9 @@ def read_curves(
     n_classes: int,
 ) -> RetentionCurves:
     """The curves of every metric in every order."""
-    names, measures = [_name(metric) for metric in metrics], recipe.measures
-    better = {_name(metric): rises_for_the_better(metric) for metric in metrics}
-    by_outcome = {_name(key) for key in recipe.keys if isinstance(key, Rule)}
+    names, measures = [named(metric) for metric in metrics], recipe.measures
+    better = {named(metric): rises_for_the_better(metric) for metric in metrics}
+    by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}
     curves: dict[Any, RetentionCurve] = {}
     for order, histogram in found.orders.items():
         values, bounds = _measured(Bins(histogram), measures, options, n_classes)
@@ -418,7 +228,7 @@ def _measured(
     values: dict[str, Floats] = {}
     bounds: dict[str, Floats] = {}
     for i, measure in enumerate(measures.values):
-        name = _name(measure)
+        name = named(measure)
         values[name], bounds[name] = cuts.mean(i)
     if measures.tables:
         kept, inside = cuts.tables(n_classes)

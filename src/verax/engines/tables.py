@@ -1,0 +1,180 @@
+"""Histograms that rows of equal weight are added to in place: tables of all bins, filled by compiled loops.
+
+They hold what `engines.histograms` holds, and become it in the end. Nothing is sorted, and a bin costs what
+it has to, however many parts the rows come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers
+from verax.engines.sums import Sum
+from verax.inputs.arrays import Floats, Ints
+
+# Tables grow by so many bins.
+_STEP = 2**10
+# After so many rows sums are moved to pairs of doubles, which lose nothing.
+_SETTLED = 2**18
+
+
+class _Table:
+    """Bins with extremes, counts and sums; the sums are also kept as pairs of doubles."""
+
+    def __init__(
+        self, n_columns: int, least: Sequence[int], most: Sequence[int], sums: Sequence[int]
+    ) -> None:
+        self._empty = np.zeros(n_columns)
+        self._empty[list(least)], self._empty[list(most)] = np.inf, -np.inf
+        self._sums = np.array(sums, np.int64)
+        self.cells = np.empty((0, n_columns))
+        self.totals = Sum.zeros((0, len(sums)))
+        self._unsettled = 0
+
+    def grow(self, before: int, after: int) -> None:
+        """By so many empty bins on either side."""
+
+        def longer(table: Floats, fill: Floats | float) -> Floats:
+            found = np.empty((before + len(table) + after, table.shape[1]))
+            found[:] = fill
+            found[before : before + len(table)] = table
+            return found
+
+        self.cells = longer(self.cells, self._empty)
+        self.totals = Sum(longer(self.totals.high, 0.0), longer(self.totals.low, 0.0))
+
+    def added(self, n_rows: int) -> None:
+        """Rows were added."""
+        self._unsettled += n_rows
+        if self._unsettled >= _SETTLED:
+            self.settle()
+
+    def settle(self) -> None:
+        """Move the sums to pairs of doubles."""
+        from verax.kernels.filling import settle
+
+        settle(self.cells, self._sums, self.totals.high, self.totals.low)
+        self._unsettled = 0
+
+
+class RankTable:
+    """Rows by the bins of what ranks them.
+
+    Parameters
+    ----------
+    n_sums : int
+        How many losses are summed.
+    n_codes : int
+        Of how many kinds rows can be.
+    """
+
+    def __init__(self, n_sums: int, n_codes: int) -> None:
+        self._n_sums, self._first = n_sums, 0
+        places = range(2, 2 + 4 * n_sums, 4)
+        self._table = _Table(
+            2 + 4 * n_sums + n_codes,
+            least=[0, *(place + 2 for place in places)],
+            most=[1, *(place + 3 for place in places)],
+            sums=[place + square for place in places for square in (0, 1)],
+        )
+
+    def add(self, ranks: Floats, losses: Floats, summed: Ints, codes: Ints) -> None:
+        """Add rows of these kinds, and sum up some of their losses, (R, N), which are finite."""
+        from verax.kernels.filling import fill_bins
+
+        scale, done = 10.0**DECIMALS, 0
+        while True:
+            into = LAYOUT, self._first, self._table.cells
+            done, least, most = fill_bins(done, ranks, losses, summed, codes, scale, *into)
+            if done == len(ranks):
+                break
+            self._reach(least, most)
+        self._table.added(len(ranks))
+
+    def _reach(self, least: int, most: int) -> None:
+        """Make room for these bins."""
+        size = len(self._table.cells)
+        if not size:
+            self._first = least - least % _STEP
+        first = min(self._first, least - least % _STEP)
+        last = max(self._first + size, most - most % _STEP + _STEP)
+        self._table.grow(self._first - first, last - self._first - size)
+        self._first = first
+
+    def histogram(self, values: Sequence[int | Floats], n_cells: int) -> Histogram:
+        """The histogram of all rows. A value is the number of a sum, or what rows of each kind have."""
+        self._table.settle()
+        counts = self._table.cells[:, 2 + 4 * self._n_sums :]
+        used = np.flatnonzero(counts.any(axis=1))
+        counts, table = counts[used], self._table.cells[used]
+        high, low = self._table.totals.high[used], self._table.totals.low[used]
+        n, nothing = counts.sum(axis=1), np.zeros(len(used))
+        columns, errors = [n, n, n], [nothing, nothing, nothing]
+        least, most = [], []
+        for value in values:
+            if isinstance(value, int):
+                first, second = high[:, 2 * value], high[:, 2 * value + 1]
+                rests = [low[:, 2 * value], low[:, 2 * value + 1]]
+                ends = table[:, 4 * value + 4], table[:, 4 * value + 5]
+            else:
+                first, second, rests = counts @ value, counts @ (value * value), [nothing, nothing]
+                here = counts > 0
+                ends = tuple(
+                    end(np.where(here, value, limit), axis=1)
+                    for end, limit in ((np.min, np.inf), (np.max, -np.inf))
+                )
+            columns += [first, second, first, second, nothing]
+            errors += [*rests, *rests, nothing]
+            least.append(ends[0])
+            most.append(ends[1])
+        least.append(table[:, 0])
+        most.append(table[:, 1])
+        numbers = used + self._first
+        sums = Sum(np.stack(columns, axis=1), np.stack(errors, axis=1))
+        bins = Run(numbers, sums, np.stack(least, axis=1), np.stack(most, axis=1))
+        rows, cells = np.nonzero(counts) if n_cells else (used[:0], used[:0])
+        size = counts[rows, cells]
+        none = np.zeros((len(rows), 0))
+        counted = Run(numbers[rows] * n_cells + cells, Sum.of(np.stack([size, size], axis=1)), none, none)
+        return Histogram.joined_from(len(values), n_cells, bins, counted)
+
+
+class EventTable:
+    """An event by the bins of its probability; those above a half are counted down from `one`."""
+
+    def __init__(self, one: int) -> None:
+        # Numbers between the two halves are left out of the table.
+        half = int(bin_numbers(np.array([0.5]))[0])
+        self._one, self._gap = 2 * half + 1, one - (2 * half + 1)
+        self._table = _Table(5, least=[3], most=[4], sums=[2])
+        # A row may sum to more than one, within its tolerance.
+        self._table.grow(0, self._one + half)
+        self.totals = Sum.zeros(4)
+
+    def add(self, key: Floats, given: Floats, rest: Floats | None, happened: object, scale: float) -> None:
+        """Add rows with these probabilities of the event and of the rest, and whether it happened."""
+        from verax.kernels.filling import fill_events
+
+        rest = np.zeros(0) if rest is None else rest
+        hit = np.asarray(happened).view(np.uint8)
+        found = fill_events(key, given, rest, hit, scale, LAYOUT, self._one, self._table.cells)
+        self.totals += Sum.of(found)
+        self._table.added(len(key))
+
+    def run(self) -> Run:
+        """The sums of each bin: of rows, of those where the event happened, of probabilities, and of rows
+        again; with the extremes of the probabilities.
+        """
+        self._table.settle()
+        used = np.flatnonzero(self._table.cells[:, :2].any(axis=1))
+        without, happened, _, least, most = self._table.cells[used].T
+        n = without + happened
+        high, low = self._table.totals.high[used, 0], self._table.totals.low[used, 0]
+        nothing = np.zeros(len(used))
+        sums = Sum(
+            np.stack([n, happened, high, n], axis=1), np.stack([nothing, nothing, low, nothing], axis=1)
+        )
+        keys = np.where(used > self._one // 2, used + self._gap, used)
+        return Run(keys, sums, least[:, None], most[:, None])

@@ -1,0 +1,177 @@
+"""Compiled loops that add rows to tables of all bins, in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from verax.kernels.arithmetic import OPTIONS, bits, plus, select
+
+# How many rows are numbered before they are added: the nearest cache holds them.
+_STRIP = 1024
+
+
+@numba.njit(**OPTIONS)
+def fill_bins(
+    begin: int,
+    ranks: Any,
+    losses: Any,
+    summed: Any,
+    codes: Any,
+    scale: float,
+    layout: Any,
+    first: int,
+    table: Any,
+) -> Any:
+    """Add rows to the bins of what ranks them, from row `begin` on.
+
+    The columns of the table are the extremes of the ranks, which are rounded to multiples of 1 / `scale`; for
+    each of the rows `summed` of `losses` the sums of it and of its square and its extremes; then the number
+    of rows with each code. The layout of bins is that of `engines.histograms.bin_numbers`. Returns how many
+    rows are done, and the bins that are needed, where the table lacks some of them.
+    """
+    near, shift, lowest, top, infinite = layout
+    keys, numbers = np.empty(_STRIP), np.empty(_STRIP, np.int64)
+    n_values = summed.size
+    last = first + len(table)
+    for start in range(begin, ranks.size, _STRIP):
+        n = min(_STRIP, ranks.size - start)
+        given = ranks[start : start + n]
+        least, most = np.int64(1 << 62), np.int64(-(1 << 62))
+        for i in range(n):
+            x = np.rint(given[i] * scale) / scale
+            keys[i] = x
+            number = min(np.int64(bits(abs(x) + near) >> np.uint64(shift)) - lowest, top)
+            number = select(abs(x) == np.inf, infinite, number)
+            number = select(x == 0.0, 0, number + 1)
+            number = select(x < 0.0, -number, number)
+            numbers[i] = number
+            least = min(least, number)
+            most = max(most, number)
+        if least < first or most >= last:
+            return start, least, most
+        for i in range(n):
+            x, at = keys[i], numbers[i] - first
+            if x < table[at, 0]:
+                table[at, 0] = x
+            if x > table[at, 1]:
+                table[at, 1] = x
+            for c in range(n_values):
+                v = losses[summed[c], start + i]
+                table[at, 4 * c + 2] += v
+                table[at, 4 * c + 3] += v * v
+                if v < table[at, 4 * c + 4]:
+                    table[at, 4 * c + 4] = v
+                if v > table[at, 4 * c + 5]:
+                    table[at, 4 * c + 5] = v
+            table[at, 4 * n_values + 2 + codes[start + i]] += 1.0
+    return ranks.size, first, last - 1
+
+
+@numba.njit(**OPTIONS)
+def fill_events(
+    key: Any, given: Any, rest: Any, happened: Any, scale: float, layout: Any, one: int, table: Any
+) -> Any:
+    """Add an event to the bins of its probability.
+
+    The columns of the table are the number of rows without and with the event, the sum of its probability
+    `given`, at most 1, and the extremes of the `key` that ranks it; keys are rounded to multiples of
+    1 / `scale`, unless that is 0. `rest` is the probability of the rest; it may be empty, and is 1 minus the
+    other then. Returns the sums over all rows of the probability, of where the event happened (1, else 0), of
+    probability * (1 - probability), and of the squared error.
+    """
+    near, shift, lowest, _, _ = layout
+    keys, numbers = np.empty(_STRIP), np.empty(_STRIP, np.int64)
+    claimed, hits, variance, squared = 0.0, 0.0, 0.0, 0.0
+    for start in range(0, key.size, _STRIP):
+        n = min(_STRIP, key.size - start)
+        own, claims, hit = key[start : start + n], given[start : start + n], happened[start : start + n]
+        for i in range(n):
+            x = own[i]
+            keys[i] = np.rint(x * scale) / scale if scale > 0.0 else x
+        for i in range(n):
+            upper = keys[i] > 0.5
+            x = select(upper, 1.0 - keys[i], keys[i])
+            number = np.int64(bits(abs(x) + near) >> np.uint64(shift)) - lowest + 1
+            number = select(x == 0.0, 0, number)
+            number = select(x < 0.0, -number, number)
+            numbers[i] = select(upper, one - number, number)
+        if rest.size:
+            others = rest[start : start + n]
+            for i in range(n):
+                gap = select(hit[i] > 0, others[i], claims[i])
+                squared = plus(squared, gap * gap)
+        else:
+            for i in range(n):
+                gap = select(hit[i] > 0, 1.0 - claims[i], claims[i])
+                squared = plus(squared, gap * gap)
+        for i in range(n):
+            claim = min(claims[i], 1.0)
+            claimed = plus(claimed, claim)
+            hits = plus(hits, float(hit[i]))
+            variance = plus(variance, claim * (1.0 - claim))
+        for i in range(n):
+            x, at = keys[i], numbers[i]
+            table[at, hit[i]] += 1.0
+            table[at, 2] += min(claims[i], 1.0)
+            if x < table[at, 3]:
+                table[at, 3] = x
+            if x > table[at, 4]:
+                table[at, 4] = x
+    return claimed, hits, variance, squared
+
+
+@numba.njit(**OPTIONS)
+def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
+    """Move some columns of a table to sums that are pairs of doubles."""
+    for at in range(len(table)):
+        for c in range(columns.size):
+            term = table[at, columns[c]]
+            if term != 0.0:
+                before = high[at, c]
+                after = before + term
+                virtual = after - before
+                rest = (before - (after - virtual)) + (term - virtual) + low[at, c]
+                high[at, c] = after + rest
+                low[at, c] = rest - (high[at, c] - after)
+                table[at, columns[c]] = 0.0
+
+
+@numba.njit(**OPTIONS)
+def sums_by_class(y: Any, losses: Any, sums: Any) -> None:
+    """Add the losses of each rule, a row of `losses` each, and their squares to the sums of the class."""
+    n_rules = len(losses)
+    for i in range(y.size):
+        at = y[i]
+        for r in range(n_rules):
+            x = losses[r, i]
+            sums[at, r, 0] += x
+            sums[at, r, 1] += x * x
+
+
+@numba.njit(**OPTIONS)
+def hash_rows(y: Any, columns: Any, factor: Any, out: Any) -> None:
+    """64 bits of the outcome and the numbers of each row, as `analyses.samples` has them."""
+    shift, turn = np.uint64(32), np.uint64(29)
+    numbers = np.empty(_STRIP)
+    bits = numbers.view(np.uint64)
+    for start in range(0, y.size, _STRIP):
+        n = min(_STRIP, y.size - start)
+        state = out[start : start + n]
+        for i in range(n):
+            state[i] = np.uint64(y[start + i]) + factor
+        for c in range(len(columns)):
+            column = columns[c]
+            for i in range(n):
+                numbers[i] = column[start + i] + 0.0
+            for i in range(n):
+                x = state[i] ^ (bits[i] ^ (bits[i] >> shift))
+                x = x * factor
+                state[i] = x ^ (x >> turn)
+        for i in range(n):
+            x = state[i] + np.uint64(0x9E3779B97F4A7C15)
+            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state[i] = x ^ (x >> np.uint64(31))

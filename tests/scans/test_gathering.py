@@ -1,0 +1,92 @@
+"""Rows added to tables in place give what merging the summaries of parts gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+from scattered import Scattered, problem
+from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.retention.curves import as_metrics
+from verax.analyses.retention.doubts import doubt
+from verax.analyses.retention.lossbins import CurveRecipe, Measures
+from verax.engines import tables
+from verax.inputs.handles import Collector
+from verax.kernels import limits
+from verax.scores.registry import parse
+
+pytest.importorskip("numba")
+
+
+@pytest.fixture(autouse=True)
+def kernels_at_once(monkeypatch):
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    # Sums are moved several times.
+    monkeypatch.setattr(tables, "_SETTLED", 500)
+
+
+def both_ways(recipe, handle, parts):
+    """The summary of parts by a collector, and that of each part merged."""
+    collector = Collector({"it": recipe})
+    merged = None
+    for rows in parts:
+        part = handle.part(rows)
+        collector.add(part)
+        taken = recipe.take(handle.part(rows))
+        merged = taken if merged is None else merged.merge(taken)
+    return collector.summaries()["it"], merged
+
+
+def same_runs(ours, theirs):
+    np.testing.assert_array_equal(ours.keys, theirs.keys)
+    np.testing.assert_allclose(ours.sums.high, theirs.sums.high, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(ours.least, theirs.least, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(ours.most, theirs.most, rtol=0, atol=1e-15)
+
+
+PARTS = np.split(np.arange(2000), [700, 701])
+
+
+@pytest.mark.parametrize(
+    ("k", "metrics"), [(2, ["accuracy"]), (4, ["qwk", "ec", vx.rps]), (4, [vx.brier, vx.rps])]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curves(k, metrics, weighted):
+    rng, y, p = problem(2000, k, seed=k)
+    # Outcomes of probability zero have infinite losses: those parts are no longer added in place.
+    p[700] = np.eye(k)[(y[700] + 1) % k]
+    weights = rng.integers(1, 3, 2000).astype(float) if weighted else None
+    keys = (parse("brier"), parse("log"), parse("rps"), doubt("max_probability"))
+    measures = Measures.of(as_metrics(metrics, "quadratic"), k)
+    recipe = CurveRecipe("model", keys, measures, None, 0, 0)
+    ours, theirs = both_ways(recipe, Scattered(y, p, weights=weights), PARTS)
+    for name, found in ours.orders.items():
+        same_runs(found.bins.total, theirs.orders[name].bins.total)
+        same_runs(found.cells.total, theirs.orders[name].cells.total)
+
+
+@pytest.mark.parametrize("thresholds", [False, True])
+@pytest.mark.parametrize("k", [2, 4])
+def test_events(k, thresholds):
+    _, y, p = problem(2000, k, seed=k)
+    p[:50] = np.eye(k)[y[:50]]
+    p[50] *= 1 + 9e-7
+    ours, theirs = both_ways(EventRecipe("model", thresholds), Scattered(y, p), PARTS)
+    same_runs(ours.bins.total, theirs.bins.total)
+    np.testing.assert_allclose(ours.totals.high[:-1], theirs.totals.high[:-1], rtol=1e-12)
+    # The event of the most likely class is not scored.
+    np.testing.assert_allclose(ours.totals.high[-1, :3], theirs.totals.high[-1, :3], rtol=1e-12)
+    np.testing.assert_array_equal(ours.weight.high, theirs.weight.high)
+
+
+def test_results_are_those_in_memory():
+    _, y, p = problem(3000, 4, seed=1)
+    handle = Scattered(y, p, n_parts=7)
+    curve = vx.retention(handle, rule="rps", metric="qwk")
+    exact = vx.retention(y, p, rule="rps", metric="qwk")
+    assert np.all(np.abs(curve.values - exact.values) <= curve.within + 1e-12)
+    found, memory = vx.decompose(handle, rule="rps"), vx.decompose(y, p, rule="rps")
+    assert found.score == pytest.approx(memory.score, rel=1e-12)
+    assert 0 <= memory.miscalibration - found.miscalibration + 1e-12 <= found.whole.within + 2e-12
