@@ -90,3 +90,4 @@ def _panel(ax: Any, found: Ranking, rule: str) -> None:
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.margins(x=0.08)
+    ax.locator_params(axis="x", nbins=5)

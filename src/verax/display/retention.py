@@ -41,8 +41,9 @@ def draw_retention(curves: list[RetainedCurve], ax: Any = None) -> Any:
 
     metrics = list(dict.fromkeys(curve.metric for curve in curves))
     if ax is None:
+        width = 5.2 if len(metrics) == 1 else 3.3
         _, panels = plt.subplots(
-            1, len(metrics), figsize=(1.2 + 5.2 * len(metrics), 4.4), layout="constrained", squeeze=False
+            1, len(metrics), figsize=(1.2 + width * len(metrics), 4.4), layout="constrained", squeeze=False
         )
         axes = list(panels[0])
     elif len(metrics) == 1:
@@ -83,9 +84,8 @@ def _draw_panel(ax: Any, curves: list[RetainedCurve]) -> None:
     ax.set_axisbelow(True)
     kind = "mean height" if first.area_kind == "mean" else "area in steps"
     interval = "" if first.band is None else f" and its {100 * first.confidence:g}% interval"
-    ax.legend(
-        title=f"rows ranked by; {kind}{interval}", frameon=False, loc="best", alignment="left", fontsize=9
-    )
+    title = f"rows ranked by;\n{kind}{interval}"
+    ax.legend(title=title, frameon=False, loc="best", alignment="left", fontsize=8, title_fontsize=8)
 
 
 def _area(curve: RetainedCurve) -> str:
