@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test quick test-oldest lint browser java docs bench fuzz clean
+.PHONY: help demo test quick test-oldest lint browser java docs notebooks bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -48,6 +48,9 @@ java:
 docs: .venv/tools ## the site, to build/docs/index.html
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 	@echo "The site is in build/docs/index.html."
+
+notebooks: .venv/tools ## run the notebooks and write their outputs anew
+	$(BIN)/python docs/notebooks/renew.py
 
 bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/startup.py

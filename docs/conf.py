@@ -38,6 +38,7 @@ extensions = [
     "copies",
     "formulas",
     "names",
+    "notebooks",
     "theorypictures",
     "rulepages",
 ]
