@@ -136,18 +136,31 @@ def worst(
 
     Parameters
     ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`, or a handle in their place; it knows the ids. Of `TopLists`
-        a case has the list, the place of the outcome in it, and how much was left for all others.
-    rule : rule or str
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`. The handle knows the ids.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Of `TopLists` a case has the list, the place of the outcome in it, and how much was left
+        for all others.
+    rule : Rule or str
         What ranks the rows. Of equal losses the first row comes first.
     n : int
         The number of rows.
-    others : list of rules, or None
+    others : sequence of Rule or str, optional
         Rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.
-    ids : array or None
-        (N,) names of the rows; by default their numbers.
+    ids : array_like of shape (N,), optional
+        Names of the rows; by default their numbers.
     **read
+
+    Returns
+    -------
+    Worst
+        The cases, from the largest loss on.
+
+    See Also
+    --------
+    retention : How a metric changes without these rows.
 
     Examples
     --------

@@ -125,7 +125,28 @@ class ConfidenceSequence:
         normalize: bool = False,
         logits: bool = False,
     ) -> Interval:
-        """Take in more rows, in the order they came, and return the interval after them."""
+        """Take in more rows, in the order they came, and return the interval after them.
+
+        Parameters
+        ----------
+        y : array_like of shape (N,) or (N, K)
+            Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+        a : array_like of shape (N, K) or (N,)
+            Forecasts of the first model.
+        b : array_like of shape (N, K) or (N,)
+            Forecasts of the second.
+        classes : sequence of K labels, optional
+            Names of the columns of `a` and `b`, in order; for ordered classes lowest first.
+        normalize : bool, default False
+            Whether to divide each row of `a` and `b` by its sum first.
+        logits : bool, default False
+            Whether `a` and `b` hold logits; the softmax is applied first.
+
+        Returns
+        -------
+        Interval
+            The interval of the mean difference of losses, valid however often you look.
+        """
         options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
         return self.update_differences(self._losses(y, a, "a", options) - self._losses(y, b, "b", options))
 
@@ -145,7 +166,18 @@ class ConfidenceSequence:
             raise error.replace(argument=argument) if error.argument == "p" else error from None
 
     def update_differences(self, differences: Any) -> Interval:
-        """Take in differences of losses, row by row, and return the interval after them."""
+        """Take in differences of losses, row by row, and return the interval after them.
+
+        Parameters
+        ----------
+        differences : array_like of shape (N,)
+            The loss of the first model minus that of the second, for each row.
+
+        Returns
+        -------
+        Interval
+            The interval of their mean.
+        """
         d = self._checked(differences)
         for start in range(0, len(d), _BLOCK):
             bets = np.multiply.outer(d[start : start + _BLOCK], self._stakes)

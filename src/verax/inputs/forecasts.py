@@ -72,24 +72,44 @@ class Unread:
 class Forecasts:
     """Probabilities, outcomes and weights of N rows over K classes.
 
-    Parameters
-    ----------
-    y : (N,) positions 0..K-1 or labels, or (N, K) one-hot rows.
-    p : (N, K) probabilities, in one array or as `Columns`, or (N,) probabilities of class 1 of two.
-    classes : names of the columns of `p`, in order; for ordered classes lowest first.
-    weights : (N,) non-negative weights, not all zero.
-    groups : (N,) labels of the clusters (patients, sites) that rows belong to; or two such lists.
-    normalize : divide each row of `p` by its sum.
-    logits : `p` holds logits; apply the softmax (a single column: the logistic function).
-    ordered : an ordinal rule will be used, so labels need an explicit order.
-    invalid : "raise"; functions leave invalid rows out, if they are asked to, before they come here.
-    first_row : the number of the first row, where these are a part of all rows: errors then name rows
-        by it, and weights may all be zero here.
-    part : these are a part of all rows, which may have no row and no weight.
-
     Nothing is copied and no row is read here. `batch` brings rows to standard form, a slice at a
     time, so memory does not grow with N; whoever reads them counts the invalid ones on the way and
     calls `check`, which names them.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,)
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough.
+    classes : sequence of K labels, optional
+        Names of the columns of `p`, in order; for ordered classes lowest first.
+    weights : array_like of shape (N,), optional
+        Importance weights of the rows, not negative, not all zero. Only their ratios matter.
+    groups : array_like of shape (N,), or two of them, optional
+        Labels of clusters (patients, sites) whose rows belong together and are resampled together.
+    normalize : bool, default False
+        Whether to divide each row of `p` by its sum first.
+    logits : bool, default False
+        Whether `p` holds logits; the softmax is applied first (to a single column the logistic function).
+    ordered : bool, default False
+        Whether an ordinal rule will be used, so that labels need an explicit order.
+    first_row : int, optional
+        The number of the first row, where these are a part of all rows: errors then name rows by it, and
+        weights may all be zero here.
+    part : bool, default False
+        Whether these are a part of all rows, which may have no row and no weight.
+    invalid : {"raise"}, default "raise"
+        What happens to invalid rows. Functions that are asked to skip them do so before they come here.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> rows = vx.Forecasts(["cat", "dog"], [[0.8, 0.2], [0.4, 0.6]], classes=["cat", "dog"])
+    >>> rows.check()
+    >>> rows.n_rows, rows.n_classes, rows.batch(0, 2).y.tolist()
+    (2, 2, [0, 1])
     """
 
     def __init__(
@@ -143,6 +163,7 @@ class Forecasts:
 
     @property
     def n_rows(self) -> int:
+        """The number of rows."""
         return int(self._p.shape[0])
 
     @property
@@ -196,11 +217,35 @@ class Forecasts:
         return raw
 
     def batch(self, start: int, stop: int) -> Batch:
-        """Rows `start` to `stop` in standard form. Invalid values pass through as they are."""
+        """Rows `start` to `stop` in standard form. Invalid values pass through as they are.
+
+        Parameters
+        ----------
+        start : int
+            The first row.
+        stop : int
+            The row after the last.
+
+        Returns
+        -------
+        Batch
+            The rows.
+        """
         return self._in_standard_form(slice(start, stop), start, None)
 
     def batch_of(self, rows: Ints) -> Batch:
-        """The rows with these numbers, in standard form."""
+        """The rows with these numbers, in standard form.
+
+        Parameters
+        ----------
+        rows : array of int
+            The numbers of the rows.
+
+        Returns
+        -------
+        Batch
+            The rows.
+        """
         return self._in_standard_form(rows, int(rows[0]), rows)
 
     def _in_standard_form(self, at: slice | Ints, start: int, rows: Ints | None) -> Batch:
@@ -241,7 +286,20 @@ class Forecasts:
         return apart or bool(p.strides[0] == p.itemsize and p.shape[0] > 1)
 
     def unread(self, start: int, stop: int) -> Unread:
-        """Rows `start` to `stop` of NumPy arrays, not yet in standard form."""
+        """Rows `start` to `stop` of NumPy arrays, not yet in standard form.
+
+        Parameters
+        ----------
+        start : int
+            The first row.
+        stop : int
+            The row after the last.
+
+        Returns
+        -------
+        Unread
+            The rows as they were given.
+        """
         weights = None if self.weights is None else to_host(self.weights[start:stop])
         return Unread(
             self._parts(start, stop),
@@ -260,7 +318,18 @@ class Forecasts:
         return _readable(p[start:stop], p.dtype)
 
     def batches(self, rows: int) -> Iterator[Batch]:
-        """All rows, `rows` at a time."""
+        """All rows, some at a time.
+
+        Parameters
+        ----------
+        rows : int
+            How many rows a batch has; the last may have fewer.
+
+        Yields
+        ------
+        Batch
+            The next rows in standard form.
+        """
         for start in range(0, self.n_rows, rows):
             yield self.batch(start, min(start + rows, self.n_rows))
 

@@ -253,7 +253,18 @@ class Handle(ABC):
         """The summaries of all rows, from one pass over them."""
 
     def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        """The summaries of all rows, from one pass over them; refuses predictions without a valid row."""
+        """The summaries of all rows, from one pass over them; refuses predictions without a valid row.
+
+        Parameters
+        ----------
+        recipes : mapping of str to Recipe
+            What to make of each part of the rows, by name.
+
+        Returns
+        -------
+        dict of str to summary
+            The summaries, by the same names.
+        """
         found = self._summarise(recipes)
         if not found.n_rows:
             none = "has no valid row" if found.skipped is not None and found.skipped.count else "has no rows"

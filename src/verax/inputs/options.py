@@ -49,18 +49,18 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
         "Names of the columns of `p`, in order; for ordered classes lowest first.",
     ),
     "weights": (
-        "array of shape (N,), optional",
+        "array_like of shape (N,), optional",
         None,
         "Importance weights of the rows, not negative, not all zero. Only their ratios matter.",
     ),
     "groups": (
-        "array of shape (N,) or two of them, optional",
+        "array_like of shape (N,), or two of them, optional",
         None,
-        "Labels of clusters (patients, sites) whose rows belong together and are resampled together. "
-        "`evaluate` and `compare` also take two kinds of them, such as [league, date].",
+        "Labels of clusters (patients, sites) whose rows belong together and are resampled together.\n"
+        "    `evaluate` and `compare` also take two kinds of them, such as [league, date].",
     ),
-    "normalize": ("bool, default False", False, "Divide each row of `p` by its sum first."),
-    "logits": ("bool, default False", False, "`p` holds logits; the softmax is applied first."),
+    "normalize": ("bool, default False", False, "Whether to divide each row of `p` by its sum first."),
+    "logits": ("bool, default False", False, "Whether `p` holds logits; the softmax is applied first."),
     "invalid": (
         '{"raise", "skip"}, default "raise"',
         "raise",

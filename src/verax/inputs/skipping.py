@@ -186,7 +186,20 @@ class MaySkip(Result):
         return 0 if self.skipped is None else self.skipped.count
 
     def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
-        """The same result, which knows what rows were left out and, by `rows`, the numbers of all others."""
+        """The same result, which knows what rows were left out and, by `rows`, the numbers of all others.
+
+        Parameters
+        ----------
+        skipped : Skipped or None
+            The rows that were left out.
+        rows : array of int, optional
+            The numbers of the other rows.
+
+        Returns
+        -------
+        Self
+            A new result.
+        """
         if skipped is None:
             return self
         marked = copy.copy(self if rows is None else self._renumbered(rows, skipped.n_given))
@@ -195,7 +208,18 @@ class MaySkip(Result):
         return marked
 
     def with_faults(self, faults: Mapping[str, ListFaults]) -> Self:
-        """The same result, which knows what there is to say of the lists of each model."""
+        """The same result, which knows what there is to say of the lists of each model.
+
+        Parameters
+        ----------
+        faults : mapping of str to ListFaults
+            What there is to say of the lists of each model.
+
+        Returns
+        -------
+        Self
+            A new result.
+        """
         if not faults:
             return self
         marked = copy.copy(self)

@@ -39,6 +39,22 @@ class Report:
 
     Made by `Report.of`. `to_html` and `save` need the packages of `verax[report]`; `verdict` and `to_dict`
     do not.
+
+    Attributes
+    ----------
+    contents : Contents or ListContents
+        What was computed.
+    title : str
+        The title of the page.
+    source : str
+        Where the rows come from.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> report = vx.report.Report.of([0, 1] * 30, [0.2, 0.7] * 30, title="Rain")
+    >>> report.title
+    'Rain'
     """
 
     contents: Contents | ListContents
@@ -71,32 +87,65 @@ class Report:
         skipped: Skipped | None = None,
         numbers: Ints | None = None,
     ) -> Report:
-        """Compute everything.
+        """Compute everything that the page shows.
 
         Parameters
         ----------
-        y : array or Handle
-            Outcomes as for `evaluate`; or predictions that `scan` has opened, in place of everything that has
-            a value per row. They are read once, and the page says what comes from histograms.
-        classes, ordered, costs, weights, weights_are, groups, rules, normalize, logits, invalid
-            As for `evaluate`.
-        p : array, TopLists or dict
-            The forecasts of one model, or of several by name: {name: p, ...}. For top lists the page is about
+        y : array_like of shape (N,) or (N, K), or Handle
+            Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+            `scan` has opened, in place of everything that has a value per row. They are read once, and the
+            page says what comes from histograms.
+        p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these
+            Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
+            is enough. Or the forecasts of several models, by name. For top lists the page is about
             coverage, the calibration of places and of the whole list, and what shorter lists lose; full
             distributions among them are cut to lists of the same length.
-        by : array, dict or None
+        classes : sequence of K labels, optional
+            Names of the columns of `p`, in order; for ordered classes lowest first.
+        ordered : bool, default False
+            Whether the classes have an order.
+        costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
+            The cost of each decision (column) for each outcome (row); "quadratic" if `ordered`.
+        weights : array_like of shape (N,), optional
+            Importance weights of the rows, not negative, not all zero. Only their ratios matter.
+        groups : array_like of shape (N,), or two of them, optional
+            Labels of clusters (patients, sites) whose rows belong together and are resampled together.
+        by : array_like of shape (N,), or mapping of str to these, optional
             Labels of subgroups: {name: column, ...}, or one column.
-        ids : array or None
-            (N,) names of the rows; by default their numbers.
-        time_ordered : bool
-            As for `compare`, which compares the models. All other intervals take rows to be independent.
-        title, source : str
-            The title of the page, and where the rows come from.
-        confidence, seed
-            Level of all intervals and tests, and random seed.
-        skipped, numbers : Skipped, array or None
-            What rows were left out before as invalid, and (N,) the numbers of all others; for callers that
-            left them out themselves.
+        ids : array_like of shape (N,), optional
+            Names of the rows; by default their numbers.
+        rules : sequence of Rule or str, optional
+            The rules to use instead of all that fit.
+        title : str, default "How good are these probabilities?"
+            The title of the page.
+        source : str, default ""
+            Where the rows come from.
+        logits : bool, default False
+            Whether `p` holds logits; the softmax is applied first.
+        normalize : bool, default False
+            Whether to divide each row of `p` by its sum first.
+        weights_are : {"importance", "counts"}, default "importance"
+            What weights are. "importance": how much each row counts; only their ratios matter. "counts":
+            a row of weight 3 is three rows.
+        time_ordered : bool, default False
+            Whether the rows are in order of time, for `compare`, which compares the models. All other
+            intervals take rows to be independent.
+        confidence : float, default 0.95
+            Confidence level of all intervals and tests.
+        seed : int, default 0
+            Random seed.
+        invalid : {"raise", "skip"}, default "raise"
+            What to do with invalid rows: refuse them, or leave them out. The result counts and lists them
+            (`skipped`), and rows keep their numbers.
+        skipped : Skipped, optional
+            The invalid rows that were left out before, for callers that left them out themselves.
+        numbers : array of shape (N,), optional
+            The numbers of all other rows, for the same callers.
+
+        Returns
+        -------
+        Report
+            The report, which `save` writes.
 
         Examples
         --------
@@ -172,7 +221,13 @@ class Report:
         return render(self.contents, title=self.title, source=self.source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page. A file of that name is replaced when the new one is complete, not before."""
+        """Write the page. A file of that name is replaced when the new one is complete, not before.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; `.html` is the usual ending.
+        """
         text = self.to_html()
         with written(Path(path)) as new:
             new.write_text(text, encoding="utf-8", newline="\n")

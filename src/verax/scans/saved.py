@@ -38,9 +38,16 @@ _ABOUT, _KIND = "about", "recorded summaries"
 class Recorded(Handle):
     r"""A handle that keeps every summary that it was asked for, so that none is made twice, and saves them.
 
-    A model without a name is called like its file; `model` gives it one that all shards share, which
-    comparisons, subgroups and reports need.
+    Parameters
+    ----------
+    handle : Handle
+        Predictions that `scan` has opened.
+    model : str, optional
+        A name for the model that all shards share, which comparisons, subgroups and reports need; by default
+        it is called like its file.
 
+    Examples
+    --------
     >>> import pathlib, tempfile, verax as vx
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for day in ("monday", "tuesday"):
@@ -84,6 +91,8 @@ class Recorded(Handle):
 
         Parameters
         ----------
+        path : str or path
+            The file.
         card : Scorecard, optional
             The card, where it is not the first that was asked for.
         """

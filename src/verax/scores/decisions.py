@@ -78,7 +78,7 @@ def decide(
         exceeds it are deferred, which is marked by -1. Without `costs` a mistake costs 1: deferred are
         rows whose largest probability is below 1 - `defer`.
     normalize : bool, default False
-        Divide each row of `p` by its sum first.
+        Whether to divide each row of `p` by its sum first.
     logits : bool, default False
         Whether `p` holds logits; the softmax is applied first.
 

@@ -203,7 +203,7 @@ class Thresholds(MaySkip):
             Forecasts: probabilities of the K classes; for two classes, one column with those of
             class 1 is enough.
         normalize : bool, default False
-            Divide each row of `p` by its sum first.
+            Whether to divide each row of `p` by its sum first.
         logits : bool, default False
             Whether `p` holds logits; the softmax is applied first.
 

@@ -79,47 +79,63 @@ def retention(
     construction, and for kappa did best or nearly so in simulations.
     `selective` is the sibling whose order uses the forecasts alone.
 
-    Parameters
-    ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`. Curves of predictions that `scan` has opened come from
-        histograms of losses; `within` says how far they can be from those of the rows.
-    rule : rule, str or list of these
-        What ranks the rows.
-    metric : str, rule, callable or list of these
-        What is measured of the rows kept: the name of a metric of decisions (see
-        `verax.scores.metrics.METRICS`: "qwk", "linear_kappa", "kappa", "ec", "mae", "macro_mae",
-        "accuracy", "balanced_accuracy", "macro_f1", "off_by_one"), a rule (its mean loss), or a function
-        f(y, p) of the rows kept. For `TopLists`: "accuracy", "error", "coverage", "top_5_accuracy",
-        "top_5_error" (any number), "invalid", or a rule.
-    removed : list of floats or None
-        Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
-    area : {"mean", "steps"}
-        The mean height of the curve, or the trapezoid sum with unit spacing.
-    costs : {"quadratic", "linear", "zero_one"} or (K, K) array
-        The costs of the metric "ec".
-    cost_scale : {None, "max", "naive"}
-        What these costs are divided by; see `expected_cost`.
-    decision_costs : {"quadratic", "linear", "zero_one"}, (K, K) array or None
-        Decide by the smallest expected cost instead of by the most likely class.
-    undefined : {"nan", "one", "zero", "omit"}
-        What an undefined value (kappa of a single class) counts as; "omit" leaves it out of the area.
-    ties : {"share", "order"}
-        How a cut splits rows that tie. "share": each of them counts in part, so that the curve does not
-        depend on the order of the rows; a function of rows then gets all rows repeated until these parts
-        are whole numbers. "order": rows that come later are removed first (a stable sort).
-    bootstrap : int
-        Number of bootstrap replicates for intervals; 0 for none.
-    seed, confidence
-        Random seed and level of the intervals.
-    weights_are : {"importance", "counts"}
-        "counts": the intervals are those of rows repeated as often as their weights say.
-    **read
-
     Weights that are whole numbers are numbers of copies; otherwise shares of the weight are removed.
     Metrics and rules that depend on the order of the classes refuse labels without `classes`. Beyond
     1,024 classes no tables of counts are kept: only metrics that are means over rows are available
     ("accuracy", "ec", "mae", "off_by_one"), and rules.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`. Curves then come from histograms of losses;
+        `within` says how far they can be from those of the rows.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough.
+    rule : Rule, str or sequence of these
+        What ranks the rows.
+    metric : str, Rule, callable or sequence of these, default "qwk"
+        What is measured of the rows kept: the name of a metric of decisions ("qwk", "linear_kappa", "kappa",
+        "ec", "mae", "macro_mae", "accuracy", "balanced_accuracy", "macro_f1", "off_by_one"), a rule (its mean
+        loss), or a function f(y, p) of the rows kept. For `TopLists`: "accuracy", "error", "coverage",
+        "top_5_accuracy", "top_5_error" (any number), "invalid", or a rule.
+    removed : sequence of floats, optional
+        Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
+    area : {"mean", "steps"}, default "mean"
+        What the area is: the mean height of the curve, or the trapezoid sum with unit spacing.
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "quadratic"
+        The costs of the metric "ec".
+    cost_scale : {None, "max", "naive"}, default None
+        What these costs are divided by; see `expected_cost`.
+    decision_costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
+        Decide by the smallest expected cost instead of by the most likely class.
+    undefined : {"nan", "one", "zero", "omit"}, default "nan"
+        What an undefined value (kappa of a single class) counts as; "omit" leaves it out of the area.
+    ties : {"share", "order"}, default "share"
+        How a cut splits rows that tie. "share": each of them counts in part, so that the curve does not
+        depend on the order of the rows; a function of rows then gets all rows repeated until these parts
+        are whole numbers. "order": rows that come later are removed first (a stable sort).
+    bootstrap : int, default 0
+        Number of bootstrap replicates; 0 gives no intervals.
+    seed : int, default 0
+        Random seed.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    weights_are : {"importance", "counts"}, default "importance"
+        What weights are. "importance": how much each row counts; only their ratios matter. "counts": a
+        row of weight 3 is three rows.
+    **read
+
+    Returns
+    -------
+    RetentionCurve or RetentionCurves
+        The curve; `RetentionCurves` for several rules or metrics.
+
+    See Also
+    --------
+    selective : The same with an order that is known beforehand.
+    worst : The rows themselves.
 
     References
     ----------
@@ -176,11 +192,52 @@ def selective(
 
     Parameters
     ----------
-    by : {"max_probability", "entropy"}, rule, str or list of these
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`. Curves then come from histograms; `within` says
+        how far they can be from those of the rows.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough.
+    by : {"max_probability", "entropy"}, Rule, str or sequence of these, default "max_probability"
         What ranks the rows: the largest probability, the entropy, or the loss that each forecast itself
         expects under a rule.
+    metric : str, Rule, callable or sequence of these, default "accuracy"
+        What is measured of the rows kept, as for `retention`.
+    removed : sequence of floats, optional
+        Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
+    area : {"mean", "steps"}, default "mean"
+        What the area is: the mean height of the curve, or the trapezoid sum with unit spacing.
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "quadratic"
+        The costs of the metric "ec".
+    cost_scale : {None, "max", "naive"}, default None
+        What these costs are divided by; see `expected_cost`.
+    decision_costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
+        Decide by the smallest expected cost instead of by the most likely class.
+    undefined : {"nan", "one", "zero", "omit"}, default "nan"
+        What an undefined value (kappa of a single class) counts as; "omit" leaves it out of the area.
+    ties : {"share", "order"}, default "share"
+        How a cut splits rows that tie, as for `retention`.
+    bootstrap : int, default 0
+        Number of bootstrap replicates; 0 gives no intervals.
+    seed : int, default 0
+        Random seed.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    weights_are : {"importance", "counts"}, default "importance"
+        What weights are. "importance": how much each row counts; only their ratios matter. "counts": a
+        row of weight 3 is three rows.
+    **read
 
-    The other parameters are those of `retention`.
+    Returns
+    -------
+    RetentionCurve or RetentionCurves
+        The curve; `RetentionCurves` for several orders or metrics.
+
+    See Also
+    --------
+    risk_coverage : The same for a loss, with every row as a point.
+    deferral : What handing cases on brings at a cost.
 
     Examples
     --------

@@ -31,21 +31,39 @@ class RetentionCurve(MaySkip):
         Whether larger values of the metric are better.
     sees_outcome : bool
         Whether the order uses the outcomes.
-    removed, values : (C,) arrays
-        The shares removed and the metric of the rows kept.
+    removed : array of shape (C,)
+        The shares removed.
+    values : array of shape (C,)
+        The metric of the rows kept.
     area : float
         The area under the curve; with `area_kind` "mean" the mean height, in units of the metric.
+    area_kind : {"mean", "steps"}
+        What the area is: the mean height, or the trapezoid sum with unit spacing.
     ties : {"share", "order"}
         How a cut splits rows that tie.
-    interval, band : pair of floats, (2, C) array, or None
-        Intervals of the area and of each value, from the bootstrap.
-    areas : (B,) array
+    interval : tuple of two floats or None
+        The interval of the area, from the bootstrap.
+    band : array of shape (2, C) or None
+        The intervals of the values, from the bootstrap.
+    areas : array of shape (B,)
         The area of each bootstrap replicate.
-    within : (C,) array or None
+    confidence : float
+        Confidence level of the intervals.
+    seed : int
+        Random seed.
+    within : array of shape (C,) or None
         How far each value can be from that of the rows, where it comes from a histogram; None where it is
         exact.
     area_within : float or None
         The same of the area.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.45, 0.55]]
+    >>> curve = vx.retention(y, p, rule="brier", metric="accuracy", removed=[0, 0.25])
+    >>> curve.removed.tolist(), curve.values.tolist()
+    ([0.0, 0.25], [0.75, 1.0])
     """
 
     order: str
@@ -141,7 +159,21 @@ class RetentionCurve(MaySkip):
 
 
 class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
-    """Several curves over the same rows, by the name of the order, or by (order, metric)."""
+    """Several curves over the same rows, by the name of the order, or by (order, metric).
+
+    Parameters
+    ----------
+    curves : mapping to RetentionCurve
+        The curves.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.45, 0.55]]
+    >>> curves = vx.retention(y, p, rule=["brier", "log"], metric="accuracy", bootstrap=100)
+    >>> list(curves), curves.difference("brier", "log_score")[0]
+    (['brier', 'log_score'], 0.0)
+    """
 
     def __init__(self, curves: Mapping[Any, RetentionCurve]) -> None:
         self._curves: dict[Any, RetentionCurve] = dict(curves)
@@ -156,7 +188,20 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         return len(self._curves)
 
     def difference(self, a: Any, b: Any) -> tuple[float, tuple[float, float]]:
-        """Area of curve `a` minus that of `b`, with an interval from the same replicates for both."""
+        """Area of curve `a` minus that of `b`, with an interval from the same replicates for both.
+
+        Parameters
+        ----------
+        a : str or tuple
+            The name of a curve.
+        b : str or tuple
+            The name of another.
+
+        Returns
+        -------
+        tuple
+            The difference, and its interval as two floats.
+        """
         for key in (a, b):
             if key not in self:
                 raise KeyError(f"there is no curve {key!r}; there are {', '.join(map(repr, self))}")
@@ -181,13 +226,37 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         return "\n".join([*(curve._line() for curve in self._curves.values()), *self._said()])
 
     def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
-        """The curves, each of which knows what rows were left out."""
+        """The curves, each of which knows what rows were left out.
+
+        Parameters
+        ----------
+        skipped : Skipped or None
+            The rows that were left out.
+        rows : array of int, optional
+            The numbers of the other rows.
+
+        Returns
+        -------
+        RetentionCurves
+            New curves.
+        """
         marked = super().with_skipped(skipped, rows)
         marked._curves = {key: curve.with_skipped(skipped, rows) for key, curve in self._curves.items()}
         return marked
 
     def with_faults(self, faults: Mapping[str, ListFaults]) -> Self:
-        """The curves, each of which knows what there is to say of the lists."""
+        """The curves, each of which knows what there is to say of the lists.
+
+        Parameters
+        ----------
+        faults : mapping of str to ListFaults
+            What there is to say of the lists of each model.
+
+        Returns
+        -------
+        RetentionCurves
+            New curves.
+        """
         marked = super().with_faults(faults)
         marked._curves = {key: curve.with_faults(faults) for key, curve in self._curves.items()}
         return marked

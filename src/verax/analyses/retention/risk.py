@@ -54,25 +54,35 @@ def risk_coverage(
     Rows are kept from the most certain on, by the forecasts alone. `selective` shows the same for any metric
     and a few shares; here every row is a point of the curve.
 
-    Parameters
-    ----------
-    y, p
-        Outcomes and forecasts as for `evaluate`.
-    by : {"max_probability", "entropy"}, rule or str
-        What ranks the rows, as for `selective`.
-    rule : rule, str or None
-        The loss of each row. By default it is 1 for a wrong decision, 0 for a right one.
-    costs : {"quadratic", "linear", "zero_one"}, (K, K) array or None
-        The loss of each row is what the cheapest decision costs.
-    bootstrap : int
-        Number of bootstrap replicates for intervals; 0 for none.
-    seed, confidence
-        Random seed and confidence of the intervals.
-    **read
-
     The areas are torch-uncertainty's: trapezoids between the coverages of the rows, from that of the first
     row on, divided by the width of this range. Of rows that tie, each counts with the mean loss of its tie:
     that is the mean over all their orders, so nothing depends on the order of the rows.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,), or TopLists
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough.
+    by : {"max_probability", "entropy"}, Rule or str, default "max_probability"
+        What ranks the rows, as for `selective`.
+    rule : Rule or str, optional
+        The loss of each row. By default it is 1 for a wrong decision, 0 for a right one.
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
+        The costs of decisions: the loss of each row is then what the cheapest decision costs.
+    bootstrap : int, default 0
+        Number of bootstrap replicates; 0 gives no intervals.
+    seed : int, default 0
+        Random seed.
+    confidence : float, default 0.95
+        Confidence level of the intervals.
+    **read
+
+    Returns
+    -------
+    RiskCoverage
+        The curve.
 
     References
     ----------
@@ -154,8 +164,22 @@ class RiskCoverage(MaySkip):
         What the rows were ranked by.
     loss : str
         What the risk is the mean of.
-    doubts, losses : (N,) arrays
-        What ranks the rows, and their losses.
+    doubts : array of shape (N,)
+        What ranks the rows.
+    losses : array of shape (N,)
+        The losses of the rows.
+    rows : RowTable
+        The rows.
+    resampling : Resampling
+        How intervals are computed.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.45, 0.55]]
+    >>> curve = vx.risk_coverage(y, p)
+    >>> curve.risk_at(0.5), curve.order
+    (0.0, 'max_probability')
     """
 
     order: str
@@ -189,11 +213,33 @@ class RiskCoverage(MaySkip):
         return self._observed.area(self._observed.generalized)
 
     def risk_at(self, coverage: float) -> float:
-        """The risk of the most certain rows that make at least this share of all."""
+        """The risk of the most certain rows that make at least this share of all.
+
+        Parameters
+        ----------
+        coverage : float
+            The share of rows to keep, above 0 and at most 1.
+
+        Returns
+        -------
+        float
+            Their mean loss.
+        """
         return self._observed.risk_at(_share("coverage", coverage))
 
     def coverage_at(self, risk: float) -> float:
-        """The largest coverage at which the risk is at most this; NaN where there is none."""
+        """The largest coverage at which the risk is at most this; NaN where there is none.
+
+        Parameters
+        ----------
+        risk : float
+            The largest mean loss that is accepted.
+
+        Returns
+        -------
+        float
+            The share of rows that can be kept.
+        """
         return self._observed.coverage_at(check_number("risk", risk, "must be a number", math.isfinite))
 
     @property
@@ -207,16 +253,49 @@ class RiskCoverage(MaySkip):
         return self._interval(lambda curve: curve.area(curve.generalized))
 
     def risk_interval(self, coverage: float) -> Interval:
-        """The interval of `risk_at`, from the bootstrap."""
+        """The interval of `risk_at`, from the bootstrap.
+
+        Parameters
+        ----------
+        coverage : float
+            The share of rows to keep, above 0 and at most 1.
+
+        Returns
+        -------
+        Interval
+            The confidence interval.
+        """
         share = _share("coverage", coverage)
         return self._interval(lambda curve: curve.risk_at(share))
 
     def coverage_interval(self, risk: float) -> Interval:
-        """The interval of `coverage_at`, from the bootstrap."""
+        """The interval of `coverage_at`, from the bootstrap.
+
+        Parameters
+        ----------
+        risk : float
+            The largest mean loss that is accepted.
+
+        Returns
+        -------
+        Interval
+            The confidence interval.
+        """
         return self._interval(lambda curve: curve.coverage_at(risk))
 
     def band(self, coverages: Floats) -> Floats | None:
-        """Intervals of the risk at some coverages, (2, C); None without a bootstrap."""
+        """Intervals of the risk at some coverages.
+
+        Parameters
+        ----------
+        coverages : array of shape (C,)
+            Shares of rows to keep.
+
+        Returns
+        -------
+        array of shape (2, C) or None
+            The intervals; None without a bootstrap.
+        """
         if not self.resampling.replicates:
             return None
         drawn = [[curve.risk_at(c) for c in coverages] for curve in self._replicates]

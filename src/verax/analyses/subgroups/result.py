@@ -33,11 +33,14 @@ class Subgroup:
         The label of the subgroup.
     model : str
         The name of the model.
-    card, decomposition : Scorecard, Decomposition
-        As `evaluate` and `decompose` give them for the rows of the subgroup.
-    p_value, p_adjusted : float or None
-        How often a calibrated forecast would look as miscalibrated, and the same with Holm's correction over
-        the subgroups. None where it was not tested.
+    card : Scorecard
+        As `evaluate` gives it for the rows of the subgroup.
+    decomposition : Decomposition
+        As `decompose` gives it for the rows of the subgroup.
+    p_value : float or None
+        How often a calibrated forecast would look as miscalibrated; None where it was not tested.
+    p_adjusted : float or None
+        The same with Holm's correction over the subgroups.
     stands_out : bool
         Whether the miscalibration is beyond chance after the correction.
     undecided : bool
@@ -55,7 +58,33 @@ class Subgroup:
 
 
 class Subgroups(MaySkip, Mapping[Any, Any]):
-    """Subgroups by label; (label, model) where there are several models, whose comparisons are beside."""
+    """Subgroups by label; (label, model) where there are several models, whose comparisons are beside.
+
+    Parameters
+    ----------
+    lines : list of Subgroup
+        A line for each subgroup and model.
+    comparisons : dict of label to Comparison
+        The comparison of the models in each subgroup; empty for one model.
+    rule : str
+        The rule that was decomposed.
+    by : str
+        The name of what makes the subgroups.
+    within_groups : bool, default False
+        Whether the subgroups are the groups themselves.
+    time_ordered : bool, default False
+        Whether the rows are in order of time.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random(200)
+    >>> site = np.repeat(["north", "south"], 100)
+    >>> found = vx.subgroups(rng.random(200) < q, q, by=site)
+    >>> list(found), len(found.flagged)
+    (['north', 'south'], 0)
+    """
 
     lines: list[Subgroup]
     comparisons: dict[Any, Comparison]
@@ -107,7 +136,18 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         return f"No p-values of calibration: {why}{found}."
 
     def verdict(self, name: Callable[[object], str] = str) -> str:
-        """Which subgroups are miscalibrated beyond chance, in words; `name` writes the labels."""
+        """Which subgroups are miscalibrated beyond chance, in words.
+
+        Parameters
+        ----------
+        name : callable, default str
+            What writes a label as a text.
+
+        Returns
+        -------
+        str
+            A sentence.
+        """
         if self.untested:
             return self.untested
         undecided = [line for line in self.lines if line.undecided]

@@ -55,35 +55,53 @@ def subgroups(
 
     Parameters
     ----------
-    y, ordered, costs
-        As for `evaluate`, also predictions that `scan` has opened.
-    p : array, TopLists or dict
-        The forecasts of one model, or of several by name, which are then compared in every subgroup.
-    by : array or str
-        (N,) labels of the subgroups; of predictions that `scan` has opened, the name of a column that it was
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`.
+    p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Or the forecasts of several models, by name. Models are then compared in every subgroup.
+    by : array_like of shape (N,) or str
+        Labels of the subgroups; of predictions that `scan` has opened, the name of a column that it was
         told of. If they are the `groups` themselves, rows are taken to be independent within each
         subgroup.
-    rule : rule, str or None
+    rule : Rule or str, optional
         What is decomposed and compared; by default RPS for ordered classes, else Brier.
-    rules : list of rules, or None
+    rules : sequence of Rule or str, optional
         The rules on the cards, beside `rule`; by default all that fit, or the zero-one loss if `rule` is
         given.
-    confidence, seed
-        Level of the intervals and of the tests, and random seed.
+    ordered : bool, default False
+        Whether the classes have an order.
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
+        The cost of each decision (column) for each outcome (row).
+    confidence : float, default 0.95
+        Confidence level of the intervals and of the tests.
     bootstrap : int
         The fewest draws behind a p-value of calibration; 0 for no tests. Where the decision is not clear
         after so many, more are drawn. What is far beyond all draws has the p-value of a gamma
         distribution fitted to them, made larger to be safe.
+    seed : int, default 0
+        Random seed.
     least : int
         Subgroups with fewer rows are refused, because nothing can be said about them.
     among : int, optional
         How many subgroups there are, where these are some of them: Holm's correction counts them all.
-    weights_are : {"importance", "counts"}
-        As for `evaluate`.
-    time_ordered : bool
-        The rows are in order of time: models are compared in each subgroup as `compare` does it then. Cards
-        and tests of calibration still take rows to be independent.
+    weights_are : {"importance", "counts"}, default "importance"
+        What weights are. "importance": how much each row counts; only their ratios matter. "counts": a
+        row of weight 3 is three rows.
+    time_ordered : bool, default False
+        Whether the rows are in order of time: models are compared in each subgroup as `compare` does it then.
+        Cards and tests of calibration still take rows to be independent.
     **read
+
+    Returns
+    -------
+    Subgroups
+        The subgroups by label, or by (label, model).
+
+    See Also
+    --------
+    compare : Models on all rows.
 
     Examples
     --------

@@ -230,10 +230,17 @@ def instance_f1(y: object, sets: object, *, labels: Sequence[Hashable] | int) ->
 
     Parameters
     ----------
-    y, sets : array_like or sequence of collections
-        What happened and what was predicted: (N, L) arrays of 0 and 1, or collections of labels.
-    labels : sequence of hashable or int
+    y : array_like of shape (N, L) or sequence of collections
+        What happened: an array of 0 and 1, or a collection of labels per row.
+    sets : array_like of shape (N, L) or sequence of collections
+        What was predicted, in the same form.
+    labels : sequence of labels or int
         The labels, or how many there are.
+
+    Returns
+    -------
+    array of shape (N,)
+        The F1 score of each row.
 
     Examples
     --------

@@ -40,6 +40,15 @@ def combine(
         The weighted mean of the probabilities, or their weighted geometric mean divided by its sum over all
         classes. A class that one forecaster with weight rules out is ruled out by the logarithmic pool.
 
+    Returns
+    -------
+    TopLists or array of shape (N, K)
+        The pooled forecasts.
+
+    See Also
+    --------
+    fit_pool : Fit the weights.
+
     Examples
     --------
     >>> import verax as vx

@@ -56,26 +56,28 @@ class TopLists:
     `from_logprobs`, `from_label_probabilities` and `from_label_sets`. These check the lists and copy
     them: changing the arguments afterwards does not change the lists.
 
+    Parameters
+    ----------
+    classes : array of shape (E,)
+        Codes of the listed classes, row after row: class positions unless there is a vocabulary.
+    confidences : array of shape (E,)
+        Their probabilities.
+    offsets : array of shape (N + 1,)
+        Where each list begins, and where the last one ends.
+    n_classes : int
+        The number of classes m, of any size up to 2**900; of label sets up to 2**10,000.
+    vocabulary : Vocabulary, optional
+        What the codes stand for.
+    tolerance : float, default 1e-6
+        The confidences of a list may sum to this much more than 1, as for dense rows.
+    slack : float, optional
+        How far the sums of the distributions that the lists were taken from may differ from 1; by default the
+        tolerance. What a list leaves is known no better than that, so the test of validity allows for it.
+
     Attributes
     ----------
-    classes : ndarray
-        (E,) codes of the listed classes, row after row: class positions unless there is a vocabulary.
-    confidences : ndarray
-        (E,) their probabilities.
-    offsets : ndarray
-        (N + 1,) where each list begins, and where the last one ends.
-    n_classes : int
-        m, of any size up to 2**900; label sets up to 2**10,000.
-    vocabulary : Vocabulary or None
-        What the codes stand for.
-    tolerance : float
-        The confidences of a list may sum to this much more than 1: by default 1e-6, as for dense rows.
     n_reordered : int
         How many entries stood below a less likely one when the lists were read.
-    slack : float
-        How far the sums of the distributions that the lists were taken from may differ from 1, the tolerance
-        unless it is known better. What a list leaves is known no better than that, so the test of validity
-        allows for it.
 
     References
     ----------
@@ -141,17 +143,24 @@ class TopLists:
 
         Parameters
         ----------
-        classes, confidences : array_like
-            (N, k) arrays, N sequences of different lengths, or columns of lists (pandas, polars, pyarrow);
-            with `offsets` 1-D arrays of all lists one after the other. Classes are positions or names.
+        classes : array_like of shape (N, k), or N sequences
+            Positions or names of classes: an array, N sequences of different lengths, or a column of lists
+            (pandas, polars, pyarrow); with `offsets` a 1-D array of all lists one after the other.
+        confidences : array_like of shape (N, k), or N sequences
+            Their probabilities, in the same form.
         n_classes : int
             The number of classes m.
-        offsets : array_like, optional
-            (N + 1,) where each list begins, and where the last one ends.
-        names : sequence of hashable, optional
+        offsets : array_like of shape (N + 1,), optional
+            Where each list begins, and where the last one ends.
+        names : sequence of m labels, optional
             The names of all m classes, in order, if outcomes will be given by name.
-        normalize : bool
-            Divide lists that name all classes by their sum. Shorter lists stay as they are.
+        normalize : bool, default False
+            Whether to divide lists that name all classes by their sum. Shorter lists stay as they are.
+
+        Returns
+        -------
+        TopLists
+            The lists.
 
         Examples
         --------
@@ -192,9 +201,24 @@ class TopLists:
     ) -> TopLists:
         """Lists from rows of {class: confidence}.
 
-        Classes are positions 0..m-1 or any names. `names` gives all m of them. Without it the named
-        classes are those in the lists, and any other outcome is a class that no list names. With `normalize`
-        lists that name all classes are divided by their sum; shorter lists stay as they are.
+        Parameters
+        ----------
+        rows : iterable of mappings
+            For each row the confidences by class: positions 0..m-1 or any names.
+        n_classes : int
+            The number of classes m.
+        names : sequence of m labels, optional
+            The names of all m classes, in order. Without it the named classes are those in the lists, and any
+            other outcome is a class that no list names.
+        tolerance : float, default 1e-6
+            The confidences of a list may sum to this much more than 1.
+        normalize : bool, default False
+            Whether to divide lists that name all classes by their sum. Shorter lists stay as they are.
+
+        Returns
+        -------
+        TopLists
+            The lists.
 
         Examples
         --------
@@ -233,6 +257,22 @@ class TopLists:
     ) -> TopLists:
         """Lists of the one class decided for, with certainty: what a hard classifier says.
 
+        Parameters
+        ----------
+        decisions : array_like of shape (N,)
+            Positions or names of classes.
+        n_classes : int
+            The number of classes m.
+        names : sequence of m labels, optional
+            The names of all m classes, in order, if outcomes will be given by name.
+
+        Returns
+        -------
+        TopLists
+            The lists.
+
+        Examples
+        --------
         >>> import verax as vx
         >>> vx.brier([0, 1], vx.TopLists.from_decisions([0, 2], n_classes=5))
         1.0
@@ -264,16 +304,23 @@ class TopLists:
 
         Parameters
         ----------
-        p : array_like
-            (N, m) probabilities.
+        p : array_like of shape (N, m)
+            Forecasts: probabilities of the m classes.
         k : int, optional
             The length of the lists, 0 to m.
         mass : float, optional
             Make each list as short as possible with at least this probability.
-        classes : sequence of hashable, optional
+        classes : sequence of m labels, optional
             Names of the columns of `p`, if outcomes will be given by name.
-        normalize, logits : bool
-            As for rules.
+        normalize : bool, default False
+            Whether to divide each row of `p` by its sum first.
+        logits : bool, default False
+            Whether `p` holds logits; the softmax is applied first.
+
+        Returns
+        -------
+        TopLists
+            The lists.
 
         Examples
         --------
@@ -334,10 +381,15 @@ class TopLists:
             Where `top_logprobs` is empty, the chosen token is listed with its own log-probability.
         n_classes : int
             The size of the vocabulary.
-        names : sequence of hashable, optional
+        names : sequence of m labels, optional
             All m tokens in order, if known.
-        tolerance : float
-            A list may sum to this much more than 1, because log-probabilities are rounded.
+        tolerance : float, default 1e-4
+            The confidences of a list may sum to this much more than 1, because log-probabilities are rounded.
+
+        Returns
+        -------
+        TopLists
+            The lists.
 
         Examples
         --------
@@ -363,12 +415,17 @@ class TopLists:
 
         Parameters
         ----------
-        q : array_like
-            (N, L) probabilities of each label.
+        q : array_like of shape (N, L)
+            Probabilities of each label.
         k : int
             The length of the lists.
-        labels : sequence of hashable, optional
+        labels : sequence of L labels, optional
             Names of the columns of `q`.
+
+        Returns
+        -------
+        TopLists
+            The lists.
 
         Examples
         --------
@@ -399,13 +456,18 @@ class TopLists:
 
         Parameters
         ----------
-        sets : sequence
+        sets : sequence of sequences
             For each row a sequence of label sets, each a collection of labels.
-        confidences : sequence, optional
+        confidences : sequence of sequences of floats, optional
             For each row the probabilities of its sets; without it every set is certain, and a row has
             at most one.
-        labels : sequence of hashable or int
+        labels : sequence of labels or int
             The labels, or how many there are if they are 0, 1, 2, ...
+
+        Returns
+        -------
+        TopLists
+            The lists.
 
         Examples
         --------
@@ -431,14 +493,17 @@ class TopLists:
 
     @property
     def classes(self) -> Ints:
+        """Codes of the listed classes, row after row, (E,): positions unless there is a vocabulary."""
         return self._lists.classes
 
     @property
     def confidences(self) -> Floats:
+        """The probabilities of the listed classes, row after row, (E,)."""
         return self._lists.confidences
 
     @property
     def offsets(self) -> Ints:
+        """Where each list begins, and where the last one ends, (N + 1,)."""
         return self._lists.offsets
 
     @property
@@ -521,7 +586,18 @@ class TopLists:
     # ---- what can be made of them ----------------------------------------------------------
 
     def truncate(self, k: int) -> TopLists:
-        """The `k` most likely classes of every list; shorter lists stay as they are."""
+        """The `k` most likely classes of every list; shorter lists stay as they are.
+
+        Parameters
+        ----------
+        k : int
+            The length of the lists.
+
+        Returns
+        -------
+        TopLists
+            New lists.
+        """
         check_count("k", k, least=0)
         longest = int(self.lengths.max(initial=0))
         return self._with(self._lists.heads(np.minimum(self.lengths, min(int(k), longest))))
@@ -571,7 +647,34 @@ class TopLists:
         part: bool = False,
         first_row: int = 0,
     ) -> ListRows:
-        """The lists as rows to be scored. Rules and `evaluate` call this; users need not."""
+        """The lists as rows to be scored. Rules and `evaluate` call this; users need not.
+
+        Parameters
+        ----------
+        y : array_like of shape (N,) or (N, L)
+            Outcomes: class positions, labels of the lists, or label sets.
+        classes : sequence of m labels, optional
+            The names of all m classes, in order; they may be more than the lists name.
+        weights : array_like of shape (N,), optional
+            Importance weights of the rows, not negative, not all zero. Only their ratios matter.
+        groups : array_like of shape (N,), or two of them, optional
+            Labels of clusters (patients, sites) whose rows belong together and are resampled together.
+        normalize : bool, default False
+            Refused if true: it is stated when the lists are made.
+        logits : bool, default False
+            Refused if true: it is stated when the lists are made.
+        ordered : bool, default False
+            Refused if true: lists have no cumulative probabilities.
+        part : bool, default False
+            Whether these are a part of all rows, which may have no row and no weight.
+        first_row : int, default 0
+            The number of the first row.
+
+        Returns
+        -------
+        ListRows
+            The lists with their outcomes.
+        """
         flags = {"normalize": normalize, "logits": logits, "ordered": ordered}
         given = {name: check_flag(name, flag) for name, flag in flags.items()}
         if given.pop("ordered"):
@@ -610,7 +713,18 @@ class TopLists:
             )
 
     def with_class(self, position: int) -> ListRows:
-        """The lists as rows in which the class at this position happened, whatever its name."""
+        """The lists as rows in which the class at this position happened, whatever its name.
+
+        Parameters
+        ----------
+        position : int
+            The position of the class.
+
+        Returns
+        -------
+        ListRows
+            The lists with that outcome in every row.
+        """
         check_count("position", position, least=0)
         if position >= self.n_classes:
             raise InputError(
