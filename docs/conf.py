@@ -40,6 +40,7 @@ extensions = [
     "names",
     "notebooks",
     "theorypictures",
+    "playground",
     "rulepages",
 ]
 templates_path = ["_templates"]
