@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-@app.command(epilog="Examples: `verax reproduce galdran`, `verax reproduce galdran predictions.npz --json`")
+@app.command(
+    epilog="Examples: `verax reproduce galdran`, `verax reproduce galdran predictions.npz --json`, "
+    "`verax reproduce ahmadian --rounds 20 --plot simulations.png`"
+)
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"One of: {', '.join(PAPERS)}.")],
     predictions: Annotated[
