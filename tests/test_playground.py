@@ -92,9 +92,8 @@ def in_browser(test):
 def browser(tmp_path_factory):
     made = Browser()
     path = tmp_path_factory.mktemp("playground") / "page.html"
-    style, script = ((STATIC / f"playground.{kind}").read_text() for kind in ("css", "js"))
     head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    path.write_text(f"{head}<style>{style}</style>{playground.markup()}<script>{script}</script>", "utf-8")
+    path.write_text(head + playground.markup(STATIC.as_uri()), "utf-8")
     made.open(path)
     yield made
     made.driver.quit()
@@ -130,7 +129,10 @@ def position(browser, kind="forecast"):
 @in_browser
 def test_the_page_gives_the_numbers_of_python(browser):
     assert browser.complaints() == []
-    assert len(browser.requests()) == 1
+    # The page, its style sheet and its script, which are used.
+    asked = [address.rpartition("/")[2] for address in browser.requests()]
+    assert asked == ["page.html", "playground.css", "playground.js"]
+    assert browser.run("return getComputedStyle(document.querySelector('.map svg')).position") == "absolute"
     script = "return veraxRules.losses(arguments[0], arguments[1]).map(String)"
     for p in POINTS:
         for y in range(3):

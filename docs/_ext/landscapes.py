@@ -19,7 +19,7 @@ import verax as vx
 # Under this truth the mean class, the median class and the most likely class are three different ones.
 TRUTH = (0.45, 0.2, 0.35)
 TRUTH2 = (0.6, 0.4)
-_DPI = 130
+_DPI = 120
 _INK = {"light": "#222832", "dark": "#ced6dd"}
 _COLOURED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 
@@ -65,7 +65,7 @@ def _draw_thumbnail(landscape: vx.Landscape, path: Path) -> None:
         text.set_visible(False)
     for line in ax.lines:
         line.set_markersize(min(line.get_markersize(), 7))
-    ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 0.9))
+    ax.set(xlim=(-0.06, 1.06), ylim=(-0.06, 0.96))
     ax.set_position((0, 0, 1, 1))
     ax.figure.savefig(path, dpi=_DPI)
     plt.close(ax.figure)

@@ -31,15 +31,19 @@ def facts() -> list[dict[str, Any]]:
     ]
 
 
-def markup() -> str:
-    """The playground as HTML, with its formulas; the rest is made by the script."""
+def markup(static: str) -> str:
+    """The playground as HTML, with its formulas; the rest is made by the script in the folder `static`."""
     rules = json.dumps(facts(), ensure_ascii=True).replace("</", "<\\/")
-    return (
-        '<div id="playground" class="playground"><noscript>This page computes in the browser and needs '
-        "JavaScript.</noscript></div>\n<script>\n(() => {\n"
-        f"{print_rules(vx.RULES, N_CLASSES)}\n"
-        f"window.veraxRules = {{rules: {rules}, losses}};\n}})();\n</script>\n"
-    )
+    return f"""<link rel="stylesheet" href="{static}/playground.css">
+<div id="playground" class="playground"><noscript>This page needs JavaScript.</noscript></div>
+<script>
+(() => {{
+{print_rules(vx.RULES, N_CLASSES)}
+window.veraxRules = {{rules: {rules}, losses}};
+}})();
+</script>
+<script src="{static}/playground.js"></script>
+"""
 
 
 class Playground(SphinxDirective):
@@ -47,19 +51,11 @@ class Playground(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The markup as it is."""
-        up = "../" * self.env.docname.count("/")
-        scripts = f'<script src="{up}_static/playground.js"></script>\n'
-        return [nodes.raw("", markup() + scripts, format="html")]
-
-
-def add_style(app: Any, name: str, _template: str, _context: Any, _doctree: Any) -> None:
-    """The style sheet is for this page alone."""
-    if name == "playground":
-        app.add_css_file("playground.css")
+        static = "../" * self.env.docname.count("/") + "_static"
+        return [nodes.raw("", markup(static), format="html")]
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("playground", Playground)
-    app.connect("html-page-context", add_style)
     return {"parallel_read_safe": True}

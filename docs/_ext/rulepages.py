@@ -335,7 +335,8 @@ def own_rule(page: Path) -> vx.Rule:
 
 def state(source: Path) -> str:
     """What the pages are made of, in one number."""
-    texts = [*sorted(Path(vx.__file__).parent.rglob("*.py")), *sorted((source / "_ext").glob("*.py"))]
+    own = [source / "_ext" / f"{name}.py" for name in ("landscapes", "peers", "rulepages")]
+    texts = [*sorted(Path(vx.__file__).parent.rglob("*.py")), *own]
     digest = hashlib.sha256()
     for path in [*texts, source / "rules" / "own.md"]:
         digest.update(path.read_bytes())
