@@ -54,7 +54,7 @@ def test_a_card_becomes_metrics_tags_and_artifacts(store, tmp_path):
     with mlflow.start_run(experiment_id=store) as run:
         logged = log_card(card, report=report)
     metrics, tags, files = read(run)
-    assert metrics == logged
+    assert metrics == logged == card.flat()
     for name, score in {**card.scores, **card.metrics}.items():
         assert metrics[name] == score.mean
         assert (metrics[f"{name}_low"], metrics[f"{name}_high"]) == score.interval
@@ -83,6 +83,7 @@ def test_infinite_scores_are_told_apart_from_metrics(store):
     assert metrics["log_score_finite_mean"] == card.scores["log_score"].finite_mean
     assert metrics["log_score_infinite_weight"] == 1
     assert tags["verax.not_finite"] == "log_score"
+    assert metrics == {name: value for name, value in card.flat().items() if math.isfinite(value)}
     assert json.loads(files["verax/scorecard.json"])["scores"]["log_score"]["mean"] == "inf"
 
 
@@ -138,6 +139,7 @@ def test_a_comparison(store):
     assert metrics[f"{pair}_p"] == difference.p_adjusted
     assert metrics[f"{pair}_low"] < metrics[pair] < metrics[f"{pair}_high"]
     assert tags["verax.brier_best"] == "new"
+    assert metrics == comparison.flat()
     assert json.loads(files["verax/comparison.json"])["n_rows"] == 200
 
 

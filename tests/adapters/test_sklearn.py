@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import warnings
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import get_scorer, make_scorer
+from sklearn.metrics import brier_score_loss, get_scorer, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -64,6 +65,8 @@ class Quartic(vx.Rule):
 @pytest.mark.parametrize(("rule", "own"), [("log", "neg_log_loss"), (vx.brier, "neg_brier_score")])
 def test_as_scikit_learn_scores_it(data, rule, own):
     x, y = data
+    if own == "neg_brier_score" and "labels" not in inspect.signature(brier_score_loss).parameters:
+        pytest.skip("this scikit-learn has the Brier score of two classes only")
     ours = cross_val_score(model(), x, NAMES[y], scoring=scorer(rule))
     np.testing.assert_allclose(ours, cross_val_score(model(), x, NAMES[y], scoring=own), rtol=1e-9)
 
@@ -231,8 +234,10 @@ def test_weights_are_routed(data):
         ignored = scorer("log").set_score_request(sample_weight=False)
         unweighted = cross_validate(estimator, x, y, scoring=ignored, params={"sample_weight": weights})
         assert not np.allclose(unweighted["test_score"], alone["test_score"])
-        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match=r"scorer\('log_score'\)"):
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError) as refused:
             cross_validate(estimator, x, y, scoring=scorer("log"), params={"sample_weight": weights})
+        # Old versions blame the estimator, after an error that names the scorer.
+        assert "scorer('log_score')" in f"{refused.value} {refused.value.__context__}"
 
 
 # ---- classes that a fold lacks -------------------------------------------------------------------
@@ -429,4 +434,10 @@ def test_scikit_learns_own_checks():
     model = Recalibrated(LogisticRegression(C=10), method=["temperature", "isotonic"], cv=3, folds=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_estimator(model, expected_failed_checks=expected, on_skip=None)
+        if "expected_failed_checks" in inspect.signature(check_estimator).parameters:
+            check_estimator(model, expected_failed_checks=expected, on_skip=None)
+            return
+        # Before version 1.6 the check has another name.
+        for estimator, check in check_estimator(model, generate_only=True):
+            if check.func.__name__ != "check_sample_weights_invariance":
+                check(estimator)

@@ -170,3 +170,30 @@ def test_other_values_are_refused():
     ):
         with pytest.raises(vx.InputError, match=words):
             vx.Scorecard.from_dict(values)
+
+
+def test_numbers_for_loggers():
+    card, lists = RESULTS["card"](), RESULTS["list card"]()
+    for each in (card, lists):
+        found = each.flat("val_")
+        assert {type(value) for value in found.values()} == {float}
+        for name, line in {**each.scores, **each.metrics}.items():
+            expected = [line.mean, *line.interval]
+            np.testing.assert_array_equal(
+                [found[f"val_{name}{end}"] for end in ("", "_low", "_high")], expected
+            )
+    flat = card.flat()
+    assert flat["log_score"] == np.inf
+    assert flat["log_score_finite_mean"] == card.scores["log_score"].finite_mean < np.inf
+    assert flat["log_score_infinite_weight"] == WEIGHTS[0]
+    assert "brier_finite_mean" not in flat
+    comparison = RESULTS["comparison"]()
+    found, gap = comparison.flat("test/"), comparison.differences["brier"][0]
+    assert found["test/brier/a"] == vx.brier(Y, P)
+    pair = f"test/brier/{gap.a} - {gap.b}"
+    assert [found[pair + end] for end in ("", "_low", "_high", "_p")] == [
+        gap.difference,
+        *gap.interval,
+        gap.p_adjusted,
+    ]
+    assert len(found) == 2 * (2 * 3 + 4)

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from verax._version import __version__
-from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.lines import CardLine, line_numbers
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.records import gap_numbers
 from verax.analyses.comparison.result import Comparison
 from verax.common.checks import check_count
 from verax.common.strictjson import to_json
 from verax.errors import InputError, MissingPackageError, VeraxError, join, show
+from verax.inference.intervals import with_ends
 
 try:
     import mlflow
@@ -81,7 +83,7 @@ def log_card(
         )
     numbers: dict[str, float] = {}
     for name, score in lines.items():
-        numbers |= _numbers(name, score)
+        numbers |= line_numbers(name, score)
     tags = {
         f"verax.{_name(prefix)}rows": f"{card.n_rows}",
         f"verax.{_name(prefix)}classes": f"{card.n_classes}{', ordered' if card.ordered else ''}",
@@ -115,10 +117,9 @@ def log_comparison(
     numbers: dict[str, float] = {}
     for rule, models in comparison.models.items():
         for model in models:
-            numbers |= _ends(_name(f"{prefix}{rule}/{model.name}"), model.mean, model.interval)
+            numbers |= with_ends(_name(f"{prefix}{rule}/{model.name}"), model.mean, model.interval)
         for d in comparison.differences[rule]:
-            name = _name(f"{prefix}{rule}/{d.a} - {d.b}")
-            numbers |= {**_ends(name, d.difference, d.interval), f"{name}_p": d.p_adjusted}
+            numbers |= gap_numbers(_name(f"{prefix}{rule}/{d.a} - {d.b}"), d)
     tags = {
         f"verax.{_name(prefix)}method": comparison.method,
         f"verax.{_name(prefix)}orientation": "lower is better",
@@ -176,20 +177,6 @@ def _active_run() -> str:
 def _name(text: str) -> str:
     """A text with what MLflow refuses in names replaced."""
     return _REFUSED.sub("_", text).rstrip("_") if _REFUSED.search(text) else text
-
-
-def _numbers(name: str, score: CardLine) -> dict[str, float]:
-    numbers = _ends(name, score.mean, score.interval)
-    if score.infinite_weight > 0:
-        numbers |= {
-            f"{name}_finite_mean": score.finite_mean,
-            f"{name}_infinite_weight": score.infinite_weight,
-        }
-    return numbers
-
-
-def _ends(name: str, mean: float, interval: tuple[float, float]) -> dict[str, float]:
-    return {name: mean, f"{name}_low": interval[0], f"{name}_high": interval[1]}
 
 
 def _meaning(score: CardLine) -> str:

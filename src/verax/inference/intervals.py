@@ -123,6 +123,15 @@ class Interval(tuple[float, float]):
         return tuple(self)
 
 
+def with_ends(name: str, value: float, interval: tuple[float, float]) -> dict[str, float]:
+    """A number and the ends of its interval under names of their own, as loggers of metrics take them.
+
+    >>> with_ends("brier", 0.2, (0.1, 0.25))
+    {'brier': 0.2, 'brier_low': 0.1, 'brier_high': 0.25}
+    """
+    return {name: value, f"{name}_low": interval[0], f"{name}_high": interval[1]}
+
+
 @dataclass(frozen=True)
 class Resampling:
     """How intervals are computed.

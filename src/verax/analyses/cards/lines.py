@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from verax.engines.stats import Formula
-from verax.inference.intervals import Interval
+from verax.inference.intervals import Interval, with_ends
 from verax.scores.base import Rule
 from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.rules import ZeroOne
@@ -79,3 +79,14 @@ def line_values(score: CardLine) -> dict[str, Any]:
             "reference": score.rule.reference,
         }
     return line
+
+
+def line_numbers(name: str, score: CardLine) -> dict[str, float]:
+    """The numbers of a line under names of their own; where some losses are infinite, also those without."""
+    numbers = with_ends(name, score.mean, score.interval)
+    if score.infinite_weight > 0:
+        numbers |= {
+            f"{name}_finite_mean": score.finite_mean,
+            f"{name}_infinite_weight": score.infinite_weight,
+        }
+    return numbers

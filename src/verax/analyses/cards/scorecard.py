@@ -15,7 +15,7 @@ import numpy as np
 
 from verax._version import __version__
 from verax.analyses.cards.container import CARD, write_summaries
-from verax.analyses.cards.lines import CardLine, is_share, line_values, texts_of
+from verax.analyses.cards.lines import CardLine, is_share, line_numbers, line_values, texts_of
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
@@ -587,6 +587,33 @@ class Scorecard(MaySkip):
             "zero_probability": {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)},
             **self._noted(),
         }
+
+    def flat(self, prefix: str = "") -> dict[str, float]:
+        """All numbers as one flat dict of floats, for loggers of metrics.
+
+        Every score and metric has its name, with `_low` and `_high` for the ends of its interval. Where some
+        losses are infinite, `_finite_mean` is the mean of the others and `_infinite_weight` the weight of
+        these rows.
+
+        Parameters
+        ----------
+        prefix : str, default ""
+            What stands before every name, such as "val_".
+
+        Returns
+        -------
+        dict of str to float
+            The numbers; some may be infinite or NaN.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> card = vx.evaluate([0, 1, 1], [[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]], rules=["brier"])
+        >>> {name: round(value, 3) for name, value in card.flat("val_").items() if "brier" in name}
+        {'val_brier': 0.327, 'val_brier_low': 0.0, 'val_brier_high': 1.182}
+        """
+        lines = [line_numbers(f"{prefix}{line.name}", line) for line in self._all]
+        return {name: float(value) for line in lines for name, value in line.items()}
 
     def _method(self) -> str:
         if self.n_groups is not None:

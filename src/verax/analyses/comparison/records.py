@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from verax.inference.intervals import Interval
+from verax.inference.intervals import Interval, with_ends
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,8 @@ class Difference:
     interval: Interval
     p_value: float
     p_adjusted: float
+
+
+def gap_numbers(name: str, gap: Difference) -> dict[str, float]:
+    """The numbers of a difference under names of their own."""
+    return {**with_ends(name, gap.difference, gap.interval), f"{name}_p": gap.p_adjusted}

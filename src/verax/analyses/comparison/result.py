@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.reasons import disagreements
-from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.records import Difference, Model, gap_numbers
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice
 from verax.display.tables import FrameKind, data_frame, html_table, record_frame, text_table
-from verax.inference.intervals import Interval
+from verax.inference.intervals import Interval, with_ends
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 
@@ -154,6 +154,38 @@ class Comparison(MaySkip):
             "notes": list(self.notes),
             **self._noted(),
         }
+
+    def flat(self, prefix: str = "") -> dict[str, float]:
+        """All means and differences as one flat dict of floats, for loggers of metrics.
+
+        Under each rule every model has the names `rps/new`, `rps/new_low` and `rps/new_high`, and every pair
+        `rps/new - old` with its ends and `_p`, Holm's p-value.
+
+        Parameters
+        ----------
+        prefix : str, default ""
+            What stands before every name, such as "val_".
+
+        Returns
+        -------
+        dict of str to float
+            The numbers; some may be infinite or NaN.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> models = {"old": [0.4, 0.5, 0.4], "new": [0.2, 0.7, 0.4]}
+        >>> found = vx.compare([0, 1, 1], models, rule="brier").flat()
+        >>> round(found["brier/new"], 3), round(found["brier/old - new"], 3)
+        (0.327, 0.187)
+        """
+        found: dict[str, float] = {}
+        for rule, models in self.models.items():
+            for model in models:
+                found |= with_ends(f"{prefix}{rule}/{model.name}", model.mean, model.interval)
+            for gap in self.differences[rule]:
+                found |= gap_numbers(f"{prefix}{rule}/{gap.a} - {gap.b}", gap)
+        return {name: float(value) for name, value in found.items()}
 
     def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["models", "differences"] = "models") -> Any:
         """One row per rule and model, or per rule and pair of models.
