@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from unittest import mock
 
+from jsonschema import Draft202012Validator
+
 from verax.__main__ import main
+from verax.cli.app import DONE, FAILED
+from verax.cli.schemas.outputs import schema_of
 
 # How wide tables are.
 COLUMNS = {"COLUMNS": "150"}
@@ -29,7 +35,8 @@ class Ran:
 def verax(*arguments):
     """Run the command line in this process: the same code, without the start of an interpreter."""
     out, err = io.StringIO(), io.StringIO()
-    arguments = mock.patch("sys.argv", ["verax", *map(str, arguments)])
+    typed = ["verax", *map(str, arguments)]
+    arguments = mock.patch("sys.argv", typed)
     with arguments, mock.patch.dict(os.environ, COLUMNS), redirect_stdout(out), redirect_stderr(err):
         code = 0
         try:
@@ -39,11 +46,32 @@ def verax(*arguments):
         except Exception:
             traceback.print_exc()
             code = 1
-    return Ran(code, out.getvalue(), err.getvalue())
+    return checked(Ran(code, out.getvalue(), err.getvalue()), typed)
+
+
+def checked(ran, typed):
+    """What ran, whose output is held to its schema if it is JSON."""
+    if "--json" in typed and ran.returncode in (DONE, FAILED) and ran.stdout:
+        check_schema(json.loads(ran.stdout))
+    return ran
+
+
+def check_schema(found):
+    """Hold what a command printed with --json to its schema."""
+    problems = list(validator(found["command"]).iter_errors(found))
+    assert not problems, problems[:3]
+
+
+@cache
+def validator(command):
+    schema = schema_of(command)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
 
 
 def process(*arguments, **options):
     """Run the command line in a process of its own."""
     command = [sys.executable, "-m", "verax", *map(str, arguments)]
     options = {"env": {**os.environ, **COLUMNS}, **options}
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    return checked(done, command)

@@ -623,6 +623,8 @@ def test_the_tour_needs_no_report(tmp_path, monkeypatch):
     assert out.startswith("== ")
     assert "pip install 'verax[report]'" in out
     assert "(open it in a browser)" not in out
+    found = json.loads(quickly("demo", "--out", tmp_path, "--json")[1])["problems"]
+    assert [problem["report"] for problem in found] == [None, None]
 
 
 def test_an_interrupt_while_importing_is_exit_130():

@@ -20,6 +20,7 @@ RUNS = {
     "toplist": ["completions.jsonl", "--classes", 50000],
     "certify": ["zero_one", "--json"],
     "reproduce": ["resin"],
+    "schema": ["evaluate"],
 }
 # A bound that fails, and a file that is not there.
 EXIT = {"evaluate": 1, "compare": 2}

@@ -47,6 +47,7 @@ COMMANDS = {
     "certify": "Search for counterexamples to what a rule promises: that it is proper, local, superior "
     "and so on.",
     "reproduce": "Recompute a paper's published numbers and show them beside what was printed.",
+    "schema": "Print the JSON schema of what a command prints with --json.",
 }
 
 # The base of all complaints about the command line itself; typer may bring its own copy of click.

@@ -31,7 +31,7 @@ def certify(
 
     found = [search(rule, n_classes=n_classes) for rule in as_rules(rules)]
     show(
-        {"certificates": [c.to_dict(stored=False) for c in found]},
+        {"command": "certify", "certificates": [c.to_dict(stored=False) for c in found]},
         [_table(c) for c in found],
         as_json=as_json,
     )

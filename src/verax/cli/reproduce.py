@@ -45,7 +45,8 @@ def reproduce(
     For ahmadian also the two simulations of its appendix, under several samplers.
     """
     found = findings(paper)
-    result: dict[str, Any] = {"paper": PAPERS[paper], "findings": [f.to_dict() for f in found]}
+    result: dict[str, Any] = {"command": "reproduce", "paper": PAPERS[paper]}
+    result |= {"findings": [f.to_dict() for f in found]}
     tables: list[Table | str] = [_findings_table(paper, found)]
     if paper == "ahmadian":
         shares = simulate(rounds=rounds, seed=seed)

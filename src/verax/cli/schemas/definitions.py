@@ -1,0 +1,211 @@
+"""What the outputs of several commands have in common, as JSON schemas."""
+
+from __future__ import annotations
+
+from verax.cli.schemas.building import (
+    COUNT,
+    FINITE,
+    INTERVAL,
+    LABEL,
+    NUMBER,
+    NUMBERS,
+    SHARE,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Maybe,
+    Schema,
+    either,
+    listed,
+    mapped,
+    or_none,
+    record,
+    ref,
+)
+
+N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
+NOTED: dict[str, Schema | Maybe] = {"skipped": Maybe(ref("skipped")), "lists": Maybe(ref("faults"))}
+WEIGHTS_ARE: Schema = {"enum": ["importance", "counts"]}
+
+_CARD: dict[str, Schema | Maybe] = {
+    "verax": TEXT,
+    "n_rows": COUNT,
+    "weight": FINITE,
+    "n_groups": N_GROUPS,
+    "n_classes": COUNT,
+    "intervals": record(confidence=SHARE, replicates=COUNT, seed=COUNT, method=TEXT, weights_are=WEIGHTS_ARE),
+    "scores": mapped(ref("line")),
+    "metrics": mapped(ref("line")),
+    "zero_probability": record(count=COUNT, rows=listed(COUNT)),
+    **NOTED,
+}
+LIST_CARD: dict[str, Schema | Maybe] = {**_CARD, "n_invalid": COUNT, "longest": COUNT, "unmatched": TEXT}
+_COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
+_FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT)
+
+DEFINITIONS: dict[str, Schema] = {
+    "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT)),
+    "faults": either(_FAULTS, mapped(_FAULTS)),
+    "line": record(
+        mean=NUMBER,
+        interval=INTERVAL,
+        std=NUMBER,
+        range=INTERVAL,
+        orientation=TEXT,
+        proper={"enum": ["strictly", "yes", "no", "unknown", ""]},
+        summary=TEXT,
+        caution=Maybe(TEXT),
+        rule=Maybe(TEXT),
+        finite_mean=Maybe(NUMBER),
+        infinite_weight=Maybe(FINITE),
+        reference=Maybe(TEXT),
+    ),
+    "card": record(
+        **_CARD,
+        classes=or_none(listed(LABEL)),
+        ordered=TRUTH,
+        class_counts=listed(FINITE),
+        confusion=or_none(listed(listed(FINITE))),
+    ),
+    "list_card": record(**LIST_CARD),
+    "components": record(
+        name=TEXT,
+        **dict.fromkeys(_COMPONENTS, NUMBER),
+        intervals=or_none(mapped(INTERVAL)),
+        caution=or_none(TEXT),
+        corrected=or_none(either(mapped(NUMBER), NUMBERS)),
+        expected_miscalibration=NUMBER,
+        p_value=NUMBER,
+        within=Maybe(NUMBER),
+    ),
+    "decomposition": record(
+        verax=TEXT,
+        rule=TEXT,
+        n_rows=COUNT,
+        n_classes=COUNT,
+        n_groups=N_GROUPS,
+        whole=ref("components"),
+        parts=listed(ref("components")),
+        total=TEXT,
+        bootstrap=record(
+            replicates=COUNT, confidence=SHARE, seed=COUNT, weights_are=WEIGHTS_ARE, method=TEXT
+        ),
+        **NOTED,
+    ),
+    "calibration": record(
+        rule=TEXT,
+        quantity=TEXT,
+        reference=TEXT,
+        skill=NUMBER,
+        miscalibration=NUMBER,
+        discrimination=NUMBER,
+        ece=NUMBER,
+        uncertainty=NUMBER,
+        intervals=mapped(INTERVAL),
+        **NOTED,
+    ),
+    "comparison": record(
+        n_rows=COUNT,
+        n_groups=N_GROUPS,
+        method=TEXT,
+        confidence=SHARE,
+        reference=or_none(TEXT),
+        models=mapped(
+            listed(
+                record(
+                    name=TEXT,
+                    mean=NUMBER,
+                    interval=INTERVAL,
+                    rank={"type": "integer", "minimum": 1},
+                    letters=TEXT,
+                    skill=NUMBER,
+                    skill_interval=INTERVAL,
+                    infinite_rows=COUNT,
+                    finite_mean=NUMBER,
+                )
+            )
+        ),
+        differences=mapped(
+            listed(
+                record(
+                    a=TEXT, b=TEXT, difference=NUMBER, interval=INTERVAL, p_value=NUMBER, p_adjusted=NUMBER
+                )
+            )
+        ),
+        traits=mapped(
+            record(
+                accuracy=NUMBER, confidence=NUMBER, sharpness=NUMBER, ruled_out=NUMBER, error_distance=NUMBER
+            )
+        ),
+        disagreements=TEXTS,
+        notes=TEXTS,
+        **NOTED,
+    ),
+    "subgroups": record(
+        by=TEXT,
+        rule=TEXT,
+        untested=TEXT,
+        verdict=TEXT,
+        within_groups=TRUTH,
+        time_ordered=TRUTH,
+        subgroups=listed(
+            record(
+                label=TEXT,
+                model=TEXT,
+                card=either(ref("card"), ref("list_card")),
+                decomposition=ref("decomposition"),
+                p_value=NUMBER,
+                p_adjusted=NUMBER,
+                stands_out=TRUTH,
+                undecided=TRUTH,
+            )
+        ),
+        comparisons=mapped(ref("comparison")),
+        **NOTED,
+    ),
+    "curve": record(
+        order=TEXT,
+        metric=TEXT,
+        orientation=TEXT,
+        sees_outcome=TRUTH,
+        removed=listed(FINITE),
+        values=NUMBERS,
+        area=NUMBER,
+        area_kind={"enum": ["mean", "steps"]},
+        ties={"enum": ["share", "order"]},
+        interval=or_none(INTERVAL),
+        band=or_none(listed(NUMBERS, 2)),
+        replicates=COUNT,
+        confidence=SHARE,
+        seed=COUNT,
+        within=or_none(NUMBERS),
+        area_within=NUMBER,
+        **NOTED,
+    ),
+    # What was taken for what, in a file of rows of probabilities and in one of lists.
+    "columns": record(
+        target=TEXT,
+        probs=TEXTS,
+        logits=TRUTH,
+        weights=or_none(TEXT),
+        groups=or_none(either(TEXT, TEXTS)),
+        by=TEXTS,
+        id=or_none(TEXT),
+        outcomes_are=TEXT,
+        not_taken=TEXTS,
+        found_by=TEXT,
+    ),
+    "list_file": record(
+        shape=TEXT, taken=TEXTS, counts=mapped(LABEL), skipped=or_none(ref("skipped")), notes=TEXTS
+    ),
+    "interval": record(low=NUMBER, high=NUMBER, method=TEXT, confidence=SHARE, caution=TEXT),
+    "bound": record(
+        require=TEXT,
+        score=TEXT,
+        of={"enum": ["mean", "low", "high", "lower", "upper"]},
+        value=NUMBER,
+        sign={"enum": ["<", "<=", ">", ">="]},
+        bound=FINITE,
+        met=TRUTH,
+    ),
+}

@@ -1,0 +1,294 @@
+"""What every command prints with --json, as JSON schemas. The tests hold every output to its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from verax.cli.schemas.building import (
+    COUNT,
+    FINITE,
+    LABEL,
+    NUMBER,
+    NUMBERS,
+    PATH,
+    SHARE,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Maybe,
+    Schema,
+    const,
+    either,
+    listed,
+    mapped,
+    or_none,
+    record,
+    ref,
+)
+from verax.cli.schemas.definitions import DEFINITIONS, LIST_CARD, N_GROUPS, NOTED
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+_HELD: dict[str, Schema | Maybe] = {"require": listed(ref("bound")), "met": TRUTH}
+_KEPT: dict[str, Schema | Maybe] = {"html": PATH, "save": PATH}
+
+
+def _output(command: str, **fields: Schema | Maybe) -> Schema:
+    return record(verax=TEXT, command=const(command), **fields)
+
+
+def _evaluate() -> Schema:
+    own: dict[str, Schema | Maybe] = {"file": TEXT, "notes": TEXTS, **_HELD, **_KEPT}
+    dense = _output(
+        "evaluate",
+        **own,
+        taken=ref("columns"),
+        normalize=TRUTH,
+        logits=TRUTH,
+        card=ref("card"),
+        calibration=or_none(ref("calibration")),
+        subgroups=mapped(ref("subgroups")),
+    )
+    return either(dense, _output("evaluate", **own, card=ref("list_card"), lists=ref("list_file")))
+
+
+def _toplist() -> Schema:
+    own = {name: field for name, field in LIST_CARD.items() if name not in ("verax", "lists")}
+    return _output("toplist", file=TEXT, notes=TEXTS, **_HELD, **_KEPT, **own, lists=ref("list_file"))
+
+
+def _merge() -> Schema:
+    return _output("merge", files=TEXTS, card=either(ref("card"), ref("list_card")), **_HELD, **_KEPT)
+
+
+def _compare() -> Schema:
+    return _output(
+        "compare",
+        files=mapped(TEXT),
+        matched=TEXT,
+        left_out=mapped(record(count=COUNT, ids=TEXTS)),
+        taken=mapped(either(ref("columns"), TEXTS)),
+        comparison=ref("comparison"),
+        subgroups=mapped(ref("subgroups")),
+        html=PATH,
+    )
+
+
+def _decompose() -> Schema:
+    return _output(
+        "decompose",
+        file=TEXT,
+        taken=ref("columns"),
+        normalize=TRUTH,
+        logits=TRUTH,
+        decomposition=ref("decomposition"),
+        calibration=ref("calibration"),
+        plot=PATH,
+    )
+
+
+def _worst() -> Schema:
+    case: dict[str, Schema | Maybe] = {
+        "row": COUNT,
+        "id": LABEL,
+        "outcome": LABEL,
+        "loss": NUMBER,
+        "ranks": mapped({"type": "integer", "minimum": 1}),
+        "source": TEXT,
+    }
+    entry = {"type": "array", "prefixItems": [LABEL, NUMBER], "minItems": 2, "maxItems": 2}
+    lists = record(
+        **case,
+        forecast=listed(entry),
+        place=or_none(COUNT),
+        unaccounted=NUMBER,
+        n_unlisted=COUNT,
+        valid=TRUTH,
+    )
+    return _output(
+        "worst",
+        file=TEXT,
+        taken=either(ref("columns"), ref("list_file")),
+        rule=TEXT,
+        n_rows=COUNT,
+        cases=listed(either(record(**case, forecast=listed(FINITE)), lists)),
+        **NOTED,
+    )
+
+
+def _retain() -> Schema:
+    taken = either(ref("columns"), ref("list_file"))
+    return _output("retain", file=TEXT, taken=taken, curves=listed(ref("curve")), plot=PATH)
+
+
+def _recalibrate() -> Schema:
+    gain = record(
+        value=NUMBER, interval=ref("interval"), share=NUMBER, share_interval=ref("interval"), p_value=NUMBER
+    )
+    form = either(
+        record(kind=const("unchanged")),
+        record(
+            kind=TEXT,
+            slopes=either(FINITE, listed(either(FINITE, listed(FINITE)))),
+            offsets=listed(FINITE),
+            floor=FINITE,
+        ),
+        record(
+            kind=TEXT, thresholds=TRUTH, forecasts=listed(NUMBERS), frequencies=listed(NUMBERS), spread=FINITE
+        ),
+    )
+    found = record(
+        format=const("verax recalibration"),
+        version=COUNT,
+        verax=TEXT,
+        method=TEXT,
+        asked=TEXT,
+        rule=TEXT,
+        classes=or_none(listed(LABEL)),
+        ordered=TRUTH,
+        frequencies=listed(FINITE),
+        n_rows=COUNT,
+        n_groups=N_GROUPS,
+        folds=COUNT,
+        seed=COUNT,
+        confidence=SHARE,
+        picks=TEXTS,
+        notes=TEXTS,
+        columns=TEXTS,
+        trials=listed(record(method=TEXT, loss=NUMBER, gain=gain, detail=TEXT)),
+        form=form,
+        **NOTED,
+    )
+    return _output(
+        "recalibrate",
+        file=PATH,
+        taken=or_none(ref("columns")),
+        recalibration=found,
+        verdict=TEXT,
+        applied=or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),
+        save=PATH,
+    )
+
+
+def _select() -> Schema:
+    best = record(
+        epoch=FINITE,
+        index=COUNT,
+        value=FINITE,
+        direction={"enum": ["min", "max"]},
+        others=mapped(NUMBER),
+        tied=COUNT,
+        left_out=COUNT,
+    )
+    pair = record(rule=TEXT, metric=TEXT, pearson=NUMBER, spearman=NUMBER, n=COUNT, left_out=COUNT)
+    return _output(
+        "select",
+        file=TEXT,
+        n_epochs=COUNT,
+        counter={"enum": ["epoch", "step"]},
+        rules=TEXTS,
+        against=TEXTS,
+        best=mapped(best),
+        correlations=listed(pair),
+        notes=TEXTS,
+    )
+
+
+def _certify() -> Schema:
+    rows = listed(TEXTS)
+    example = record(forecasts=rows, truth=or_none(TEXTS), outcomes=listed(COUNT), losses=TEXTS, text=TEXT)
+    resolution = mapped(FINITE)
+    certificate = record(
+        rule=TEXT,
+        n_classes=COUNT,
+        findings=mapped(record(holds=TRUTH, checked=COUNT, counterexample=or_none(example))),
+        notes=TEXTS,
+        resolution=or_none(resolution),
+    )
+    return _output("certify", certificates=listed(certificate))
+
+
+def _reproduce() -> Schema:
+    number = record(
+        where=TEXT,
+        what=TEXT,
+        printed=either(NUMBER, TEXT),
+        computed=NUMBER,
+        agrees=or_none(TRUTH),
+        erratum=TEXT,
+    )
+    share = record(
+        section=TEXT,
+        sampler=TEXT,
+        n_classes=or_none(COUNT),
+        comparisons=COUNT,
+        share=NUMBER,
+        exact=NUMBER,
+        interval=ref("interval"),
+        as_printed=or_none(TRUTH),
+    )
+    simulations = record(rounds=COUNT, seed=COUNT, shares=listed(share), conclusion=TEXT, plot=PATH)
+    return _output(
+        "reproduce",
+        paper=TEXT,
+        findings=listed(number),
+        simulations=Maybe(simulations),
+        aursc=Maybe(listed(ref("curve"))),
+    )
+
+
+def _demo() -> Schema:
+    problem = record(problem=TEXT, question=TEXT, verdict=TEXT, predictions=TEXTS, report=PATH)
+    return _output("demo", problems=listed(problem))
+
+
+_OUTPUTS: dict[str, Callable[[], Schema]] = {
+    "demo": _demo,
+    "evaluate": _evaluate,
+    "merge": _merge,
+    "compare": _compare,
+    "decompose": _decompose,
+    "worst": _worst,
+    "retain": _retain,
+    "recalibrate": _recalibrate,
+    "select": _select,
+    "toplist": _toplist,
+    "certify": _certify,
+    "reproduce": _reproduce,
+}
+COMMANDS = tuple(_OUTPUTS)
+
+
+def schema_of(command: str) -> Schema:
+    """The schema of what a command prints with --json.
+
+    >>> schema_of("demo")["title"]
+    'verax demo --json'
+    """
+    own = _OUTPUTS[command]()
+    needed: dict[str, Schema] = {}
+    _gather(own, needed)
+    return {
+        "$schema": DRAFT,
+        "$id": f"urn:verax:schema:{command}",
+        "title": f"verax {command} --json",
+        "description": 'Infinite numbers are the texts "inf" and "-inf"; undefined ones are null.',
+        **own,
+        "$defs": needed,
+    }
+
+
+def _gather(schema: Any, needed: dict[str, Schema]) -> None:
+    """Add the definitions that a schema refers to, and those that they refer to."""
+    if isinstance(schema, list):
+        for inner in schema:
+            _gather(inner, needed)
+    if not isinstance(schema, dict):
+        return
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    if name and name not in needed:
+        needed[name] = DEFINITIONS[name]
+        _gather(DEFINITIONS[name], needed)
+    for inner in schema.values():
+        _gather(inner, needed)

@@ -1,0 +1,98 @@
+"""JSON schemas of what commands print: there is one for each, it is printed, and it is strict.
+
+`commandline` holds the output of every test with --json to them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+import demofiles
+from commandline import validator, verax
+from verax.cli.commands import app
+from verax.cli.schemas.outputs import COMMANDS, schema_of
+
+RUNS = {
+    "evaluate": ["preds.parquet", "--by", "site", "--require", "brier<1"],
+    "worst": ["preds.parquet", "-n", "2"],
+    "select": ["metrics.csv"],
+    "toplist": ["completions.jsonl", "--classes", "50000"],
+    "certify": ["zero_one"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files")
+    demofiles.write_all(path)
+    return path
+
+
+def test_every_command_with_json_has_a_schema():
+    named = {
+        command.callback.__name__: command.callback.__annotations__ for command in app.registered_commands
+    }
+    assert {name for name, typed in named.items() if "as_json" in typed} == set(COMMANDS)
+    assert set(COMMANDS) == set(named) - {"schema"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_schemas_are_printed(command):
+    printed = verax("schema", command)
+    assert printed.returncode == 0
+    schema = json.loads(printed.stdout)
+    assert schema == schema_of(command)
+    assert schema["$schema"].endswith("2020-12/schema")
+
+
+def test_other_commands_are_refused():
+    refused = verax("schema", "evaluat")
+    assert refused.returncode == 2
+    assert "evaluate" in refused.stderr
+
+
+def records(value, schema, root):
+    """Every object of an output that has keys of its own, with what its schema requires of it."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    for option in schema.get("anyOf", ()):
+        if validator_of(option, root).is_valid(value):
+            yield from records(value, option, root)
+            return
+    if isinstance(value, dict):
+        own = schema.get("properties", {})
+        if own:
+            yield value, schema["required"]
+        for key, inner in value.items():
+            yield from records(inner, own.get(key, schema.get("additionalProperties")), root)
+    if isinstance(value, list):
+        for inner in value[:2]:
+            yield from records(inner, schema.get("items", {}), root)
+
+
+def validator_of(schema, root):
+    return validator(root["title"].split()[1]).evolve(schema={**schema, "$defs": root["$defs"]})
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_schemas_are_strict(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    printed = verax(command, *RUNS[command], "--json")
+    assert printed.returncode == 0, printed.stderr
+    found, check = json.loads(printed.stdout), validator(command)
+    wrong = copy.deepcopy(found)
+    kinds = {tuple(required): inner for inner, required in records(wrong, check.schema, check.schema)}
+    assert kinds
+    for required, inner in kinds.items():
+        inner["unheard_of"] = 1
+        assert not check.is_valid(wrong)
+        del inner["unheard_of"]
+        for key in required:
+            kept = inner.pop(key)
+            assert not check.is_valid(wrong), key
+            inner[key] = kept
+    assert wrong == found
+    assert check.is_valid(wrong)
