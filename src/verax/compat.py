@@ -28,6 +28,23 @@ def pbs(y: object, p: object, *, classes: Sequence[Hashable] | None = None) -> f
     K = 2 a forecaster who believes in (0.6, 0.4) does better by saying (0.5, 0.5). Everything is
     computed in float32. `verax.pbs` has none of these faults.
 
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,)
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough.
+    classes : sequence of K labels, optional
+        Names of the columns of `p`, in order; for ordered classes lowest first.
+
+    Returns
+    -------
+    float
+        The mean.
+
+    Examples
+    --------
     >>> from verax import compat
     >>> y, p = [0, 1, 3], [[0.9, 0.05, 0.05, 0], [0.1, 0.8, 0.05, 0.05], [0.1, 0.1, 0.1, 0.7]]
     >>> round(compat.pbs(y, p), 6)
@@ -46,6 +63,23 @@ def pll(y: object, p: object, *, classes: Sequence[Hashable] | None = None) -> f
     costs 16.1 instead of infinity and a perfect forecast costs 1e-7; ties with the true class
     count as correct. Both make the score improper. `verax.pll` has neither fault.
 
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+    p : array_like of shape (N, K) or (N,)
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough.
+    classes : sequence of K labels, optional
+        Names of the columns of `p`, in order; for ordered classes lowest first.
+
+    Returns
+    -------
+    float
+        The mean.
+
+    Examples
+    --------
     >>> from verax import compat
     >>> y, p = [0, 1, 3], [[0.9, 0.05, 0.05, 0], [0.1, 0.8, 0.05, 0.05], [0.1, 0.1, 0.1, 0.7]]
     >>> round(compat.pll(y, p), 6)
@@ -91,8 +125,20 @@ def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
     to : {"scikit-learn", "scoringrules"}
         The other package.
     n_classes : int
-        The number of classes.
+        The number of classes, K.
 
+    Returns
+    -------
+    float or array
+        The same in the other convention.
+
+    Raises
+    ------
+    RuleError
+        If the other package has no such score.
+
+    Examples
+    --------
     >>> import verax as vx
     >>> y, p = [0, 1], [[0.8, 0.2], [0.3, 0.7]]
     >>> round(vx.compat.convert(vx.brier(y, p), vx.brier, to="scikit-learn", n_classes=2), 3)

@@ -154,7 +154,17 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         self._n_invalid = self.add_variable((), "zeros", dtype="int32", name="n_invalid")
 
     def update_state(self, y_true: Array, y_pred: Array, sample_weight: Array | None = None) -> None:
-        """Take in targets, predictions and weights."""
+        """Take in targets, predictions and weights.
+
+        Parameters
+        ----------
+        y_true : tensor of shape (N,), (N, 1) or (N, K)
+            Targets: class positions or one-hot rows.
+        y_pred : tensor of shape (N, K), (N, 1) or (N,)
+            Predictions: probabilities, or logits if the metric takes these.
+        sample_weight : tensor of shape (N,), optional
+            Weights of the rows.
+        """
         y_pred, y_true = ops.convert_to_tensor(y_pred), ops.convert_to_tensor(y_true)
         batch = _read(y_true, y_pred, from_logits=self.from_logits)
         loss = ops.cast(batch.statistics(self.rule.needs).loss(self.rule), self.dtype)
@@ -249,7 +259,20 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         super().__init__(name=name or name_of(self.rule), reduction=reduction, dtype=dtype)
 
     def call(self, y_true: Array, y_pred: Array) -> Array:
-        """The loss of every outcome."""
+        """The loss of every outcome.
+
+        Parameters
+        ----------
+        y_true : tensor of shape (N,), (N, 1) or (N, K)
+            Targets: class positions or one-hot rows.
+        y_pred : tensor of shape (N, K), (N, 1) or (N,)
+            Predictions: logits, or probabilities if the loss takes these.
+
+        Returns
+        -------
+        tensor of shape (N,)
+            The losses.
+        """
         batch = _read(y_true, y_pred, from_logits=self.from_logits)
         losses = batch.statistics(self.rule.needs).loss(self.rule)
         losses = ops.where(batch.fits, losses, math.nan)

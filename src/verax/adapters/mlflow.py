@@ -53,14 +53,19 @@ def log_card(
     ----------
     card : Scorecard
         The card to log.
-    prefix : str
+    prefix : str, default ""
         The beginning of every name, such as `"val_"`.
-    step : int
+    step : int, default 0
         The step that the metrics belong to.
     report : str or path, optional
         A file to be logged as the artifact `verax/<its name>`, such as an HTML report.
     run_id : str, optional
         The run; by default the active one.
+
+    Returns
+    -------
+    dict of str to float
+        The metrics logged.
 
     Examples
     --------
@@ -106,8 +111,33 @@ def log_comparison(
     """Log a comparison to an MLflow run and return the metrics logged.
 
     Under each rule every model becomes the metrics `rps/new`, `rps/new_low` and `rps/new_high`, and
-    every pair `rps/new - old` with its ends and `_p`, Holm's p-value. The parameters are those of
-    `log_card`.
+    every pair `rps/new - old` with its ends and `_p`, Holm's p-value.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison to log.
+    prefix : str, default ""
+        The beginning of every name, such as `"val_"`.
+    step : int, default 0
+        The step that the metrics belong to.
+    report : str or path, optional
+        A file to be logged as the artifact `verax/<its name>`, such as an HTML report.
+    run_id : str, optional
+        The run; by default the active one.
+
+    Returns
+    -------
+    dict of str to float
+        The metrics logged.
+
+    Examples
+    --------
+    >>> import mlflow, verax as vx
+    >>> from verax.adapters.mlflow import log_comparison
+    >>> found = vx.compare([0, 1, 0, 1], {"new": [0.2, 0.8, 0.3, 0.9], "old": [0.5] * 4}, rule="brier")
+    >>> with mlflow.start_run():                                            # doctest: +SKIP
+    ...     log_comparison(found)
     """
     if not isinstance(comparison, Comparison):
         raise InputError(

@@ -30,7 +30,15 @@ else:
 
 
 class MissingClassWarning(UserWarning):
-    """An estimator has not been trained on all classes, so that some have probability zero."""
+    """An estimator has not been trained on all classes, so that some have probability zero.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from verax.adapters.sklearn import MissingClassWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", MissingClassWarning)  # from here on it is raised
+    """
 
 
 def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> RuleScorer:
@@ -39,12 +47,17 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     Parameters
     ----------
     rule : Rule or str
-        A rule, or a text for `parse`.
-    classes : sequence of hashable, optional
+        The scoring rule, or its name.
+    classes : sequence of labels, optional
         All classes; for ordered classes lowest first. Ordinal rules need it for labels that are texts,
         because scikit-learn sorts them by the alphabet; integers are an order of their own. Without it,
         the classes are those of the estimator and of the rows scored, so rules that depend on the
         number of classes may differ between folds that lack a class.
+
+    Returns
+    -------
+    RuleScorer
+        What scikit-learn takes as `scoring`.
 
     Notes
     -----
@@ -83,8 +96,13 @@ def scores(rules: Sequence[Rule | str], *, classes: Sequence[Hashable] | None = 
     ----------
     rules : sequence of Rule or str
         The rules.
-    classes : sequence of hashable, optional
-        As for `scorer`.
+    classes : sequence of labels, optional
+        All classes, as for `scorer`.
+
+    Returns
+    -------
+    RuleScores
+        What scikit-learn takes as `scoring`.
 
     Examples
     --------
@@ -154,7 +172,18 @@ class _Scorer:
     # ---- scikit-learn's routing of metadata --------------------------------------------------
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
-        """Ask for `sample_weight` (True), or for weights passed under another name; changes this scorer."""
+        """Ask scikit-learn for weights; changes this scorer.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None, default None
+            Whether to ask for `sample_weight`, or the name that weights are passed under.
+
+        Returns
+        -------
+        Self
+            The scorer itself.
+        """
         self._weighted = sample_weight
         return self
 
@@ -169,7 +198,21 @@ class _Scorer:
 
 
 class RuleScorer(_Scorer):
-    """Minus the mean loss of a rule on an estimator's probabilities; see `scorer`."""
+    """Minus the mean loss of a rule on an estimator's probabilities; see `scorer`.
+
+    Parameters
+    ----------
+    rule : Rule
+        The scoring rule.
+    classes : sequence of labels, optional
+        All classes, as for `scorer`.
+
+    Examples
+    --------
+    >>> from verax.adapters.sklearn import scorer
+    >>> type(scorer("brier")).__name__
+    'RuleScorer'
+    """
 
     def __init__(self, rule: Rule, classes: Sequence[Hashable] | None = None) -> None:
         super().__init__([rule], classes)
@@ -180,7 +223,24 @@ class RuleScorer(_Scorer):
         return self.rules[0]
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Minus the weighted mean loss of the estimator's forecasts for `X` when `y` happened."""
+        """Minus the weighted mean loss of the estimator's forecasts for `X` when `y` happened.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted classifier with `predict_proba`.
+        X : array_like of N rows
+            The features.
+        y : array_like of shape (N,)
+            Outcomes: labels of the classes.
+        sample_weight : array_like of shape (N,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Minus the mean loss; greater is better.
+        """
         return self._means(estimator, X, y, sample_weight)[0]
 
     def __repr__(self) -> str:
@@ -188,10 +248,41 @@ class RuleScorer(_Scorer):
 
 
 class RuleScores(_Scorer):
-    """Minus the mean losses of several rules on an estimator's probabilities; see `scores`."""
+    """Minus the mean losses of several rules on an estimator's probabilities; see `scores`.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        The scoring rules.
+    classes : sequence of labels, optional
+        All classes, as for `scorer`.
+
+    Examples
+    --------
+    >>> from verax.adapters.sklearn import scores
+    >>> type(scores(["brier", "rps"])).__name__
+    'RuleScores'
+    """
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """Minus the weighted mean loss by each rule, by its name."""
+        """Minus the weighted mean loss by each rule, by its name.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted classifier with `predict_proba`.
+        X : array_like of N rows
+            The features.
+        y : array_like of shape (N,)
+            Outcomes: labels of the classes.
+        sample_weight : array_like of shape (N,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        dict of str to float
+            Minus the mean losses; greater is better.
+        """
         found = self._means(estimator, X, y, sample_weight)
         return {name_of(rule): mean for rule, mean in zip(self.rules, found, strict=True)}
 
@@ -247,27 +338,35 @@ class Recalibrated(_Classifier):
     estimator : classifier
         A classifier with `predict_proba`. One that is fitted already is passed as
         `sklearn.frozen.FrozenEstimator(model)`, with rows that it was not trained on.
-    method, rule, ordered, folds, seed
-        As for `verax.recalibrate`. `method="best"` may choose to do nothing.
-    cv : int or splitter
+    method : str or sequence of str, default "best"
+        The method, as for `verax.recalibrate`. "best" may choose to do nothing.
+    rule : Rule or str, optional
+        The proper rule that is minimised and measured, as for `verax.recalibrate`.
+    cv : int or splitter, default 5
         How the training rows are split for the predictions. `groups` need a splitter that heeds them, such
         as `GroupKFold`.
-    classes : sequence of hashable, optional
+    ordered : bool, default False
+        Whether the classes have an order.
+    classes : sequence of labels, optional
         For ordered classes that are texts: all of them, lowest first. Numbers are an order of their own.
+    folds : int, default 5
+        Number of folds of the recalibration.
+    seed : int, default 0
+        Random seed of the folds.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The estimator fitted to all rows.
+    recalibration_ : Recalibration
+        What was learnt, with its cross-validated gain.
+    classes_ : array of shape (K,)
+        The classes, sorted, as in all classifiers of scikit-learn.
 
     Notes
     -----
     Weights are importance weights. They do not change which fold a row is in, so a row of weight two is not
     the same as two rows: one of those may be held out where the other is not.
-
-    Attributes
-    ----------
-    classes_ : array
-        The classes, sorted, as in all classifiers of scikit-learn.
-    estimator_ : classifier
-        The estimator fitted to all rows.
-    recalibration_ : Recalibration
-        What was learnt, with its cross-validated gain.
 
     Examples
     --------
@@ -306,12 +405,19 @@ class Recalibrated(_Classifier):
 
         Parameters
         ----------
-        X, y
-            Features and outcomes.
-        sample_weight : array, optional
+        X : array_like of N rows
+            The features.
+        y : array_like of shape (N,)
+            Outcomes: labels of the classes.
+        sample_weight : array_like of shape (N,), optional
             Weights of the rows, for the estimator and for the recalibration.
-        groups : array, optional
+        groups : array_like of shape (N,), optional
             Rows that belong together: for a splitter that heeds them, and for the folds of the recalibration.
+
+        Returns
+        -------
+        Recalibrated
+            The fitted classifier itself.
         """
         from sklearn.model_selection import cross_val_predict
         from sklearn.utils import column_or_1d
@@ -368,7 +474,18 @@ class Recalibrated(_Classifier):
         return np.array([own.index(name) for name in names])
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
-        """Recalibrated probabilities, a column for each of `classes_`."""
+        """Recalibrated probabilities, a column for each of `classes_`.
+
+        Parameters
+        ----------
+        X : array_like of N rows
+            The features.
+
+        Returns
+        -------
+        array of shape (N, K)
+            The probabilities.
+        """
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
@@ -379,7 +496,18 @@ class Recalibrated(_Classifier):
         return better
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """The most likely class by the recalibrated probabilities."""
+        """The most likely class by the recalibrated probabilities.
+
+        Parameters
+        ----------
+        X : array_like of N rows
+            The features.
+
+        Returns
+        -------
+        array of shape (N,)
+            The labels.
+        """
         p = self.predict_proba(X)
         return np.asarray(self.classes_[p.argmax(axis=1)])
 

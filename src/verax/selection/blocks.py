@@ -28,7 +28,26 @@ class _Parts(NamedTuple):
 
 
 class Parts(_Parts):
-    """The rows of one fold, each part in ascending order; `left_out` are the rows of its gaps."""
+    """The rows of one fold, each part in ascending order.
+
+    Parameters
+    ----------
+    train : array of int
+        The rows to train on.
+    validation : array of int
+        The rows for validation.
+    test : array of int
+        The rows to test on.
+    left_out : array of int
+        The rows of the gaps.
+
+    Examples
+    --------
+    >>> from verax.selection import HBlockSplit
+    >>> fold = next(HBlockSplit(5, gap=2).split_three(range(10)))
+    >>> fold.test.tolist(), fold.left_out.tolist()
+    ([0, 1], [2, 3])
+    """
 
     left_out: Ints
 
@@ -55,17 +74,24 @@ class HBlockSplit(BaseCrossValidator):
 
     Parameters
     ----------
-    n_blocks : h, into how many blocks each series is cut.
-    n_validation, n_test : how many blocks a fold has for validation and for testing.
-    gap_blocks : how many blocks are left out between any two of the three parts. Between rows of
-        different series (see `per_class` and `groups`) as many rows are left out as so many blocks of the
-        shorter series have.
-    gap : how many rows are left out between any two of the three parts; training gives way to validation,
+    n_blocks : int, default 10
+        Into how many blocks each series is cut (h).
+    n_validation : int, default 0
+        How many blocks a fold has for validation.
+    n_test : int, default 1
+        How many blocks a fold has for testing.
+    gap_blocks : int, default 0
+        How many blocks are left out between any two of the three parts. Between rows of different series (see
+        `per_class` and `groups`) as many rows are left out as so many blocks of the shorter series have.
+    gap : int, default 0
+        How many rows are left out between any two of the three parts; training gives way to validation,
         both to testing. Rows are counted in order of time, whatever their class. For windows made before
         the split, ceil(length / step) - 1 keeps them from sharing rows.
-    step : by how many blocks the next fold moves on. ``step=n_test``, a divisor of `n_blocks`, tests
-        every row exactly once.
-    per_class : blocks are cut among the rows of each class in `y`, so every class is in every part.
+    step : int, default 1
+        By how many blocks the next fold moves on. ``step=n_test``, a divisor of `n_blocks`, tests every row
+        exactly once.
+    per_class : bool, default False
+        Whether blocks are cut among the rows of each class in `y`, so that every class is in every part.
 
     Notes
     -----
@@ -133,16 +159,61 @@ class HBlockSplit(BaseCrossValidator):
         self.per_class = per_class
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
-        """The number of folds: one for every `step` blocks, rounded up."""
+        """The number of folds: one for every `step` blocks, rounded up.
+
+        Parameters
+        ----------
+        X : object, optional
+            Not used; scikit-learn passes it.
+        y : object, optional
+            Not used; scikit-learn passes it.
+        groups : object, optional
+            Not used; scikit-learn passes it.
+
+        Returns
+        -------
+        int
+            The number of folds.
+        """
         return -(-self.n_blocks // self.step)
 
     def split(self, X: object, y: object = None, groups: object = None) -> Iterator[tuple[Ints, Ints]]:
-        """Training and test rows of every fold; rows for validation are in neither."""
+        """Training and test rows of every fold; rows for validation are in neither.
+
+        Parameters
+        ----------
+        X : array_like of N rows
+            The rows, in order of time.
+        y : array_like of shape (N,), optional
+            The class of each row, for `per_class`.
+        groups : array_like of shape (N,), optional
+            The series that each row is from.
+
+        Yields
+        ------
+        tuple of two arrays
+            The numbers of the training rows and of the test rows.
+        """
         for fold in self.split_three(X, y, groups):
             yield fold.train, fold.test
 
     def split_three(self, X: object, y: object = None, groups: object = None) -> Iterator[Parts]:
-        """Training, validation and test rows of every fold."""
+        """Training, validation and test rows of every fold.
+
+        Parameters
+        ----------
+        X : array_like of N rows
+            The rows, in order of time.
+        y : array_like of shape (N,), optional
+            The class of each row, for `per_class`.
+        groups : array_like of shape (N,), optional
+            The series that each row is from.
+
+        Yields
+        ------
+        Parts
+            The numbers of the rows of a fold.
+        """
         n = _n_rows(X)
         recordings = [] if groups is None else [_codes(groups, "groups", n)]
         series = _series(n, [*recordings, *self._classes(y, n)])

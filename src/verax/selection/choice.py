@@ -27,12 +27,30 @@ class Best:
 
     Attributes
     ----------
-    metric, direction : the metric and which way it is better.
-    index, epoch : the place of the epoch in the history, and its number; the earliest of `tied`.
-    value : the metric there.
-    others : what all other metrics were there; NaN where the epoch has no value.
-    tied : how many epochs have this value.
-    left_out : how many epochs have no finite value of this metric; they are never best.
+    metric : str
+        The metric.
+    direction : {"min", "max"}
+        Which way it is better.
+    index : int
+        The place of the epoch in the history; the earliest of `tied`.
+    epoch : int or float
+        The number of the epoch.
+    value : float
+        The metric there.
+    others : dict of str to float
+        What all other metrics were there; NaN where the epoch has no value.
+    tied : int
+        How many epochs have this value.
+    left_out : int
+        How many epochs have no finite value of this metric; they are never best.
+
+    Examples
+    --------
+    >>> from verax.selection import History
+    >>> history = History.from_columns({"pbs": [0.9, 0.6, 0.7], "accuracy": [0.5, 0.7, 0.8]})
+    >>> best = history.best("pbs")
+    >>> best.epoch, best.value, best.at("accuracy")
+    (1, 0.6, 0.7)
     """
 
     metric: str
@@ -46,7 +64,20 @@ class Best:
 
     @classmethod
     def of(cls, history: Epochs, column: str) -> Best:
-        """The best epoch of a history under one of its columns."""
+        """The best epoch of a history under one of its columns.
+
+        Parameters
+        ----------
+        history : Epochs
+            The history.
+        column : str
+            The name of a column.
+
+        Returns
+        -------
+        Best
+            The epoch.
+        """
         direction = history.direction_of(column)
         values = history.values[column]
         finite = np.isfinite(values)
@@ -73,7 +104,18 @@ class Best:
         )
 
     def at(self, metric: str) -> float:
-        """What a metric was at this epoch."""
+        """What a metric was at this epoch.
+
+        Parameters
+        ----------
+        metric : str
+            The name of a metric.
+
+        Returns
+        -------
+        float
+            Its value at this epoch.
+        """
         return self.value if metric == self.metric else self.others[metric]
 
 
@@ -86,8 +128,25 @@ class Correlation:
 
     Attributes
     ----------
-    pearson, spearman : of the values and of their ranks; NaN for fewer than 3 epochs or no variation.
-    n, left_out : epochs where both are finite, and the others.
+    rule : str
+        The rule.
+    metric : str
+        The other metric.
+    pearson : float
+        The correlation of the values; NaN for fewer than 3 epochs or no variation.
+    spearman : float
+        The correlation of their ranks.
+    n : int
+        In how many epochs both are finite.
+    left_out : int
+        The number of other epochs.
+
+    Examples
+    --------
+    >>> from verax.selection import History
+    >>> history = History.from_columns({"pbs": [0.9, 0.6, 0.7], "accuracy": [0.5, 0.7, 0.6]})
+    >>> round(history.select("pbs").correlation("pbs", "accuracy").spearman, 3)
+    1.0
     """
 
     rule: str
@@ -99,7 +158,22 @@ class Correlation:
 
     @classmethod
     def of(cls, history: Epochs, rule: str, metric: str) -> Correlation:
-        """The correlation of two columns of a history."""
+        """The correlation of two columns of a history.
+
+        Parameters
+        ----------
+        history : Epochs
+            The history.
+        rule : str
+            The column of the rule.
+        metric : str
+            The column of the other metric.
+
+        Returns
+        -------
+        Correlation
+            The correlation.
+        """
         from scipy import stats
 
         x, y = (history.values[name] for name in (rule, metric))
@@ -122,10 +196,26 @@ class Selection(Result):
 
     Attributes
     ----------
-    rules, against : the metrics selected by, and those that they are correlated with.
-    best : the best epoch under each rule, then under each metric of `against`.
-    correlations : of each rule with each metric of `against`.
-    notes : what was left out and why.
+    history : Epochs
+        The history.
+    rules : tuple of str
+        The metrics selected by.
+    against : tuple of str
+        The metrics that they are correlated with.
+    best : dict of str to Best
+        The best epoch under each rule, then under each metric of `against`.
+    correlations : tuple of Correlation
+        The correlations of each rule with each metric of `against`.
+    notes : tuple of str
+        What was left out and why.
+
+    Examples
+    --------
+    >>> from verax.selection import History
+    >>> history = History.from_columns({"pbs": [0.9, 0.6, 0.7], "accuracy": [0.5, 0.7, 0.6]})
+    >>> selection = history.select("pbs")
+    >>> selection.best["pbs"].epoch, selection.against
+    (1, ('accuracy',))
     """
 
     history: Epochs
@@ -143,7 +233,24 @@ class Selection(Result):
         against: Sequence[str] | str | None,
         vocabulary: Vocabulary = PYTHON,
     ) -> Selection:
-        """Select by `rules`, or by all that the history has; notes name options as the vocabulary does."""
+        """Select by some metrics, or by all rules that the history has.
+
+        Parameters
+        ----------
+        history : Epochs
+            The history.
+        rules : str, Rule, sequence of these or None
+            Metrics to select by; None for all rules of verax in the history.
+        against : str, sequence of str or None
+            Metrics to correlate them with; None for all F1 and accuracy.
+        vocabulary : Vocabulary, optional
+            How notes name options.
+
+        Returns
+        -------
+        Selection
+            The selection.
+        """
         targets = _columns(history, against)
         if targets is None:
             targets = [c for c in history.judged if history.names[c].is_target]
@@ -172,7 +279,20 @@ class Selection(Result):
         return cls(history, tuple(chosen), tuple(targets), best, pairs, tuple(notes))
 
     def correlation(self, rule: str | Rule, metric: str) -> Correlation:
-        """The correlation of a rule with a metric."""
+        """The correlation of a rule with a metric.
+
+        Parameters
+        ----------
+        rule : str or Rule
+            A metric selected by.
+        metric : str
+            A metric of `against`.
+
+        Returns
+        -------
+        Correlation
+            Their correlation.
+        """
         columns = self.history.find(rule), self.history.find(metric)
         for found in self.correlations:
             if (found.rule, found.metric) == columns:
@@ -180,9 +300,17 @@ class Selection(Result):
         raise KeyError(f"{columns[0]!r} and {columns[1]!r} were not correlated")
 
     def plot(self, **options: Any) -> Any:
-        """The rules over the epochs with their optima marked, below the metrics they are judged by.
+        """Draw the rules over the epochs with their optima marked, below the metrics they are judged by.
 
-        Returns the matplotlib figure. `options` go to `matplotlib.pyplot.subplots`.
+        Parameters
+        ----------
+        **options : Any
+            Options of `matplotlib.pyplot.subplots`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.epochs import draw_selection
 

@@ -36,18 +36,51 @@ class Epochs:
         return {column: Name.of(column) for column in self.values}
 
     def direction(self, metric: str | Rule) -> Direction:
-        """Which direction of a metric is better: "min" or "max"; an error where it is not known."""
+        """Which direction of a metric is better; an error where it is not known.
+
+        Parameters
+        ----------
+        metric : str or Rule
+            The metric.
+
+        Returns
+        -------
+        {"min", "max"}
+            The direction.
+        """
         return self.direction_of(self.find(metric))
 
     def direction_of(self, column: str) -> Direction:
-        """Which direction of a column is better; an error where it is not known."""
+        """Which direction of a column is better; an error where it is not known.
+
+        Parameters
+        ----------
+        column : str
+            The name of a column.
+
+        Returns
+        -------
+        {"min", "max"}
+            The direction.
+        """
         known = self.known_direction(column)
         if known is None:
             raise unknown_direction([column])
         return known
 
     def known_direction(self, column: str) -> Direction | None:
-        """Which direction of a column is better, None if it is not known."""
+        """Which direction of a column is better, None if it is not known.
+
+        Parameters
+        ----------
+        column : str
+            The name of a column.
+
+        Returns
+        -------
+        {"min", "max"} or None
+            The direction.
+        """
         name = self.names[column]
         said = {key.lower(): direction for key, direction in self.directions.items()}
         return said.get(column.lower(), said.get(name.base, name.direction))
@@ -57,6 +90,16 @@ class Epochs:
 
         Where nothing says which part of the data is meant, it is the validation part, if that has the
         metric: beside "val_pbs", Keras's "pbs" is of the training part and is found as "train_pbs".
+
+        Parameters
+        ----------
+        metric : str or Rule
+            The metric.
+
+        Returns
+        -------
+        str
+            The name of the column.
         """
         wanted = Name.of(name_of(metric) if isinstance(metric, Rule) else metric)
         rule = metric if isinstance(metric, Rule) else wanted.rule
@@ -98,6 +141,17 @@ class Epochs:
         return len(self.epochs)
 
     def epoch_at(self, i: int) -> int | float:
-        """The number of the i-th epoch, whole where it is."""
+        """The number of the i-th epoch, whole where it is.
+
+        Parameters
+        ----------
+        i : int
+            The place of the epoch in the history.
+
+        Returns
+        -------
+        int or float
+            Its number.
+        """
         epoch = float(self.epochs[i])
         return int(epoch) if epoch.is_integer() else epoch

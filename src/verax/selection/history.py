@@ -63,19 +63,62 @@ class History(Result, Epochs):
     def from_records(
         cls, records: Iterable[Record], *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From one mapping of names to numbers per epoch, or several with the same "epoch"."""
+        """From one mapping of names to numbers per epoch, or several with the same "epoch".
+
+        Parameters
+        ----------
+        records : iterable of mappings
+            The numbers of each epoch.
+        directions : mapping of str to {"min", "max"}, optional
+            Which direction is better, for metrics that verax does not know.
+        run : str, optional
+            The run to read, where there are several.
+
+        Returns
+        -------
+        History
+            The history.
+        """
         return cls._of(records, "records", directions, run)
 
     @classmethod
     def from_columns(
         cls, columns: object, *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From a mapping of names to lists of numbers, or a data frame; "epoch" numbers the rows."""
+        """From a mapping of names to lists of numbers, or a data frame; "epoch" numbers the rows.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence of float, or data frame
+            The values of each metric.
+        directions : mapping of str to {"min", "max"}, optional
+            Which direction is better, for metrics that verax does not know.
+        run : str, optional
+            The run to read, where there are several.
+
+        Returns
+        -------
+        History
+            The history.
+        """
         return cls._of(records_of(columns, "columns"), "columns", directions, run)
 
     @classmethod
     def from_keras(cls, history: object, *, directions: Directions | None = None) -> History:
-        """From what `model.fit` returns in Keras, or its `history` dictionary."""
+        """From what `model.fit` returns in Keras, or its `history` dictionary.
+
+        Parameters
+        ----------
+        history : keras.callbacks.History or dict
+            What `model.fit` returns, or its `history`.
+        directions : mapping of str to {"min", "max"}, optional
+            Which direction is better, for metrics that verax does not know.
+
+        Returns
+        -------
+        History
+            The history.
+        """
         values = getattr(history, "history", history)
         if not isinstance(values, Mapping):
             raise InputError(
@@ -93,6 +136,18 @@ class History(Result, Epochs):
 
         Training and evaluation are logged at different steps; each has holes where the other was logged.
         Unless all epochs are whole, rows are numbered by step, as the folders of checkpoints are.
+
+        Parameters
+        ----------
+        state : transformers.Trainer, TrainerState or list of dicts
+            The trainer, its `state`, or its `log_history`.
+        directions : mapping of str to {"min", "max"}, optional
+            Which direction is better, for metrics that verax does not know.
+
+        Returns
+        -------
+        History
+            The history.
 
         Examples
         --------
@@ -119,6 +174,20 @@ class History(Result, Epochs):
         read, and so are charts exported from Weights & Biases (`run - metric`). Lightning writes
         training and validation metrics in separate rows with holes; they are brought together by
         their epoch.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        directions : mapping of str to {"min", "max"}, optional
+            Which direction is better, for metrics that verax does not know.
+        run : str, optional
+            The run to read, where there are several.
+
+        Returns
+        -------
+        History
+            The history.
         """
         return cls._from_file(path, read_csv, directions, run)
 
@@ -126,7 +195,22 @@ class History(Result, Epochs):
     def from_jsonl(
         cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From a file with a JSON object per line."""
+        """From a file with a JSON object per line.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        directions : mapping of str to {"min", "max"}, optional
+            Which direction is better, for metrics that verax does not know.
+        run : str, optional
+            The run to read, where there are several.
+
+        Returns
+        -------
+        History
+            The history.
+        """
         return cls._from_file(path, read_json_lines, directions, run)
 
     @classmethod
@@ -136,6 +220,20 @@ class History(Result, Epochs):
         """From a file, by its ending: .csv, .jsonl, .ndjson, or .json.
 
         JSON is a list of records, an object of columns, or Hugging Face's `trainer_state.json`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        directions : mapping of str to {"min", "max"}, optional
+            Which direction is better, for metrics that verax does not know.
+        run : str, optional
+            The run to read, where there are several.
+
+        Returns
+        -------
+        History
+            The history.
         """
         ending = Path(path).suffix.lower()
         if ending not in _READERS:
@@ -184,7 +282,18 @@ class History(Result, Epochs):
     # ---- questions -------------------------------------------------------------------------
 
     def best(self, metric: str | Rule) -> Best:
-        """The best epoch under a metric, the earliest where several are, and what the others were there."""
+        """The best epoch under a metric, the earliest where several are, and what the others were there.
+
+        Parameters
+        ----------
+        metric : str or Rule
+            The metric.
+
+        Returns
+        -------
+        Best
+            The epoch.
+        """
         return Best.of(self, self.find(metric))
 
     def select(
@@ -196,15 +305,31 @@ class History(Result, Epochs):
 
         Parameters
         ----------
-        rules : Sequence[str | Rule] | str | Rule | None
+        rules : str, Rule or sequence of these, optional
             Metrics to select by; by default all rules of verax in the history.
-        against : Sequence[str] | str | None
+        against : str or sequence of str, optional
             Metrics to correlate them with; by default all F1 and accuracy.
+
+        Returns
+        -------
+        Selection
+            The best epochs and the correlations.
         """
         return Selection.of(self, rules, against)
 
     def plot(self, **options: Any) -> Any:
-        """The rules over the epochs with their optima marked; `select(...).plot()` for some of them."""
+        """Draw the rules over the epochs with their optima marked; `select(...).plot()` for some of them.
+
+        Parameters
+        ----------
+        **options : Any
+            Options of `matplotlib.pyplot.subplots`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
         return self.select().plot(**options)
 
     def _shown(self) -> dict[str, Any]:

@@ -21,24 +21,35 @@ class EarlyStopping:
 
     Parameters
     ----------
-    rule : the rule that the values are of; rules are losses, so lower is better. For any other metric
+    rule : Rule or str, optional
+        The rule that the values are of; rules are losses, so lower is better. For any other metric
         pass `mode` instead: one of the two is required, a direction is never guessed from a name.
-    mode : "min" if lower is better, "max" if higher is.
-    patience : how many epochs in a row may pass without improvement before it is time to stop.
-    min_delta : a value improves on the best only if it is better by more than this.
-    warmup : how many first epochs are not looked at: they neither count as best nor against `patience`.
-    restore : keep a copy of the state of the best epoch, which `step` then needs.
+    mode : {"min", "max"}, optional
+        Whether lower or higher is better.
+    patience : int, default 10
+        How many epochs in a row may pass without improvement before it is time to stop.
+    min_delta : float, default 0.0
+        A value improves on the best only if it is better by more than this.
+    warmup : int, default 0
+        How many first epochs are not looked at: they neither count as best nor against `patience`.
+    restore : bool, default False
+        Whether to keep a copy of the state of the best epoch, which `step` then needs.
+
+    Attributes
+    ----------
+    epoch : int
+        How many epochs were seen.
+    best : float or None
+        The best value; None before any.
+    best_epoch : int or None
+        The number of its epoch, counted from 0.
+    waited : int
+        The number of epochs since then.
 
     Notes
     -----
     NaN and infinite values never improve. They count against `patience` like any other epoch without
     improvement, and in `n_not_finite`.
-
-    Attributes
-    ----------
-    epoch : how many epochs were seen.
-    best, best_epoch : the best value and the number of its epoch, counted from 0; None before any.
-    waited : epochs since then.
 
     Examples
     --------
@@ -91,10 +102,17 @@ class EarlyStopping:
 
         Parameters
         ----------
-        value : a number, or an array or tensor that holds one.
-        state : with `restore`, what to keep if this epoch is the best so far; it is copied deeply. Or a
+        value : float, array or tensor
+            The value: a number, or an array or tensor that holds one.
+        state : object or callable, optional
+            With `restore`, what to keep if this epoch is the best so far; it is copied deeply. Or a
             function that returns it, such as `model.state_dict` or `model.get_weights`, which is only
             called then.
+
+        Returns
+        -------
+        bool
+            Whether to stop.
         """
         number = _number(value)
         self._check_state(state)
@@ -111,7 +129,18 @@ class EarlyStopping:
         return self.should_stop
 
     def improves(self, value: float) -> bool:
-        """Whether a value is better than the best so far by more than `min_delta`."""
+        """Whether a value is better than the best so far by more than `min_delta`.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+
+        Returns
+        -------
+        bool
+            Whether it is better.
+        """
         if not math.isfinite(value):
             return False
         if self.best is None:
@@ -170,7 +199,13 @@ class EarlyStopping:
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken. What is compared must be the same."""
+        """Go on where `state_dict` was taken. What is compared must be the same.
+
+        Parameters
+        ----------
+        saved : dict
+            What `state_dict` returned.
+        """
         own = self.state_dict()
         if not isinstance(saved, Mapping):
             raise InputError(

@@ -22,10 +22,24 @@ class Windows:
 
     Attributes
     ----------
-    starts : (n,) the first row of each window in the table; ``y[windows.starts]`` are its labels.
-    series : (n,) the label of the series that each window is from; None if there were no labels.
-    length, step : the rows of a window, and from one window to the next.
-    unused : how many of the rows asked for are in no window: ends, and stretches that are too short.
+    starts : array of shape (n,)
+        The first row of each window in the table; ``y[windows.starts]`` are its labels.
+    series : array of shape (n,) or None
+        The label of the series that each window is from; None if there were no labels.
+    length : int
+        The rows of a window.
+    step : int
+        The rows from one window to the next.
+    unused : int
+        How many of the rows asked for are in no window: ends, and stretches that are too short.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from verax.selection import sliding_windows
+    >>> windows = sliding_windows(np.arange(6.0), 2)
+    >>> len(windows), windows[1].tolist()
+    (3, [2.0, 3.0])
     """
 
     _all: np.ndarray[Any, Any]
@@ -84,14 +98,25 @@ def sliding_windows(
 
     Parameters
     ----------
-    x : (T, C) channels of series, one row a moment, or (T,) for one channel.
-    length : rows in a window.
-    overlap : the share of a window that the next one has too, from 0 up to but not including 1; the
+    x : array_like of shape (T, C) or (T,)
+        The channels of series, one row per moment, or one channel.
+    length : int
+        The rows of a window.
+    overlap : float, optional
+        The share of a window that the next one has too, from 0 up to but not including 1; the
         step is length * (1 - overlap), rounded down, but at least 1. The default is none.
-    step : rows from one window to the next, instead of `overlap`.
-    series : (T,) labels of the series; a new one begins wherever the label changes.
-    rows : use these rows only, ascending. A stretch ends wherever a row is left out, so windows of
+    step : int, optional
+        The rows from one window to the next, instead of `overlap`.
+    series : array_like of shape (T,), optional
+        Labels of the series; a new one begins wherever the label changes.
+    rows : array_like of int, optional
+        Use these rows only, ascending. A stretch ends wherever a row is left out, so windows of
         disjoint sets of rows share none: cut blocks first (`HBlockSplit`), then windows in each part.
+
+    Returns
+    -------
+    Windows
+        The windows.
 
     Examples
     --------

@@ -178,13 +178,24 @@ def catboost_metric(
     Parameters
     ----------
     rule : Rule or str
-        A rule or its name.
-    order : sequence of hashable, optional
+        The scoring rule, or its name.
+    order : sequence of labels, optional
         All classes of the data, lowest first. CatBoost passes positions of labels only, so ordinal rules of
         more than two classes need it.
-    class_names : sequence of hashable, optional
+    class_names : sequence of labels, optional
         What CatBoostClassifier gets as `class_names`, which is where its positions come from. If it gets
         none, they are those of the sorted labels: pass `sorted(order)`. Needed if `order` is not sorted.
+
+    Returns
+    -------
+    CatBoostMetric
+        What CatBoost takes.
+
+    Examples
+    --------
+    >>> metric = catboost_metric("brier")
+    >>> metric.evaluate([[0.0, 0.0], [0.0, 0.0]], [0, 1], None)
+    (1.0, 2.0)
     """
     return _named_metric(parse(rule), _order(order, class_names))
 
@@ -207,8 +218,33 @@ def catboost_objective(
 
     Pass `class_names` to CatBoost, too, or it takes the problem for binary. With more than two classes it
     calls the objective row by row. After 4,096 rows a compiled loop answers, where numba is installed, for up
-    to 10 classes; elsewhere a warning says that training is slow. `order` and `class_names` are those of
-    `catboost_metric`, the other parameters those of `xgboost_objective`.
+    to 10 classes; elsewhere a warning says that training is slow.
+
+    Parameters
+    ----------
+    rule : Rule or str
+        A strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
+    scale : float, optional
+        The factor of the rule. By default the curvature at equal probabilities becomes that of the log
+        score, so that options of regularisation keep their meaning.
+    floor : float, default 0.1
+        The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
+        curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
+    order : sequence of labels, optional
+        All classes of the data, lowest first, as for `catboost_metric`.
+    class_names : sequence of labels, optional
+        What CatBoostClassifier gets as `class_names`, as for `catboost_metric`.
+
+    Returns
+    -------
+    CatBoostObjective
+        What CatBoost takes.
+
+    Examples
+    --------
+    >>> objective = catboost_objective("brier")
+    >>> objective.calc_ders_range([0.0, 0.0], [0, 1], None)
+    [(-0.5, -0.25), (0.5, -0.25)]
     """
     objective = check_objective(rule, "xgboost", scale, floor)
     return CatBoostObjective(objective.rule, objective.scale, objective.floor, _order(order, class_names))

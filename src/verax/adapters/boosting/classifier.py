@@ -17,8 +17,9 @@ else:
 class LightGBMClassifier(LGBMClassifier):
     """`LGBMClassifier` that predicts probabilities and classes with an objective of yours, too.
 
-    LightGBM returns raw scores there. This class takes the same parameters, and works wherever scikit-learn
-    asks for `predict_proba` or `predict`: `cross_val_score`, `GridSearchCV`, calibration.
+    LightGBM returns raw scores there. This class takes the parameters of `lightgbm.LGBMClassifier`, and works
+    wherever scikit-learn asks for `predict_proba` or `predict`: `cross_val_score`, `GridSearchCV`,
+    calibration.
 
     Examples
     --------
@@ -35,14 +36,48 @@ class LightGBMClassifier(LGBMClassifier):
     """
 
     def predict_proba(self, X: Any, raw_score: bool = False, *args: Any, **kwargs: Any) -> Any:
-        """Probabilities of the classes, in the order of `classes_`; otherwise as in LightGBM."""
+        """Probabilities of the classes, in the order of `classes_`; otherwise as in LightGBM.
+
+        Parameters
+        ----------
+        X : array_like of N rows
+            The features.
+        raw_score : bool, default False
+            Whether to return raw scores instead.
+        *args : Any
+            Further arguments of LightGBM's method.
+        **kwargs : Any
+            Further options of LightGBM's method.
+
+        Returns
+        -------
+        array of shape (N, K)
+            The probabilities.
+        """
         asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
         if asked or not callable(self.objective):
             return super().predict_proba(X, raw_score, *args, **kwargs)  # type: ignore[misc]
         return probabilities(super().predict_proba(X, True, *args, **kwargs))  # type: ignore[misc]
 
     def predict(self, X: Any, raw_score: bool = False, *args: Any, **kwargs: Any) -> Any:
-        """The most probable class of each row; otherwise as in LightGBM."""
+        """The most probable class of each row; otherwise as in LightGBM.
+
+        Parameters
+        ----------
+        X : array_like of N rows
+            The features.
+        raw_score : bool, default False
+            Whether to return raw scores instead.
+        *args : Any
+            Further arguments of LightGBM's method.
+        **kwargs : Any
+            Further options of LightGBM's method.
+
+        Returns
+        -------
+        array of shape (N,)
+            The labels.
+        """
         asked = raw_score or any(kwargs.get(name) for name in ("pred_leaf", "pred_contrib"))
         if asked or not callable(self.objective):
             return super().predict(X, raw_score, *args, **kwargs)  # type: ignore[misc]

@@ -20,14 +20,15 @@ def probabilities(scores: object, start: object = 0.0) -> Floats:
 
     Parameters
     ----------
-    scores : array_like
-        (N, K) raw scores (margins, approxes), or (N,) of a binary problem.
-    start : array_like
+    scores : array_like of shape (N, K) or (N,)
+        Raw scores (margins, approxes); a single column of a binary problem.
+    start : array_like, default 0.0
         What was passed as `init_score` and is not part of the model; see `start_scores`.
 
     Returns
     -------
-    (N, K) probabilities, K = 2 in a binary problem.
+    array of shape (N, K)
+        The probabilities; K = 2 in a binary problem.
 
     Examples
     --------
@@ -72,16 +73,17 @@ def start_scores(y: object, n_classes: int, weights: object | None = None) -> Fl
 
     Parameters
     ----------
-    y : array_like
-        (N,) class positions.
+    y : array_like of shape (N,)
+        Outcomes: class positions 0..K-1.
     n_classes : int
-        The number of classes.
-    weights : array_like, optional
-        (N,) weights of the rows.
+        The number of classes, K.
+    weights : array_like of shape (N,), optional
+        Importance weights of the rows, not negative, not all zero. Only their ratios matter.
 
     Returns
     -------
-    (K,) scores, of a binary problem one: the log odds of class 1.
+    array of shape (K,) or ()
+        The scores; of a binary problem one, the log odds of class 1.
 
     Examples
     --------

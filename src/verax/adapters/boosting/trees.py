@@ -99,10 +99,15 @@ def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
     Parameters
     ----------
     rule : Rule or str
-        A rule or its name.
-    logits : bool
+        The scoring rule, or its name.
+    logits : bool, default False
         Whether the objective is one of yours: then XGBoost passes raw margins instead of probabilities.
         `xgboost_objective(...).metric()` sets it.
+
+    Returns
+    -------
+    Metric
+        What XGBoost takes.
 
     Examples
     --------
@@ -118,13 +123,18 @@ def lightgbm_metric(rule: Rule | str, *, logits: bool = False, order: Names | No
     Parameters
     ----------
     rule : Rule or str
-        A rule or its name.
-    logits : bool
+        The scoring rule, or its name.
+    logits : bool, default False
         Whether the objective is one of yours: then LightGBM passes raw scores instead of probabilities.
         `lightgbm_objective(...).metric()` sets it.
-    order : sequence of hashable, optional
+    order : sequence of labels, optional
         All classes of the data, lowest first. LGBMClassifier sorts labels and passes their positions only, so
         ordinal rules of more than two classes need it there; `lightgbm.train` has no labels but positions.
+
+    Returns
+    -------
+    Metric
+        What LightGBM takes.
 
     Examples
     --------
@@ -148,9 +158,20 @@ def xgboost_objective(rule: Rule | str, *, scale: float | None = None, floor: fl
     scale : float, optional
         The factor of the rule. By default the curvature at equal probabilities becomes that of the log
         score, so that `lambda`, `gamma` and `min_child_weight` keep their meaning.
-    floor : float
+    floor : float, default 0.1
         The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
         curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
+
+    Returns
+    -------
+    Objective
+        What XGBoost takes; its `metric()` is the metric of the same rule.
+
+    Examples
+    --------
+    >>> gradient, hessian = xgboost_objective("brier")([0, 1], [[0.0, 0.0], [1.0, 0.0]])
+    >>> gradient.round(3).tolist()
+    [[-0.5, 0.5], [0.575, -0.575]]
     """
     return check_objective(rule, "xgboost", scale, floor)
 
@@ -161,8 +182,31 @@ def lightgbm_objective(
     """A strictly proper rule as `objective` of lightgbm.train or LGBMClassifier.
 
     LightGBM then predicts raw scores (`predict_proba`, too): pass them to `probabilities`, or use
-    `LightGBMClassifier`, which does. `order` is that of `lightgbm_metric`, the other parameters are those of
-    `xgboost_objective`.
+    `LightGBMClassifier`, which does.
+
+    Parameters
+    ----------
+    rule : Rule or str
+        A strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
+    scale : float, optional
+        The factor of the rule. By default the curvature at equal probabilities becomes that of the log
+        score, so that options of regularisation keep their meaning.
+    floor : float, default 0.1
+        The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
+        curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
+    order : sequence of labels, optional
+        All classes of the data, lowest first, as for `lightgbm_metric`.
+
+    Returns
+    -------
+    Objective
+        What LightGBM takes; its `metric()` is the metric of the same rule.
+
+    Examples
+    --------
+    >>> gradient, hessian = lightgbm_objective("brier")([0, 1], [[0.0, 0.0], [1.0, 0.0]])
+    >>> gradient.round(3).tolist()
+    [[-0.5, 0.5], [0.575, -0.575]]
     """
     return replace(check_objective(rule, "lightgbm", scale, floor), order=Order.of(order))
 

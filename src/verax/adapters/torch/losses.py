@@ -79,7 +79,22 @@ class Loss(torch.nn.Module):
         self.register_buffer("class_weights", None if class_weights is None else _to_tensor(class_weights))
 
     def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The loss of `logits` (N, K) when `target` (N,) happened, with (N,) weights if given."""
+        """The loss of logits when the targets happened.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (N, K), (N, K, ...) or (N,)
+            The logits; a single dimension means class 1 of two.
+        target : Tensor of shape (N,) or (N, ...)
+            Class positions.
+        weights : Tensor of shape (N,) or (N, ...), optional
+            Weights of the targets.
+
+        Returns
+        -------
+        Tensor
+            A single loss, or one per target, as `reduction` says.
+        """
         rows, options = (logits, target, weights, self.class_weights), (self.reduction, self.ignore_index)
         if self._number is not None and _has_kernel(logits, weights):
             return fused_loss(self._number, *rows, *options)

@@ -79,7 +79,17 @@ class _RuleSums(Metric):
         return super()._apply(fn, exclude_state)
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
-        """Add predictions (N, K), class positions (N,) and weights (N,); no values are read."""
+        """Add predictions with their targets; no values are read.
+
+        Parameters
+        ----------
+        preds : Tensor of shape (N, K), (N, K, ...) or (N,)
+            Predictions: probabilities, or logits if the metric takes these.
+        target : Tensor of shape (N,) or (N, ...)
+            Class positions.
+        weights : Tensor of shape (N,) or (N, ...), optional
+            Weights of the targets.
+        """
         self._add(preds, target, weights)
 
     def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, *more: str) -> None:
@@ -261,7 +271,17 @@ class Card(_RuleSums):
         self._add_sum("squared_cells", n_cells(n_classes))
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
-        """Add predictions (N, K), class positions (N,) and weights (N,); no values are read."""
+        """Add predictions with their targets; no values are read.
+
+        Parameters
+        ----------
+        preds : Tensor of shape (N, K), (N, K, ...) or (N,)
+            Predictions: probabilities, or logits if the metric takes these.
+        target : Tensor of shape (N,) or (N, ...)
+            Class positions.
+        weights : Tensor of shape (N,) or (N, ...), optional
+            Weights of the targets.
+        """
         k = 2 if preds.ndim == 1 else int(preds.shape[1])
         if k != self.n_classes:
             raise InputError(
