@@ -24,9 +24,11 @@ from realdata import load
 from verax.analyses.calibration import decomposition, overfitting
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.events import events, recalibrate, split
-from verax.analyses.calibration.overfitting import Refits, Sampling, smooth_frequencies
+from verax.analyses.calibration.overfitting import Sampling, smooth_frequencies
+from verax.analyses.calibration.refits import IndependentDraws, Refits
 from verax.analyses.table import RowTable
 from verax.inference.intervals import Interval
+from verax.kernels import limits
 
 VECTORS = [
     pytest.param(entry, id=entry["id"])
@@ -430,7 +432,7 @@ def test_outcomes_are_drawn_jointly():
     for rule in (vx.brier, vx.rps):
         pieces_ = pieces(y, p, rule)
         sampling = Sampling.of(20_000, None, None, 2, 0)
-        happened = np.array([next(sampling._independent(e, e.given, 1, 1))() for e in pieces_])
+        happened = np.array([next(iter(sampling._independent(e, e.given, 1, 1)))() for e in pieces_])
         chance = np.array([event.given for event in pieces_])
         assert happened.mean(axis=1) == pytest.approx(chance.mean(axis=1), abs=0.012)
         if rule is vx.brier:
@@ -448,14 +450,38 @@ def test_refits_by_runs_are_isotonic_fits(ties, weighted):
     share = rng.random(500) if weighted else np.ones(500)
     share /= share.sum()
     for event in pieces(y, p, vx.brier):
-        refits = Refits(event, share)
+        refits = Refits(event, share, share * event.given)
         for chance in (0.0, 0.1, 0.5, 1.0):
             happened = rng.random(500) < chance
             pools = np.stack([event.sums(share), event.sums(share * happened)])
             fit = isotonic_regression(pools[1] / pools[0], weights=pools[0]).x[event.pools]
-            assert refits.weight(happened) == pytest.approx((share * happened).sum(), abs=1e-15)
+            found = refits.of(happened[event.order])
+            assert found.weight == pytest.approx((share * happened).sum(), abs=1e-15)
+            assert found.extra == pytest.approx((share * event.given * happened).sum(), abs=1e-15)
             loss = (share * (fit - happened) ** 2).sum()
-            assert refits.least(event.how, happened) == pytest.approx(loss, abs=1e-15)
+            assert found.least(event.how) == pytest.approx(loss, abs=1e-15)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_refits_are_those_of_array_calls(ties, weighted, monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    y, p = simulated(700, 0)
+    p = np.round(p, 2) / np.round(p, 2).sum(axis=1, keepdims=True) if ties else p
+    share = np.random.default_rng(5).random(700) if weighted else np.ones(700)
+    share /= share.sum()
+    for event in pieces(y, p, vx.brier):
+        for chance in (event.given, np.minimum(1.3 * event.given, 1.0), np.zeros(700), np.ones(700)):
+            draws = IndependentDraws.of(event, chance, 3, [0, 1])
+            refits = Refits(event, share, share * event.given)
+            compiled = refits.each(draws)
+            for draw in draws:
+                happened = draw()
+                ours, theirs = compiled(draw), refits.of(happened[event.order])
+                assert ours.least(event.how) == pytest.approx(theirs.least(event.how), abs=1e-14)
+                assert (ours.weight, ours.extra) == pytest.approx((theirs.weight, theirs.extra), abs=1e-14)
 
 
 def test_threads_change_no_refit(monkeypatch):

@@ -144,13 +144,15 @@ def panel_of(problem: Problem, position: int, curve: ReliabilityCurve) -> Reliab
 def on_grid(curve: ReliabilityCurve) -> Floats:
     """The points of a curve, averaged over cells of the grid where there are more than cells."""
     band = np.full((2, len(curve.weight)), np.nan) if curve.band is None else curve.band
-    # A row may sum to more than one, within its tolerance.
-    forecast, weight = np.clip(curve.forecast, 0, 1), curve.weight
-    columns = [forecast, curve.frequency, *band]
+    weight = curve.weight
+    columns = [curve.forecast, curve.frequency, *band]
     if len(weight) > _CELLS:
-        grid = np.minimum((forecast * _CELLS).astype(np.int64), _CELLS - 1)
-        begins = np.flatnonzero(np.diff(grid, prepend=-1))
+        # Forecasts increase, so that a cell is where it begins.
+        begins = np.unique(np.searchsorted(curve.forecast, np.arange(_CELLS) / _CELLS))
+        begins = begins[begins < len(weight)]
         mass = np.add.reduceat(weight, begins)
         columns = [np.add.reduceat(weight * column, begins) / mass for column in columns]
         weight = mass
+    # A row may sum to more than one, within its tolerance.
+    columns[0] = np.clip(columns[0], 0, 1)
     return np.column_stack([*columns, weight / weight.sum()])

@@ -8,6 +8,7 @@ components are returned, never the recalibrated rows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Unpack
 
 import numpy as np
@@ -142,7 +143,7 @@ def decomposition_of(
     """The decomposition of forecasts.
 
     Rows are sorted and fitted once for every event, and so `also` may look at each: it is called with the
-    number of the event, the event, its fit and its rows, of many rows by two threads at once.
+    number of the event, the event, its fit and its rows, one event at a time.
     """
     how = split(rule, forecasts.n_classes)
     rows = RowTable.of(forecasts, [])
@@ -151,13 +152,16 @@ def decomposition_of(
     # Two events at a time: more would take much memory.
     threads = min(2, n_cores()) if len(rows.y) >= _MANY and n_events(how, rows.n_classes) > 1 else 1
     sampling = _sampling(rows, plan, threads) if plan.replicates else None
+    looking = Lock()
 
     def part_of(numbered: tuple[int, Callable[[], Event]]) -> tuple[Components, Measured | None]:
         i, event = numbered[0], numbered[1]()
         fit = event.fit(rows.weights)
         observed = event.components_of(fit, rows.weights)
         if also is not None:
-            also(i, event, fit, rows)
+            # Not by two threads at once, which would take much memory.
+            with looking:
+                also(i, event, fit, rows)
         del fit
         if threads > 1:
             give_back()

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from verax.analyses.calibration.events import Event, Split, isotonic_blocks, recalibrate
+from verax.analyses.calibration.events import Event, Split, recalibrate
+from verax.analyses.calibration.refits import Draw, IndependentDraws, Refits, least_loss
 from verax.analyses.units import SamplingUnits, dot, sums_at
-from verax.common.caching import cached_property
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
@@ -32,13 +32,10 @@ _FEWEST, _MOST = 20, 60
 _ROUNDING = 1e-14
 # From this many rows on, memory matters.
 _MANY = 2**18
-# So many random numbers are drawn at a time: a cache holds them.
-_BLOCK = 2**14
 # Random streams: outcomes drawn from the forecast, and from its smooth recalibration.
 _FORECAST, _SMOOTH = 1, 2
 
-# Outcomes that are drawn when they are needed: which rows the event happens in, or, of wild ones, how much.
-Draw = Callable[[], Any]
+Draws = Iterator[Draw] | IndependentDraws
 B = TypeVar("B")
 
 
@@ -266,7 +263,7 @@ class Sampling:
         smooth = smooth_frequencies(n, s, squares)
         # What does not decrease is its own isotonic fit.
         rises = bool((smooth[1:] >= smooth[:-1]).all())
-        limit = smooth if rises else recalibrate(_cells(n, n * smooth)).values
+        limit = smooth if rises else recalibrate(np.stack([n - n * smooth, n * smooth], axis=1)).values
         if event.how.binary == "log":
             # Never certain, so that no loss is infinite.
             limit = np.clip(limit, 0.25 / len(share), 1 - 0.25 / len(share))
@@ -275,23 +272,25 @@ class Sampling:
 
     def _optimism(self, event: Event, chance: Floats, limit: Floats) -> Floats:
         """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
-        share, refits = self.units.share, Refits(event, self.units.share)
+        share = self.units.share
         rate = np.array([dot(share, chance)])
 
-        def gains(how: Split, draws: Iterator[Draw]) -> Floats:
+        def gains(how: Split, draws: Draws) -> Floats:
             base, more = _odds(share, *_sides(how, limit, 1 - limit))
+            refit = Refits(event, share, more).each(draws)
+            del more
 
             def gain(draw: Draw) -> list[float]:
-                happened = draw()
-                s = np.array([refits.weight(happened)])
-                constant = how.expected(rate, 1 - rate, s).sum() - _least(how, _cells(np.ones(1), s))
-                return [base + dot(more, happened) - refits.least(how, happened), constant]
+                found = refit(draw)
+                s = np.array([[1 - found.weight, found.weight]])
+                constant = how.expected(rate, 1 - rate, s[:, 1]).sum() - least_loss(how, s)
+                return [base + found.extra - found.least(how), constant]
 
-            return np.array(list(self._each(gain, draws)))
+            return np.array(list(self._each(gain, iter(draws))))
 
         n_refits = min(max(self.replicates, _FEWEST), _MOST)
 
-        def independent() -> Iterator[Draw]:
+        def independent() -> Draws:
             return self._independent(event, chance, _SMOOTH, n_refits)
 
         if not self.wild:
@@ -309,47 +308,31 @@ class Sampling:
     def _calibrated(self, event: Event) -> Floats:
         """Miscalibrations of outcomes drawn from the forecast; none for log scores of groups."""
         how, share = event.how, self.units.share
+        draws: Draws
         if not self.wild:
             draws = self._independent(event, event.given, _FORECAST, self.replicates)
         elif how.binary == "squared":
             draws = self._wild(event, event.given, _FORECAST, self.replicates)
         else:
             return np.zeros(0)
-        refits = Refits(event, share)
         # An infinite loss belongs to an outcome that is never drawn.
         base, more = _odds(share, *(_finite(loss) for loss in _sides(how, event.given, event.rest)))
+        refit = Refits(event, share, more).each(draws)
+        del more
 
         def gain(draw: Draw) -> float:
-            happened = draw()
-            return base + dot(more, happened) - refits.least(how, happened)
+            found = refit(draw)
+            return base + found.extra - found.least(how)
 
-        return np.array(list(self._each(gain, draws)))
+        return np.array(list(self._each(gain, iter(draws))))
 
     def _each(self, gain: Callable[[Draw], B], draws: Iterator[Draw]) -> Iterator[B]:
         """What is gained in each draw, by several threads where there are many rows."""
         return map(gain, draws) if self.threads == 1 else in_order(gain, draws, self.threads)
 
-    def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
-        """Outcomes of independent rows, by one uniform number per row for all events together."""
-        n_rows, start, ends = len(chance), event.start, event.start + chance
-        # Parts of the unit interval that would end beyond it go on at its beginning.
-        beyond = ends.max() > 1
-
-        def drawn(i: int) -> Any:
-            # One stream of numbers whichever thread takes which part of it.
-            source = np.random.PCG64(np.random.SeedSequence([self.seed, stream]))
-            rng = np.random.Generator(source.advance(i * n_rows))
-            happened = np.empty(n_rows, np.bool_)
-            for first in range(0, n_rows, _BLOCK):
-                part = slice(first, min(first + _BLOCK, n_rows))
-                uniform, hit, end = rng.random(part.stop - first), happened[part], ends[part]
-                np.greater_equal(uniform, start[part], out=hit)
-                hit &= uniform < end
-                if beyond:
-                    hit |= uniform < end - 1
-            return happened
-
-        return (partial(drawn, i) for i in range(n))
+    def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Draws:
+        """Outcomes of independent rows."""
+        return IndependentDraws.of(event, chance, n, [self.seed, stream])
 
     def _wild(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
         """Outcomes whose deviations keep or change their sign group by group: the wild bootstrap."""
@@ -362,66 +345,6 @@ class Sampling:
             return np.asarray(chance + signs[codes] * deviation)
 
         return (partial(drawn, rng.choice([-1.0, 1.0], n_groups)) for _ in range(n))
-
-
-class Refits:
-    """Isotonic fits to outcomes that are drawn, for the same rows again and again."""
-
-    def __init__(self, event: Event, share: Floats) -> None:
-        self._event = event
-        self._even = bool((share == share[0]).all())
-        self._share = share[:1] if self._even else share.take(event.order)
-        self._all = share
-
-    def weight(self, happened: Any) -> float:
-        """The weight of the rows where the event happened."""
-        if self._even and happened.dtype == np.bool_:
-            return float(self._share[0] * np.count_nonzero(happened))
-        return dot(self._all, happened)
-
-    def least(self, how: Split, happened: Any) -> float:
-        """The total loss of the isotonic fit to these outcomes."""
-        drawn = happened.take(self._event.order)
-        if drawn.dtype == np.bool_ and self._event.all_differ:
-            return _loss(how, isotonic_blocks(self._runs(drawn))[1])
-        return _least(how, _cells(self._n, self._event.pooled(self._share * drawn)))
-
-    @cached_property
-    def _n(self) -> Floats:
-        share = np.broadcast_to(self._share, self._event.order.shape)
-        return self._event.pooled(share)
-
-    def _runs(self, drawn: Any) -> Floats:
-        """The weights of rows where the event did not happen after rows where it did, run by run.
-
-        The isotonic fit is the same everywhere in such a run, so that it need not see the rows.
-        """
-        changes = np.flatnonzero(drawn[1:] != drawn[:-1]) + 1
-        begins = np.concatenate([[0], changes])
-        if self._even:
-            mass = self._share[0] * np.diff(begins, append=len(drawn))
-        else:
-            mass = np.add.reduceat(self._share, begins)
-        # Pairs of rows with the event and without: the first may lack the former, the last the latter.
-        mass = np.concatenate([[0.0][: int(not drawn[0])], mass, [0.0][: int(drawn[-1])]])
-        return mass.reshape(-1, 2)[:, ::-1]
-
-
-def _cells(n: Floats, s: Floats) -> Floats:
-    """The weights of pools without and with the event, of n in all and s with it."""
-    return np.stack([n - s, s], axis=1)
-
-
-def _least(how: Split, cells: Floats) -> float:
-    """The total loss of the isotonic fit to pools."""
-    return _loss(how, recalibrate(cells).blocks)
-
-
-def _loss(how: Split, blocks: Floats) -> float:
-    """The total loss of forecasting each block's frequency. Wild ones may be less than 0 or more than 1."""
-    n = blocks.sum(axis=1)
-    fit = np.clip(blocks[:, 1] / n, 0.0, 1.0)
-    return dot(n, how.expected(fit, 1 - fit, blocks[:, 1] / n))
 
 
 def _sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:

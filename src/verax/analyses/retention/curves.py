@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -343,9 +344,13 @@ def draw(
     """All curves of the rows of all parts. Of each row only its losses, outcome and decision are kept."""
     rows, ranked = _gather(parts, keys, metrics, decision_costs)
     measures = [CurveMetric(rows, metric) for metric in metrics]
-    orders = {name: Order(key, options.ties) for name, key in ranked.items()}
+    # What ranks the rows is not needed beyond, and takes much memory.
+    orders = {name: Order(ranked.pop(name), options.ties) for name in tuple(ranked)}
     counting = any(measure.counts is not None for measure in measures)
-    cells = [rows.cells[order.rows] for order in orders.values()] if counting else []
+    cells = []
+    if counting:
+        narrow = rows.cells.astype(np.min_scalar_type(rows.n_classes**2))
+        cells = [narrow[order.rows] for order in orders.values()]
 
     def values(weights: Floats) -> Floats:
         """All curves for one vector of weights: (metrics, orders, cuts)."""
@@ -382,7 +387,7 @@ def _gather(
     metrics: Sequence[Metric],
     decision_costs: CostsLike | None,
 ) -> tuple[RowTable, dict[str, Floats]]:
-    """The rows of all parts, and what ranks them by each key."""
+    """The rows of all parts, with the losses that are measured, and what ranks them by each key."""
     formulas = list(dict.fromkeys(k for k in [*keys, *metrics] if isinstance(k, (Rule, RowMetric))))
     functions = any(not isinstance(m, (DecisionMetric, Rule, RowMetric)) for m in metrics)
     doubts: dict[Doubt, list[Floats]] = {key: [] for key in keys if isinstance(key, Doubt)}
@@ -394,4 +399,5 @@ def _gather(
         read.append(rows if functions else rows.without_forecasts())
     rows = RowTable.joined(read)
     ranked = {name_of(key): rows.losses[key] for key in keys if isinstance(key, Rule)}
+    rows = replace(rows, losses={key: loss for key, loss in rows.losses.items() if key in metrics})
     return rows, ranked | {key.name: np.concatenate(found) for key, found in doubts.items()}

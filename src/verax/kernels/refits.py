@@ -1,0 +1,67 @@
+"""Compiled draws of outcomes, and isotonic fits to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from verax.kernels.arithmetic import OPTIONS
+
+# As `common.hashing.mixed` has them.
+_ADDED, _FIRST, _SECOND = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+
+
+@numba.njit(**OPTIONS)
+def draw(rows: Any, key: Any, start: Any, ends: Any, out: Any) -> None:
+    """Whether the number of each row falls between its start and its end, or, beyond 1, at the beginning."""
+    for i in range(rows.size):
+        x = (np.uint64(rows[i]) ^ key) + _ADDED
+        x = (x ^ (x >> np.uint64(30))) * _FIRST
+        x = (x ^ (x >> np.uint64(27))) * _SECOND
+        x = x ^ (x >> np.uint64(31))
+        # 53 bits fit a signed integer, which is converted faster.
+        uniform = np.float64(np.int64(x >> np.uint64(11))) * 2.0**-53
+        out[i] = ((start[i] <= uniform) & (uniform < ends[i])) | (uniform < ends[i] - 1.0)
+
+
+@numba.njit(**OPTIONS)
+def fit_rows(happened: Any) -> Any:
+    """The isotonic fit to rows that count alike: the numbers of rows without and with the event by block."""
+    # Blocks whose frequencies increase; the last one, which is still open, is apart.
+    sizes, events = np.empty(happened.size), np.empty(happened.size)
+    n_blocks, size, event, i = 0, 0.0, 0.0, 0
+    while i < happened.size:
+        # Rows with the event and those without it that follow are in one block.
+        first = i
+        while i < happened.size and happened[i]:
+            i += 1
+        with_event = float(i - first)
+        while i < happened.size and not happened[i]:
+            i += 1
+        n = float(i - first)
+        if with_event * size <= event * n:
+            size += n
+            event += with_event
+            continue
+        while n_blocks > 0 and events[n_blocks - 1] * size >= event * sizes[n_blocks - 1]:
+            n_blocks -= 1
+            size += sizes[n_blocks]
+            event += events[n_blocks]
+        sizes[n_blocks], events[n_blocks] = size, event
+        n_blocks += 1
+        size, event = n, with_event
+    while n_blocks > 0 and events[n_blocks - 1] * size >= event * sizes[n_blocks - 1]:
+        n_blocks -= 1
+        size += sizes[n_blocks]
+        event += events[n_blocks]
+    blocks = np.empty((n_blocks + 1, 2))
+    for b in range(n_blocks):
+        blocks[b, 0], blocks[b, 1] = sizes[b] - events[b], events[b]
+    blocks[n_blocks, 0], blocks[n_blocks, 1] = size - event, event
+    return blocks
