@@ -59,7 +59,7 @@ def shares_of(forecast: Floats, weight: Floats) -> Floats:
     """Shares of the weight in bins from 0 to 1 of the forecast, which increases."""
     # A forecast may exceed one by the tolerance for sums; it is in the last bin.
     edges = np.searchsorted(forecast, np.linspace(0, 1, _HISTOGRAM_BINS + 1)[1:-1])
-    return np.array([part.sum() for part in np.split(weight, edges)]) / weight.sum()
+    return np.asarray([part.sum() for part in np.split(weight, edges)] / weight.sum())
 
 
 @dataclass(frozen=True)
