@@ -9,6 +9,7 @@ import pytest
 
 import verax as vx
 from commandline import verax
+from scanned import alike
 
 NAMES = list("abcdef")
 
@@ -54,7 +55,7 @@ def test_worst_shows_lists(problem):
     assert [case["place"] for case in found["cases"]] == [case.place for case in wanted]
     assert found["lists"]["n_lists"] == 60
     text = verax("worst", folder / "top3.jsonl", "--classes", 6, "-n", 1).stdout
-    assert f"\n{wanted[0].row + 1} " in text
+    assert f"\n{wanted[0].row} " in text
     assert "Rows are called by their numbers in the file" in text
 
 
@@ -109,3 +110,19 @@ def test_evaluate_writes_the_report_on_lists(problem):
     found = run("evaluate", folder / "top3.jsonl", "--classes", 6, "--html", page)
     assert found["html"] == str(page)
     assert "<html" in page.read_text()
+
+
+def test_subgroups_of_lists_and_too_few_classes(problem, tmp_path):
+    folder, y, _, lists = problem
+    rows = [json.loads(line) for line in (folder / "top3.jsonl").read_text().splitlines()]
+    sites = ["north" if i % 3 else "south" for i in range(len(rows))]
+    marked = tmp_path / "marked.jsonl"
+    lines = [json.dumps({**row, "site": site}) for row, site in zip(rows, sites, strict=True)]
+    marked.write_text("\n".join(lines))
+    found = run("evaluate", marked, "--classes", 6, "--by", "site", "--bootstrap", 0)["subgroups"]["site"]
+    wanted = vx.subgroups(y, lists[3], by=np.array(sites), bootstrap=0)
+    wanted.by = "site"
+    alike(found, json.loads(json.dumps(wanted.to_dict())))
+    refused = verax("evaluate", folder / "top3.jsonl", "--classes", 2)
+    assert refused.returncode == 2
+    assert "--classes must be 6 at least, because the lists name so many; it is 2, and" in refused.stderr

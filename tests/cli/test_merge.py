@@ -104,6 +104,22 @@ def test_lists_are_saved_and_merged(tmp_path):
         assert two["metrics"][name]["mean"] == pytest.approx(line["mean"], rel=1e-12)
 
 
+def test_reports_on_lists_are_saved_and_merged(tmp_path):
+    demofiles.write_all(tmp_path)
+    rows = (tmp_path / "completions.jsonl").read_text().splitlines(keepends=True)
+    for name, part in (("a", rows[:12]), ("b", rows[12:]), ("whole", rows)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(part))
+        outputs = ["--save", tmp_path / f"{name}.verax", "--html", tmp_path / f"{name}.html"]
+        result = verax("evaluate", tmp_path / f"{name}.jsonl", "--classes", 50000, *outputs)
+        assert result.returncode == 0, result.stderr
+    parts = [tmp_path / "a.verax", tmp_path / "b.verax"]
+    merged = verax("merge", *parts, "--html", tmp_path / "all.html")
+    assert merged.returncode == 0, merged.stderr
+    verdict = Report.of(vx.scan(tmp_path / "whole.verax")).verdict
+    for name in ("all", "whole"):
+        assert verdict in html.unescape((tmp_path / f"{name}.html").read_text())
+
+
 def test_the_report_on_all_shards_is_that_on_the_whole_file(shards, tmp_path):
     folder, _ = shards
     parts = [papq.read_table(folder / f"{i}.parquet") for i in range(4)]

@@ -16,6 +16,7 @@ import pytest
 import verax as vx
 from scanned import alike
 from scattered import cut_engine
+from verax.report import Report
 from verax.scans.saved import Recorded
 
 N, M = 900, 30
@@ -67,8 +68,8 @@ OWN = {"weights": np.asarray(table()["w"]), "groups": np.asarray(table()["who"])
 IDS = [str(number) for number in table()["number"].to_pylist()]
 
 
-def analyses(source, **options):
-    """What is said of the lists in a source."""
+def analyses(source, *, report=False, **options):
+    """What is said of the lists in a source; a report takes a while and holds most of the others."""
     given = {**COLUMNS, "classes": M, "lists": True, **options}
     one = vx.scan(source, probs=MODELS["a"], **given)
     both = vx.scan(source, probs=MODELS, **given)
@@ -79,6 +80,7 @@ def analyses(source, **options):
         "curve": vx.retention(one, rule="brier", metric="coverage", removed=[0, 0.1]),
         "decompose": vx.decompose(one, rule="brier"),
         "subgroups": vx.subgroups(one, by="site", bootstrap=0),
+        **({"report": Report.of(both)} if report else {}),
     }
 
 
@@ -93,6 +95,7 @@ def expected():
         "compare": vx.compare(y, models, rule=["brier", "log"], reference="uniform", **OWN),
         "curve": vx.retention(y, lists, rule="brier", metric="coverage", removed=[0, 0.1], **OWN),
         "decompose": vx.decompose(y, lists, rule="brier", **OWN),
+        "report": Report.of(y, models, ids=IDS, **OWN),
     }
 
 
@@ -106,10 +109,25 @@ def same(found):
     assert found["decompose"].score == pytest.approx(exact["decompose"].score, rel=1e-10)
     gap = exact["decompose"].miscalibration - found["decompose"].miscalibration
     assert -1e-12 <= gap <= found["decompose"].whole.within + 1e-12
+    if "report" in found:
+        same_report(found["report"], exact["report"])
     site = np.asarray(table()["site"]) == "north"
     y, models = in_memory()
     north = vx.brier([y[i] for i in np.flatnonzero(site)], models["a"][site], weights=OWN["weights"][site])
     assert found["subgroups"].lines[0].card["brier"] == pytest.approx(north, rel=1e-12)
+
+
+def same_report(found, exact):
+    """Whether a report says what that on the lists in memory says."""
+    assert found.verdict == exact.verdict
+    shown, wanted = found.to_dict(), exact.to_dict()
+    alike(shown["comparison"], wanted["comparison"])
+    for name, own in wanted["models"].items():
+        other = shown["models"][name]
+        alike(other["card"], own["card"])
+        cases = [[case["id"] for case in each["worst"]["cases"]] for each in (other, own)]
+        assert cases[0] == cases[1]
+    assert [check["kind"] for check in shown["checks"]] == [check["kind"] for check in wanted["checks"]]
 
 
 def lines(rows):
@@ -142,7 +160,7 @@ def test_frames_and_files_say_what_memory_says(kind, tmp_path):
 @pytest.mark.parametrize("seed", range(2))
 def test_parts_and_orders_of_merging_do_not_matter(seed, monkeypatch):
     monkeypatch.setattr("verax.scans.lists._ROWS", 70)
-    same(analyses(cut_engine(monkeypatch, table(), seed)))
+    same(analyses(cut_engine(monkeypatch, table(), seed), report=not seed))
 
 
 @pytest.mark.frameworks

@@ -222,20 +222,29 @@ def find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
     found = handle.summarise(with_fault_recipes(handle, {"rows": WorstRecipe(model, chosen, n)}))
     rows: WorstRows = found["rows"]
     losses = tuple(map(tuple, rows.losses.tolist()))
-    # Without the rows, only their order by the first rule is known.
-    ranked = chosen if handle.has_rows else chosen[:1]
-    counts = np.array([[np.sum(rows.losses[:, 0] > loss[0]) for loss in losses]])
+    counts = None
     if handle.has_rows:
         worse: Worse = handle.summarise({"ranks": WorseRecipe(model, chosen, losses)})["ranks"]
         counts = worse.counts
+    result = read_worst(rows, handle, chosen, counts)
+    return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
+
+
+def read_worst(rows: WorstRows, handle: Handle, rules: Sequence[Rule], counts: Ints | None = None) -> Worst:
+    """The worst rows of a handle from what was kept of them.
+
+    `counts` says how many rows are worse by each rule; without it only their order by the first is known.
+    """
+    ranked = rules if counts is not None else rules[:1]
+    if counts is None:
+        counts = np.array([[np.sum(rows.losses[:, 0] > loss) for loss in rows.losses[:, 0]]])
     cases = []
     for i, number in enumerate(rows.numbers.tolist()):
         name = number if rows.ids is None else rows.ids[i].item()
-        case = _case_in(rows, i, number, name, handle, chosen[0])
+        case = _case_in(rows, i, number, name, handle, rules[0])
         ranks = {name_of(rule): 1 + int(counts[j, i]) for j, rule in enumerate(ranked)}
         cases.append(replace(case, ranks=ranks))
-    result = Worst(name_of(chosen[0]), rows.n_rows, tuple(cases), rows.ids is not None)
-    return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
+    return Worst(name_of(rules[0]), rows.n_rows, tuple(cases), rows.ids is not None)
 
 
 def _case_in(rows: WorstRows, i: int, number: int, name: Any, handle: Handle, rule: Rule) -> Case:

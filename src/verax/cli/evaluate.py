@@ -72,7 +72,7 @@ def evaluate(
         from verax.cli.listcards import show_card
         from verax.cli.lists import save_list_report
 
-        if html is not None:
+        if html is not None and save is None:
             save_list_report(
                 html,
                 lists.y,
@@ -101,6 +101,16 @@ def evaluate(
             save=save,
             nested=True,
             html=html,
+            parts=subgroups_by(
+                lists,
+                lists.lists,
+                rule[0] if rule else None,
+                least=least,
+                bootstrap=bootstrap,
+                confidence=confidence,
+                seed=seed,
+                weights_are=reading.weights_are,
+            ),
         )
         return
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
@@ -144,7 +154,8 @@ def evaluate(
     )
     no_report = None
     if html is not None and save is not None:
-        no_report = report_on_shard(html, save, card, source, _said(file, source))
+        shard = SourceHandle(source, ordered=card.ordered)
+        no_report = report_on_shard(html, save, card, shard, _said(file, source))
         html = html if no_report is None else None
     elif html is not None and report is not None:
         report.save(html)
@@ -195,9 +206,8 @@ def evaluate(
 
 
 def _refuse_for_lists(reading: Reading) -> None:
-    for name, given in (("by", reading.by), ("logits", reading.logits)):
-        if given:
-            raise InputError("does not apply to a file of lists that do not name all classes", argument=name)
+    if reading.logits:
+        raise InputError("does not apply to a file of lists that do not name all classes", argument="logits")
 
 
 def _said(file: Path, source: Source) -> str:

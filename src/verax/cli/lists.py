@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from verax.files.lists import ListFile
     from verax.files.lists.together import ListsTogether
 
-CALLED_BY_NUMBER = "Rows are called by their numbers in the file; --id names a field that identifies them."
+CALLED_BY_NUMBER = (
+    "Rows are called by their numbers in the file, from 0; --id names a field that identifies them."
+)
 
 
 def described(read: ListFile) -> list[str]:
@@ -31,9 +33,8 @@ def described(read: ListFile) -> list[str]:
 def worst_lists(read: ListFile, rules: Sequence[Rule], n: int, *, ordered: bool) -> Worst:
     """The worst rows of a file of lists, by their ids or by their numbers in the file."""
     rows = read.lists.with_outcomes(read.y, ordered=ordered)
-    ids = read.numbers.tolist() if read.ids is None else read.ids
-    found = find([(rows, ids)], rules, n).with_faults(faults_of({"": rows}))
-    return found.with_skipped(read.skipped)
+    found = find([(rows, read.ids)], rules, n).with_faults(faults_of({"": rows}))
+    return found.with_skipped(read.skipped, read.places)
 
 
 def curves_of_lists(

@@ -179,6 +179,7 @@ class Reading:
             "classes": int(names[0]) if number else names or None,
             "weights": self.weights,
             "groups": self.groups,
+            "by": split(self.by),
             "shape": self.shape,
             "position": self.position,
             "per_length": self.per_length,

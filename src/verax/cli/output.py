@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from verax.analyses.subgroups.result import Subgroups
     from verax.files import Predictions
+    from verax.files.lists import ListFile
     from verax.inputs.handles import Handle
     from verax.report import Report
 
@@ -135,7 +136,7 @@ def large_report(handle: Handle, **settings: Any) -> Report:
 
 
 def subgroups_by(
-    rows: Predictions, p: Any, rule: str | None, *, least: int, bootstrap: int, **settings: Any
+    rows: Predictions | ListFile, p: Any, rule: str | None, *, least: int, bootstrap: int, **settings: Any
 ) -> dict[str, Subgroups]:
     """The scores by each column of subgroups, of one model or of several by name."""
     from verax.analyses.subgroups.subgroups import subgroups

@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verax.analyses.cards.evaluation import fitting_rules
+from verax.analyses.cards.listcard import ListCard, padded_rules
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.errors import InputError, Remedy
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
-    from verax.files import Source
+    from verax.inputs.handles import Handle
 
 # What the model of every shard is called; alone it would be called like its file.
 _MODEL = "model"
 
 
-def report_on_shard(html: Path, save: Path, card: Scorecard, source: Source, said: str) -> InputError | None:
+def report_on_shard(html: Path, save: Path, card: Scorecard, handle: Handle, said: str) -> InputError | None:
     """Save the summaries of one file, and write its report; why there is none where a part has none alone."""
     from verax.scans.saved import Recorded
-    from verax.scans.sources import SourceHandle
 
-    shard = Recorded(SourceHandle(source, ordered=card.ordered), model=_MODEL)
+    shard = Recorded(handle, model=_MODEL)
     reason = None
     try:
         _report(html, shard, card, said)
@@ -69,10 +69,11 @@ def _report(html: Path, handle: Any, card: Scorecard, said: str) -> None:
     from verax.report import Report
 
     plan, rules = card.resampling, [rule for rule in card.tally.rules if isinstance(rule, Rule)]
+    usual = padded_rules() if isinstance(card, ListCard) else fitting_rules(None, card.ordered)
     Report.of(
         handle,
         ordered=card.ordered,
-        rules=None if set(rules) == set(fitting_rules(None, card.ordered)) else rules,
+        rules=None if set(rules) == set(usual) else rules,
         confidence=plan.confidence,
         seed=plan.seed,
         weights_are=plan.weights_are,

@@ -23,6 +23,7 @@ from verax.report.elsewhere import look_at
 from verax.report.lists.contents import ListContents
 from verax.report.lists.contents import compute as compute_lists
 from verax.report.lists.contents import to_dict as lists_dict
+from verax.report.lists.elsewhere import look_at_lists
 from verax.report.lists.problem import ListProblem, holds_lists
 from verax.report.lists.verdict import verdict_of as list_verdict
 from verax.report.page import render
@@ -161,6 +162,10 @@ class Report:
             beside = {"p": p, "classes": classes, "weights": weights, "groups": groups, "by": by, "ids": ids}
             also = [name for name, value in beside.items() if value is not None]
             check_alone("Report.of", inspect.signature(cls.of), y, also)
+            if y.lists:
+                _refuse_for_lists(ordered=ordered, costs=costs is not None)
+                plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": weights_are}
+                return cls(look_at_lists(y, rules=rules, **plan), title, source)
             read = {"ordered": ordered, "costs": costs, "rules": rules, "weights_are": weights_are}
             return cls(look_at(y, confidence=confidence, seed=seed, **read), title, source)  # type: ignore[arg-type]
         if holds_lists(p):

@@ -11,6 +11,7 @@ from typing import Any
 from verax.common.paths import check_exists
 from verax.errors import InputError, RuleError
 from verax.files.formats.tables import FORMATS, files_of
+from verax.files.lists.listfile import ListFile
 from verax.files.lists.longform import LONG, is_long
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
@@ -84,6 +85,24 @@ class ListFilesHandle(LocalHandle):
     ) -> int:
         read = self._reader.read(records, start, path)
         return collector.add(part_of_lists({self.models[0]: read}, start))
+
+
+class ReadLists(LocalHandle):
+    """The lists of a file that has been read, as one part."""
+
+    lists = True
+
+    def __init__(self, read: ListFile) -> None:
+        self._read = read
+        self.name, self.models, self.n_rows = read.path, (default_name(read.path),), len(read)
+        self.taken, self.by = read.taken, tuple(read.by)
+        self.classes, self.n_classes = read.classes, read.lists.n_classes
+
+    def in_order(self) -> Handle:
+        raise RuleError(NO_ORDER)
+
+    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
+        yield lambda: Summaries.of(part_of_lists({self.models[0]: self._read}, 0), recipes)
 
 
 def opened(source: object, asked: Asked) -> Handle | None:

@@ -97,7 +97,7 @@ class ListCard(Scorecard):
         """
         merged = super().merge(other)
         assert isinstance(other, ListCard)
-        found = self._of_lists.merge(other._of_lists)
+        found = self.of_lists.merge(other.of_lists)
         return replace(
             merged,
             n_invalid=found.n_invalid,
@@ -106,7 +106,8 @@ class ListCard(Scorecard):
         )
 
     @property
-    def _of_lists(self) -> ListFaults:
+    def of_lists(self) -> ListFaults:
+        """What there is to say of the lists beside their scores."""
         return ListFaults(self.n_rows, self.n_invalid, self.unmatched)
 
     def _values(self) -> dict[str, Any]:

@@ -251,6 +251,7 @@ class Collector:
         if self._fixed:
             return len(self._code), Vocabulary(self._code, complete=True)
         if settings.n_classes is not None:
+            self._check_number(settings.n_classes)
             return settings.n_classes, Vocabulary(self._code, complete=False)
         m = len(self._code)
         whole = (lengths == m) | (np.abs(total - 1) <= self.shape.tolerance)
@@ -266,6 +267,21 @@ class Collector:
                 remedies=[Remedy("Give their number, or the names of all.")],
             )
         return m, Vocabulary(self._code, complete=True)
+
+    def _check_number(self, m: int) -> None:
+        """Refuse fewer classes than the lists name."""
+        names = list(self._code)
+        if len(names) <= m:
+            return
+        named = join([*map(show, names[:6]), *([f"{len(names) - 6:,} more"] if len(names) > 6 else [])])
+        raise InputError(
+            f"must be {len(names):,} at least, because the lists name so many",
+            argument="classes",
+            kind="length",
+            found=f"it is {m:,}, and they name {named}",
+            values=[m],
+            source=self.source,
+        )
 
     def _choices(self, lengths: np.ndarray[Any, Any]) -> tuple[int, Vocabulary | None]:
         """Classes that are the positions of choices, called by their texts where these never change."""

@@ -24,7 +24,7 @@ class DistributionFile(Source):
         self.n_rows, self.width = len(read), int(read.lists.n_classes)
         self._request = Request()
         names = tuple(map(str, read.classes if read.classes is not None else range(self.width)))
-        self.roles: Roles = Roles(target=read.outcome, probs=names, id=read.id_field)
+        self.roles: Roles = Roles(target=read.outcome, probs=names, id=read.id_field, by=tuple(read.by))
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class DistributionFile(Source):
             self.roles,
             read.weights,
             read.groups,
-            {},
+            dict(read.by),
             None if read.ids is None else np.array(read.ids),
             skipped=read.skipped,
         )

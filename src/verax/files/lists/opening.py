@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ def open_lists(
     classes: int | Iterable[Hashable] | None = None,
     weights: str | None = None,
     groups: str | None = None,
+    by: Sequence[str] = (),
     shape: str | None = None,
     position: int = 0,
     per_length: bool = False,
@@ -54,6 +55,8 @@ def open_lists(
         not name all classes.
     weights, groups : str, optional
         Further fields.
+    by : sequence of str
+        Fields of subgroups.
     shape : str, optional
         The name of a shape, instead of recognising it.
     position : int
@@ -94,6 +97,7 @@ def open_lists(
         classes=classes,
         weights=weights,
         groups=groups,
+        by=by,
         shape=shape,
         position=position,
         per_length=per_length,

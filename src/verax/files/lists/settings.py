@@ -67,6 +67,7 @@ class Settings:
                     found=show(given["outcomes"]),
                 )
             given["outcomes"] = str(given["outcomes"])
+        given["by"] = tuple(given["by"])
         check_count("position", given["position"], least=0)
         for name in ("normalize", "per_length"):
             given[name] = check_flag(name, given[name])

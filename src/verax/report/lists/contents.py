@@ -27,9 +27,10 @@ from verax.scores.registry import name_of
 WORST = 8
 # So many places have a reliability curve, and so many a line in the table of coverage.
 PANELS, PLACES = 5, 20
-_RESAMPLES = 200
+# Draws behind bands and tests of curves, and behind tests of the decomposition.
+RESAMPLES, TESTS = 200, 99
 # Up to so many entries of lists there are bands, and tests of the decomposition.
-_BANDS, _TESTS = 2**21, 2**19
+_BANDS, _TESTED = 2**21, 2**19
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,7 @@ class ListContents:
     checks: list[Check]
     confidence: float
     seed: int
+    precision: str = ""
 
     @property
     def best(self) -> ListFindings:
@@ -129,11 +131,13 @@ def _findings(problem: ListProblem, name: str, plan: dict[str, Any]) -> ListFind
         y,
         lists,
         places=PANELS,
-        resamples=_RESAMPLES if size <= _BANDS else 0,
+        resamples=RESAMPLES if size <= _BANDS else 0,
         weights=problem.weights,
         **plan,
     )
-    parts = decompose(y, lists, rule="brier", bootstrap=99 if size <= _TESTS else 0, **problem.shared, **plan)
+    parts = decompose(
+        y, lists, rule="brier", bootstrap=TESTS if size <= _TESTED else 0, **problem.shared, **plan
+    )
     found = worst(y, lists, rule=problem.primary, n=min(WORST, problem.n_rows), ids=problem.ids)
     assert isinstance(card, ListCard)
     assert isinstance(curves, ListReliability)
@@ -185,4 +189,5 @@ def to_dict(contents: ListContents) -> dict[str, Any]:
         },
         "comparison": contents.comparison.to_dict(stored=False),
         "checks": [vars(check) for check in contents.checks],
+        **({"precision": contents.precision} if contents.precision else {}),
     }

@@ -27,6 +27,13 @@ def holds_lists(p: object) -> bool:
     return any(isinstance(each, TopLists) for each in given)
 
 
+def rules_of_lists(rules: Sequence[Rule | str] | None) -> tuple[Rule, ...]:
+    """The rules on the page, without what pads them; the first ranks models and rows."""
+    if rules is None:
+        return tuple(RULES[name] for name in ("brier", "log_score", "spherical", "pbs"))
+    return tuple(r.rule if isinstance(r, Padded) else r for r in as_rules(rules))
+
+
 @dataclass(frozen=True, eq=False)
 class ListProblem:
     """Lists that have met their outcomes.
@@ -98,9 +105,6 @@ class ListProblem:
             )
         first = next(iter(lists.values())).with_outcomes(y, weights=weights, groups=groups)
         check_one_way(first.groups, "the report")
-        chosen = [RULES[name] for name in ("brier", "log_score", "spherical", "pbs")]
-        if rules is not None:
-            chosen = [r.rule if isinstance(r, Padded) else r for r in as_rules(rules)]
         return cls(
             models=lists,
             full=full,
@@ -108,7 +112,7 @@ class ListProblem:
             weights=None if first.weights is None else np.asarray(first.weights),
             groups=first.groups,
             ids=None if ids is None else to_host(to_array(ids, "ids")[0]),
-            rules=tuple(chosen),
+            rules=rules_of_lists(rules),
             weights_are=weights_are,
             time_ordered=time_ordered,
             form=form,
@@ -123,6 +127,21 @@ class ListProblem:
     def n_classes(self) -> int:
         """The number of classes."""
         return next(iter(self.models.values())).n_classes
+
+    @property
+    def total_weight(self) -> float | None:
+        """The sum of the weights; None where rows have none."""
+        return None if self.weights is None else float(self.weights.sum())
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows belong to groups."""
+        return self.groups is not None
+
+    @property
+    def named(self) -> bool:
+        """Whether rows have ids."""
+        return self.ids is not None
 
     @property
     def primary(self) -> Rule:

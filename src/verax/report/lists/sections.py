@@ -142,7 +142,7 @@ def _case(contents: ListContents, case: Any) -> dict[str, Any]:
     ]
     return {
         "id": clean(case.id),
-        "label": "id" if contents.problem.ids is not None else "row",
+        "label": "id" if contents.problem.named else "row",
         "outcome": clean(text_of(case.outcome)),
         "place": "not listed" if case.place is None else f"listed at place {case.place} of {len(entries)}",
         "loss": number(case.loss),
@@ -264,15 +264,16 @@ def _methods(contents: ListContents) -> list[str]:
         "confidences lie.",
         "The test of a place compares the number that happened with what the confidences say, for "
         + "independent "
-        + ("groups" if problem.groups is not None else "rows")
+        + ("groups" if problem.grouped else "rows")
         + "; “Holm” is after Holm’s correction over all places and the whole list.",
         "Nothing was clipped, and no rows were left out.",
     ]
     if problem.full:
         names = join(list(problem.full))
         lines.append(f"{names}: full distributions were given; their lists are the most likely classes.")
-    if problem.weights is not None:
-        lines.append(f"Rows are weighted; the weights sum to {problem.weights.sum():,.6g}.")
-    if problem.groups is not None:
+    if problem.total_weight is not None:
+        lines.append(f"Rows are weighted; the weights sum to {problem.total_weight:,.6g}.")
+    if problem.grouped:
         lines.append("Rows of a group count as one unit. Bands of curves take rows as independent.")
+    lines += [contents.precision] if contents.precision else []
     return lines
