@@ -101,8 +101,8 @@ class ReadLists(LocalHandle):
     def in_order(self) -> Handle:
         raise RuleError(NO_ORDER)
 
-    def _work(self, recipes: Mapping[str, Recipe[Any]]) -> Iterator[Callable[[], Summaries]]:
-        yield lambda: Summaries.of(part_of_lists({self.models[0]: self._read}, 0), recipes)
+    def _work(self) -> Iterator[Work]:
+        yield lambda collector: collector.add(part_of_lists({self.models[0]: self._read}, 0))
 
 
 def opened(source: object, asked: Asked) -> Handle | None:
