@@ -44,8 +44,9 @@ java:
 	    default-jre-headless; } >/dev/null 2>&1 \
 	  || echo "No Java here: the tests of Spark will be skipped."; }
 
-# VERAX_DOCS_FAST=1 runs no example of the gallery.
+# From the beginning, so that no page of an earlier build is left.
 docs: .venv/tools ## the site, to build/docs/index.html
+	rm -rf build/docs docs/examples docs/*/generated
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 	@echo "The site is in build/docs/index.html."
 
