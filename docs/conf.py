@@ -1,8 +1,4 @@
-"""How Sphinx builds the site.
-
-VERAX_DOCS_FAST=1 in the environment shows the examples of the gallery without running them, and leaves out
-all of the reference but one page. Links to what is left out are not checked then.
-"""
+"""How Sphinx builds the site. With VERAX_DOCS_FAST=1 in the environment much is left out (docs/_ext/fast.py)."""
 
 from __future__ import annotations
 
@@ -12,10 +8,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext")]
-FAST = os.environ.get("VERAX_DOCS_FAST", "") not in ("", "0")
 
 # Keras takes TensorFlow unless told otherwise.
 os.environ.setdefault("KERAS_BACKEND", "torch")
+
+from fast import FAST, WARNINGS  # noqa: E402
 
 import verax  # noqa: E402
 
@@ -50,8 +47,10 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery", "**/.ipynb_checkpoints"]
 suppress_warnings = ["config.cache", "myst.header"]
 if FAST:
+    extensions.remove("sphinx_gallery.gen_gallery")
     exclude_patterns += [f"api/{page.name}" for page in REFERENCE]
-    suppress_warnings += ["toc.excluded", "toc.not_readable", "myst.xref_missing", "ref.doc"]
+    exclude_patterns += ["studies/generated", "notebooks/generated", "examples", "changelog.md"]
+    suppress_warnings += WARNINGS
 
 myst_enable_extensions = ["amsmath", "attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
@@ -71,7 +70,6 @@ copybutton_only_copy_prompt_lines = True
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
-    "plot_gallery": not FAST,
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 1e9,

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from fast import FAST, RULE
 from landscapes import TRUTH, draw_rule
 from numpydoc.docscrape import NumpyDocString
 from peers import METRIC_PEERS, NAMES, PEERS, Peer, data_as_text, version_of
@@ -337,7 +338,7 @@ def state(source: Path) -> str:
     """What the pages are made of, in one number."""
     own = [source / "_ext" / f"{name}.py" for name in ("landscapes", "peers", "rulepages")]
     texts = [*sorted(Path(vx.__file__).parent.rglob("*.py")), *own]
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(FAST).encode())
     for path in [*texts, source / "rules" / "own.md"]:
         digest.update(path.read_bytes())
     packages = {peer.package for peers in (*PEERS.values(), *METRIC_PEERS.values()) for peer in peers}
@@ -352,9 +353,10 @@ def write_pages(source: Path) -> None:
     mark, now = folder / "state.txt", state(source)
     if mark.exists() and mark.read_text() == now:
         return
-    rules = all_rules()
+    rules = {name: rule for name, rule in all_rules().items() if not FAST or name == RULE}
     pages = {f"{name}.md": rule_page(name, rule, folder) for name, rule in rules.items()}
-    draw_rule(own_rule(source / "rules" / "own.md"), folder, "own")
+    if not FAST:
+        draw_rule(own_rule(source / "rules" / "own.md"), folder, "own")
     pages |= {"decisions.md": metrics_page(), "overview.inc": overview(rules)}
     for old in folder.glob("*.md"):
         if old.name not in pages:
