@@ -1,4 +1,4 @@
-"""How Sphinx builds the site. With VERAX_DOCS_FAST=1 in the environment much is left out (docs/_ext/fast.py)."""
+"""How Sphinx builds the site. VERAX_DOCS_FAST=1 in the environment leaves much out (docs/_ext/fast.py)."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ html_title = "verax"
 html_static_path = ["_static"]
 html_favicon = "_static/mark.svg"
 html_css_files = ["verax.css"]
+html_js_files = ["verax.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False

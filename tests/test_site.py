@@ -1,18 +1,25 @@
-"""The site: every public name has its place in the reference."""
+"""The site: every public name has its place, every question an answer, and pages work in a browser."""
 
 from __future__ import annotations
 
 import importlib
+import itertools
+import os
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 
 import verax as vx
-from pages import DOCS
+from browsers import CHROMIUM, DRIVER, Browser
+from pages import DOCS, ROOT
 
 # Adapters have no `__all__`; their page lists what they define.
 MODULES = ["verax", "verax.report", "verax.selection", "verax.files"]
 REFERENCE = "\n".join(page.read_text() for page in sorted((DOCS / "api").glob("*.md")))
+CHOOSE = (DOCS / "choose.md").read_text()
 
 
 def listed() -> list[str]:
@@ -34,3 +41,125 @@ def test_the_reference_has_every_name_once_and_every_rule():
     names = listed()
     assert len(names) == len(set(names))
     assert {f"verax.{name}" for name in vx.RULES} <= set(names)
+
+
+def fits(cell, answer):
+    return cell in ("any", answer)
+
+
+def test_every_path_of_choosing_a_score_ends_in_a_rule_that_keeps_its_promise():
+    lines = [line for line in CHOOSE.splitlines() if line.startswith("|")]
+    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    answers = [sorted({row[i] for row in rows} - {"any"}) for i in range(len(header) - 1)]
+    assert [len(choices) for choices in answers] == [2, 2, 2, 3, 4]
+    used = set()
+    for path in itertools.product(*answers):
+        judged, ordered, _, classes, purpose = path
+        row = next(row for row in rows if all(map(fits, row, path)))
+        used.add(tuple(row))
+        title, anchor = re.fullmatch(r"\[(.*)\]\(#(.*)\)", row[-1]).groups()
+        assert anchor == re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        section = CHOOSE.split(f"### {title}\n")[1].partition("\n#")[0]
+        name, page = re.search(r"\[`(\w+)`\]\(rules/generated/(\w+)\.md\)", section).groups()
+        promised = vx.RULES[name].properties.at({"two": 2, "several": 5, "very many": 1000}[classes])
+        assert name == page
+        assert promised["proper"]
+        if judged == "probabilities" or purpose == "training":
+            assert promised["strictly_proper"], path
+        if judged == "probabilities" and purpose == "monitoring":
+            assert promised["bounded"], path
+        if judged == "probabilities" and (ordered, classes) == ("yes", "several") and purpose != "training":
+            assert promised["distance_sensitive"], path
+        if classes == "very many":
+            assert promised["symmetric"], path
+    assert used == set(map(tuple, rows))
+
+
+# ---- in a browser --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built from the sources in the repository alone, without what takes long."""
+    pytest.importorskip("sphinx_gallery")
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(
+        DOCS, folder / "docs", ignore=shutil.ignore_patterns("generated", "examples", "__pycache__")
+    )
+    for name in ("studies", "CHANGELOG.md"):
+        (folder / name).symlink_to(ROOT / name)
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", folder / "docs", folder / "html"],
+        env={**os.environ, "VERAX_DOCS_FAST": "1"},
+        check=True,
+    )
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("needs chromium and chromedriver")
+    browser = Browser()
+    yield browser
+    browser.driver.quit()
+
+
+def visit(browser, path, width=1280, query=""):
+    browser.resize(width)
+    browser.driver.get(path.as_uri() + query)
+    browser.settle()
+
+
+def wait_for(browser, condition):
+    """Ask again until the page says yes, or ten seconds have passed."""
+    script = f"""const done = arguments[0]; const end = Date.now() + 10000;
+        const ask = () => ({condition}) ? done(true) : Date.now() > end ? done(false) : setTimeout(ask, 30);
+        ask();"""
+    assert browser.driver.execute_async_script(script), condition
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_site_in_a_browser(site, browser):
+    for kind in ("browser", "performance"):
+        browser.driver.get_log(kind)
+
+    visit(browser, site / "index.html")
+    assert browser.run("return [...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    links = browser.run(
+        "return [...document.querySelectorAll('.sd-card a')].map(a => a.getAttribute('href'))"
+    )
+    assert {"start.html", "choose.html", "guide/index.html", "rules/index.html"} <= set(links)
+
+    papers = {}
+    for mode in ("dark", "light"):
+        browser.run("document.querySelector(`.theme-change-button[data-mode=${arguments[0]}]`).click()", mode)
+        papers[mode] = browser.run("return getComputedStyle(document.body).backgroundColor")
+    assert papers == {"dark": "rgb(20, 23, 27)", "light": "rgb(255, 255, 255)"}
+
+    visit(browser, site / "rules" / "generated" / "rps.html")
+    wait_for(browser, "document.querySelector('mjx-container svg')")
+    assert browser.run("return document.querySelectorAll('mjx-merror, [data-mml-node=merror]').length") == 0
+
+    visit(browser, site / "search.html", query="?q=ranked+probability")
+    wait_for(browser, "[...document.querySelectorAll('#search-results a')].some(a => a.href.includes('rps'))")
+
+    visit(browser, site / "choose.html")
+    for answer in ("probabilities", "several", "report"):
+        browser.run("document.querySelector(`.chooser input[value='${arguments[0]}']`).click()", answer)
+    assert browser.run("return document.querySelector('.chooser output').textContent").startswith("3 of 5")
+    browser.run("document.querySelectorAll('.chooser input[name=\"1\"][value=yes]')[0].click()")
+    browser.run("document.querySelectorAll('.chooser input[name=\"2\"][value=no]')[0].click()")
+    assert browser.run("return document.querySelector('.chooser output h3').textContent") == "Report RPS"
+
+    for page in ("index.html", "start.html", "choose.html", "guide/scores.html", "rules/generated/rps.html"):
+        visit(browser, site / page, width=390)
+        assert browser.run("return document.documentElement.scrollWidth") <= 390, page
+
+    assert [url for url in browser.requests() if not url.startswith(("file:", "data:", "blob:"))] == []
+    # The theme reports which mode it takes, and what it focuses.
+    said = [
+        text for text in browser.complaints() if "pydata-sphinx-theme.js" not in text and "[PST]" not in text
+    ]
+    assert said == []

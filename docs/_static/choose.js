@@ -10,8 +10,9 @@ document.addEventListener("DOMContentLoaded", () => {
   questions.forEach((question, i) => {
     const field = document.createElement("fieldset");
     field.append(Object.assign(document.createElement("legend"), { textContent: question }));
-    const answers = new Set(rows.map((row) => text(row[i])).filter((answer) => answer !== "any"));
-    [...answers].reverse().forEach((answer) => {
+    const answers = [...new Set(rows.map((row) => text(row[i])))].filter((answer) => answer !== "any");
+    // Special cases come first in the table, and last among the answers.
+    (answers.length > 2 ? answers.reverse() : answers).forEach((answer) => {
       const label = document.createElement("label");
       const input = Object.assign(document.createElement("input"), { type: "radio", name: i, value: answer });
       label.append(input, answer);
