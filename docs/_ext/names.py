@@ -11,6 +11,7 @@ from sphinx.transforms import SphinxTransform
 import verax as vx
 
 CALLED = re.compile(r"(?:vx|verax)\.([A-Za-z_][\w.]*)")
+QUOTED = re.compile(r'(?<![`\w])"([\w./-]*(?:_|\*[\w./-]*))"(?!`)')
 PLAIN = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)?(?:\(\))?")
 
 
@@ -58,6 +59,15 @@ class LinkNames(SphinxTransform):
                 literal.replace_self(link(name, literal.deepcopy(), self.env.docname))
 
 
+def quote_code(app, what, name, value, options, lines: list[str]) -> None:
+    """Patterns and beginnings of names in quotes, such as "p_*" and "val_", are code, not markup."""
+    example = False
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[i] = QUOTED.sub(r'``"\1"``', line)
+
+
 def leave_out(app, what, name, value, skip, options) -> bool | None:
     """Methods that scikit-learn adds to every estimator are explained there."""
     return True if name.startswith("set_") and name.endswith("_request") else None
@@ -68,4 +78,5 @@ def setup(app) -> dict[str, bool]:
     app.add_role("name", name_role)
     app.add_transform(LinkNames)
     app.connect("autodoc-skip-member", leave_out)
+    app.connect("autodoc-process-docstring", quote_code)
     return {"parallel_read_safe": True}
