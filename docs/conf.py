@@ -77,6 +77,10 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "abort_on_example_error": True,
     "nested_sections": False,
+    "subsection_order": [
+        f"gallery/{name}" for name in ("scores", "models", "calibration", "decisions", "lists", "rules")
+    ],
+    "within_subsection_order": "FileNameSortKey",
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -108,7 +112,9 @@ html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
     "show_prev_next": True,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    # Notebooks take the whole width: what they print has long lines.
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []}
+    | {f"notebooks/generated/{path.stem}": [] for path in HERE.glob("notebooks/*.ipynb")},
     "footer_start": [],
     "footer_end": [],
     "pygments_light_style": "tango",

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("sklearn")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "docs" / "gallery").glob("plot_*.py"))
+EXAMPLES = sorted((Path(__file__).parents[1] / "docs" / "gallery").rglob("plot_*.py"))
 
 
 @pytest.mark.slow

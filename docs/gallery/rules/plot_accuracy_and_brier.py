@@ -6,6 +6,7 @@ Accuracy looks at the most likely class only. A model that is right a little mor
 much worse probabilities, and whoever acts on the probabilities would keep the wrong model.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
