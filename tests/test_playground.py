@@ -93,7 +93,9 @@ def browser(tmp_path_factory):
     made = Browser()
     path = tmp_path_factory.mktemp("playground") / "page.html"
     head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    path.write_text(head + playground.markup(STATIC.as_uri()), "utf-8")
+    # The heading of the page has the identifier that Sphinx makes of it.
+    heading = '<section id="playground"><h1>Playground</h1>'
+    path.write_text(head + heading + playground.markup(STATIC.as_uri()), "utf-8")
     made.open(path)
     yield made
     made.driver.quit()
@@ -132,7 +134,8 @@ def test_the_page_gives_the_numbers_of_python(browser):
     # The page, its style sheet and its script, which are used.
     asked = [address.rpartition("/")[2] for address in browser.requests()]
     assert asked == ["page.html", "playground.css", "playground.js"]
-    assert browser.run("return getComputedStyle(document.querySelector('.map svg')).position") == "absolute"
+    placed = "return getComputedStyle(document.querySelector('.playground .map svg')).position"
+    assert browser.run(placed) == "absolute"
     script = "return veraxRules.losses(arguments[0], arguments[1]).map(String)"
     for p in POINTS:
         for y in range(3):

@@ -35,7 +35,7 @@ def markup(static: str) -> str:
     """The playground as HTML, with its formulas; the rest is made by the script in the folder `static`."""
     rules = json.dumps(facts(), ensure_ascii=True).replace("</", "<\\/")
     return f"""<link rel="stylesheet" href="{static}/playground.css">
-<div id="playground" class="playground"><noscript>This page needs JavaScript.</noscript></div>
+<div class="playground"><noscript>This page needs JavaScript.</noscript></div>
 <script>
 (() => {{
 {print_rules(vx.RULES, N_CLASSES)}

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const {rules, losses} = window.veraxRules;
-  const root = document.getElementById("playground");
+  const root = document.querySelector("div.playground");
   const K = 3, ROOT = Math.sqrt(3) / 2, WIDTH = 300, EDGE = 26;
   const SIDE = WIDTH - 2 * EDGE, HEIGHT = SIDE * ROOT + 2 * EDGE;
   // The corners of the triangle: class 0 left, class 1 top, class 2 right.
