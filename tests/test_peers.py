@@ -42,6 +42,6 @@ def test_scoringrules_has_losses_of_rows_and_no_weights():
         assert not [p for p in inspect.signature(getattr(scoringrules, name)).parameters if "weight" in p]
     assert not [name for name in dir(scoringrules) if "kappa" in name or "calib" in name]
     # The Brier score is that of two classes: one probability for each outcome.
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="must be 0, 1"):
         scoringrules.brier_score(Y, P)
     assert hasattr(scoringrules, "crps_ensemble")
