@@ -21,10 +21,11 @@ p = cross_val_predict(forest, x, malignant, cv=5, method="predict_proba")
 
 # %%
 # Every share of tumours that might be kept, the most certain first, and the share of errors among
-# them:
+# them. With a fifth referred, errors fall from 3.7 % to 0.7 %.
 
 curve = vx.risk_coverage(malignant, p, bootstrap=200)
 curve.plot()
+assert curve.risk_at(1) > 5 * curve.risk_at(0.8)
 print(curve)
 
 # %%

@@ -24,7 +24,7 @@ costs = [[0, 1, 1, 2], [3, 0, 1, 1], [8, 3, 0, 1], [20, 8, 3, 0]]
 
 # %%
 # Deciding by expected cost halves the cost. Thresholds chosen on these patients look better still.
-# In cross-validation (``honest``) most of that is gone, and the interval of the gain reaches below
+# In cross-validation (``honest``) half of that is gone, and the interval of the gain reaches below
 # zero.
 
 chosen = vx.choose_thresholds(y, p, metric="ec", costs=costs, classes=stages)

@@ -38,7 +38,7 @@ for name, model in models.items():
 # %%
 # Up is better: the model tells the digits apart. Left is better: its probabilities are right. All
 # points of a line have the same Brier score. The forest knows as much as logistic regression does;
-# recalibrated, it would be as good. The tree is well calibrated and knows too little, so
+# recalibrated, it would be as good. The tree is rather well calibrated and knows too little, so
 # recalibration would not help it.
 
 figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
