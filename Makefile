@@ -48,6 +48,7 @@ java:
 docs: .venv/tools ## the site, to build/docs/index.html
 	rm -rf build/docs docs/examples docs/*/generated
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
+	$(BIN)/python docs/_ext/checklinks.py build/docs
 	@echo "The site is in build/docs/index.html."
 
 notebooks: .venv/tools ## run the notebooks and write their outputs anew

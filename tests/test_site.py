@@ -6,6 +6,7 @@ import importlib
 import itertools
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,12 @@ def wait_for(browser, condition):
         const ask = () => ({condition}) ? done(true) : Date.now() > end ? done(false) : setTimeout(ask, 30);
         ask();"""
     assert browser.driver.execute_async_script(script), condition
+
+
+@pytest.mark.slow
+def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+    checklinks = runpy.run_path(str(DOCS / "_ext" / "checklinks.py"))
+    assert checklinks["problems"](site, partial=True) == []
 
 
 @pytest.mark.slow
