@@ -79,3 +79,14 @@ def test_legends_stay_within_the_figure():
         figure.canvas.draw()
         box = figure.legends[0].get_window_extent()
         assert 0 <= box.x0 < box.x1 <= figure.canvas.get_width_height()[0]
+
+
+def test_murphy_diagrams_show_all_of_every_curve():
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, 100, p=[0.9, 0.05, 0.05])
+    models = {"timid": np.full((100, 3), 1 / 3), "right": np.tile([0.9, 0.05, 0.05], (100, 1))}
+    found = vx.murphy(y, models)
+    scores = found.plot().axes[:3]
+    for ax, event in zip(scores, ("0", "1", "2"), strict=True):
+        top = max(found.curve(event, name).values.max() for name in models)
+        assert 0 <= ax.get_ylim()[0] < top < ax.get_ylim()[1]

@@ -74,6 +74,10 @@ def draw_murphy(diagrams: Diagrams, curves: Sequence[ElementaryCurve], gaps: Seq
         column[0].set_title(f"y {event}" if diagrams.rows.ordered else f"class {event}", fontsize=9)
         for ax, pair in zip(column[1:], pairs, strict=True):
             _gap(ax, next(gap for gap in gaps if gap.event == event and (gap.a, gap.b) == pair))
+    # The panels of a row share their scale.
+    axes[0].set_ylim(0, 1.05 * max(float(curve.values.max()) for curve in curves) or 1)
+    if len(shown) > 2:
+        axes[0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes[0].set_ylabel("mean elementary score\n(lower is better)", fontsize=8)
     legend_above(figure, axes[0])
     for i, (a, b) in enumerate(pairs):
@@ -92,7 +96,7 @@ def _curves(ax: Any, curves: list[ElementaryCurve]) -> None:
         ax.plot(
             curve.thresholds, curve.values, color=colour, linestyle=style, linewidth=1.6, label=curve.model
         )
-    ax.set(xlim=(0, 1), ylim=(0, None))
+    ax.set_xlim(0, 1)
 
 
 def _gap(ax: Any, gap: ElementaryGap) -> None:

@@ -61,7 +61,7 @@ def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any
         worst = sorted(shown, key=lambda curve: -curve.components.miscalibration)[:MOST_PANELS]
         shown = [curve for curve in shown if curve in worst]
     n_columns = grid_shape(len(shown))[1]
-    side = {1: 3.8, 2: 3.2, 3: 2.25}.get(n_columns, 2.2)
+    side = {1: 3.8, 2: 3.2, 3: 2.25}.get(n_columns, 1.8)
     figure, axes = panels(len(shown), width=side, height=side, share_y=True)
     tallest = max(float(curve.histogram.max()) for curve in shown)
     for ax, curve in zip(axes, shown, strict=True):
