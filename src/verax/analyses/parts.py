@@ -36,13 +36,17 @@ class Seen:
         (N,) weights.
     """
 
+    y: Ints
+    decision: Ints
+    top: Floats
+
     def __init__(self, forecasts: Forecasts, rules: Sequence[Rule]) -> None:
         """From one pass over the rows, which checks them."""
         n = forecasts.n_rows
         self.y, self.decision, self.top = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-        self.table = np.empty((len(rules), n))
-        self.losses = dict(zip(rules, self.table, strict=True))
-        self.weights = None if forecasts.weights is None else np.empty(n)
+        self.table: Floats = np.empty((len(rules), n))
+        self.losses: dict[Rule, Floats] = dict(zip(rules, self.table, strict=True))
+        self.weights: Floats | None = None if forecasts.weights is None else np.empty(n)
         needs = {"top", "decision"} | {name for rule in rules for name in rule.needs}
         plan = Plan.of(forecasts, ("losses", *rules))
         self._kernel = RowLosses.of(tuple(rules), forecasts) if plan.compiled else None

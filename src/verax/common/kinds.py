@@ -54,7 +54,7 @@ _CLASSES = {
     "verax.selection.choice": ("Best", "Correlation", "Selection"),
     "verax.selection.history": ("History",),
 }
-RECORDS = {name: module for module, names in _CLASSES.items() for name in names}
+RECORDS: dict[str, str] = {name: module for module, names in _CLASSES.items() for name in names}
 
 
 class Special(NamedTuple):

@@ -11,7 +11,7 @@ import base64
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class Result:
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and same(self, other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 def given_to(value: Any) -> dict[str, Any]:

@@ -144,6 +144,8 @@ class RankTable:
 class EventTable:
     """An event by the bins of its probability; those above a half are counted down from `one`."""
 
+    totals: Sum
+
     def __init__(self, one: int) -> None:
         # Numbers between the two halves are left out of the table.
         half = int(bin_numbers(np.array([0.5]))[0])

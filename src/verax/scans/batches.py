@@ -52,6 +52,8 @@ class LocalHandle(Handle):
 class TableHandle(LocalHandle):
     """Columns that Arrow reads in batches."""
 
+    by: tuple[str, ...]
+    lists: bool
     name: str
     n_rows: int | None
     models: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,14 @@ _RECORDS = 2**12
 
 class ListFilesHandle(LocalHandle):
     """Files of records, read one after the other; of a long table, one file at a time is in memory."""
+
+    name: str
+    models: tuple[str, ...]
+    n_rows: int | None
+    taken: tuple[str, ...]
+    by: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
 
     lists = True
 

@@ -67,6 +67,8 @@ class Work:
 class PartitionedHandle(Handle):
     """A frame in partitions, of which the first rows were looked at."""
 
+    by: tuple[str, ...]
+    lists: bool
     name: str
     n_rows: int | None
     models: tuple[str, ...]

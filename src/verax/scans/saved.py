@@ -140,6 +140,7 @@ def _renamed(part: Part, names: Mapping[str, str]) -> Part:
 class SavedHandle(Handle):
     """Summaries in files, merged. It gives what was recorded, and says so where something was not."""
 
+    lists: bool
     models: tuple[str, ...]
     classes: tuple[Hashable, ...] | None
     n_classes: int

@@ -94,6 +94,8 @@ class ListRows:
     and no weight; `first_row` is the number of its first row in the whole.
     """
 
+    n_classes: int
+    first_row: int
     vocabulary: Vocabulary | None
 
     def __init__(
