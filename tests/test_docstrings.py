@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib
 import inspect
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +28,27 @@ PLACES = {
     "verax.report": [],
     "verax.selection": ["sklearn"],
 }
+# What users are handed and do not make themselves.
+RESULTS = {
+    "verax.analyses.calibration.places": ["Claim"],
+    "verax.analyses.cards.lines": ["CardLine"],
+    "verax.analyses.cases": ["Case", "ListCase"],
+    "verax.analyses.comparison.records": ["Difference", "Model"],
+    "verax.analyses.comparison.traits": ["Traits"],
+    "verax.analyses.decisions.curves": ["CurveDifference", "EventCurve", "EventCurves"],
+    "verax.analyses.decisions.deferral": ["DeferralLine"],
+    "verax.analyses.decisions.murphy": ["MurphyDifference"],
+    "verax.analyses.discrimination.result": ["RankPart"],
+    "verax.analyses.recalibration.records": ["Gain", "Trial"],
+    "verax.analyses.subgroups.result": ["Subgroup"],
+    "verax.analyses.worst": ["Worst"],
+    "verax.inference.intervals": ["Interval", "Resampling"],
+    "verax.inputs.handles": ["Handle"],
+    "verax.inputs.skipping": ["Skipped"],
+    "verax.scores.certificates.certify": ["Counterexample", "Finding", "Resolution"],
+    "verax.scores.combinators": ["Padded", "Penalized"],
+    "verax.scores.landscape": ["Lowest"],
+}
 # Left out: ES01 and SA01 ask for text and links where there may be nothing to say; SS05 takes every word that
 # ends in "s" for a verb; EX01 and RT01 are asked for below, where they make sense; the others are about
 # deprecation, directives and generators, of which there are none.
@@ -34,6 +57,19 @@ CHECKS = {
     *("SS01", "SS02", "SS03", "SS04", "SS06"),
     *("PR01", "PR02", "PR03", "PR04", "PR05", "PR06", "PR07", "PR08", "PR09", "PR10"),
     *("RT02", "RT03", "RT04", "RT05", "SA02", "SA03", "SA04"),
+}
+# How descriptions begin of parameters that mean the same in all functions, with what they may mean else.
+WORDS = {
+    "y": "Outcomes: ",
+    "p": "Forecasts: ",
+    "bootstrap": ("Number of bootstrap replicates", "Number of random draws", "The fewest draws"),
+    "classes": ("Names of the c", "The names of the classes"),
+    "confidence": "Confidence level of ",
+    "groups": ("Labels of clusters", "The column of clusters"),
+    "n_classes": "The number of classes",
+    "ordered": "Whether ",
+    "seed": "Random seed",
+    "weights_are": "What weights are.",
 }
 # What a docstring says itself, without the properties that numpydoc lists for it.
 ALONE = {"show_class_members": False}
@@ -76,11 +112,34 @@ def faults_of(value: Any, *, example: bool = False) -> list[str]:
     told = doc.returns or doc.yields or not doc.signature_parameters
     if inspect.isfunction(value) and not told and doc.method_returns_something:
         faults.append("it has parameters and returns something, but there is no section Returns")
+    faults += faults_of_defaults(doc)
     if fields:
         faults += faults_of_fields(value)
     if example and ">>>" not in "".join(doc.examples):
         faults.append("there is no example")
     return faults
+
+
+def faults_of_defaults(doc: Any) -> list[str]:
+    """Defaults that the type of a parameter does not state, or states wrongly."""
+    faults = []
+    for name, parameter in parameters_of(doc.obj).items():
+        kind = doc.doc_all_parameters.get(name, ("optional",))[0]
+        stated = kind.rpartition("default ")[2] if "default " in kind else ""
+        if parameter.default is None and "optional" not in kind and stated != "None":
+            faults.append(f"{name!r} may be left out, which its type does not say")
+        if isinstance(parameter.default, (bool, int, float, str, tuple)) and "optional" not in kind:
+            with suppress(ValueError, SyntaxError):
+                if not stated or ast.literal_eval(stated) != parameter.default:
+                    faults.append(f"the default of {name!r} is {parameter.default!r}, not {stated!r}")
+    return faults
+
+
+def parameters_of(value: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(value).parameters)
+    except ValueError:
+        return {}
 
 
 def is_made_elsewhere(value: Any) -> bool:
@@ -111,15 +170,42 @@ def faults_of_fields(cls: type) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize("place", PLACES)
+def faults_in(place: str, names: list[str], *, example: bool) -> dict[str, list[str]]:
+    """What is missing, by name of a class or function, or of a member."""
+    module = importlib.import_module(place)
+    faults = {}
+    for name in names:
+        value = getattr(module, name)
+        faults[name] = faults_of(value, example=example)
+        for member, inner in members_of(value).items() if inspect.isclass(value) else ():
+            faults[f"{name}.{member}"] = faults_of(inner)
+    return {name: found for name, found in faults.items() if found}
+
+
+def marks(packages: list[str]) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.frameworks] if set(packages) - {"sklearn"} else []
+
+
+@pytest.mark.parametrize("place", [pytest.param(p, marks=marks(n)) for p, n in PLACES.items()])
 def test_public_names_are_documented(place):
     for package in PLACES[place]:
         pytest.importorskip(package)
-    module = importlib.import_module(place)
-    faults = {}
-    for name in names_in(place):
-        value = getattr(module, name)
-        faults[name] = faults_of(value, example=True)
-        for member, inner in members_of(value).items() if inspect.isclass(value) else ():
-            faults[f"{name}.{member}"] = faults_of(inner)
-    assert not {name: found for name, found in faults.items() if found}
+    assert not faults_in(place, names_in(place), example=True)
+
+
+@pytest.mark.parametrize("place", RESULTS)
+def test_parts_of_results_are_documented(place):
+    assert not faults_in(place, RESULTS[place], example=False)
+
+
+def test_what_means_the_same_is_described_in_the_same_words():
+    import verax
+
+    odd = []
+    for name in names_in("verax"):
+        if inspect.isfunction(function := getattr(verax, name)):
+            doc = validation.Validator(docscrape.get_doc_object(function))
+            for parameter, (_, text) in doc.doc_parameters.items():
+                if not " ".join(text).startswith(WORDS.get(parameter, "")):
+                    odd.append(f"{name}: {parameter}")
+    assert not odd

@@ -126,11 +126,13 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
     Parameters
     ----------
     rule : Rule or str
-        A rule, or a text for `verax.parse`.
-    from_logits : bool
-        Predictions are logits. They are never guessed.
-    name, dtype : optional
-        As for every Keras metric; "float64" sums need a backend that has them.
+        The scoring rule, or its name.
+    from_logits : bool, default False
+        Whether predictions are logits. They are never guessed.
+    name : str, optional
+        The name of the metric; by default that of the rule.
+    dtype : str or dtype policy, optional
+        The type of numbers, as for every Keras metric.
 
     Examples
     --------
@@ -230,11 +232,15 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
     Parameters
     ----------
     rule : Rule or str
-        A rule, or a text for `verax.parse`.
-    from_logits : bool
-        Predictions are logits. They are never guessed.
-    reduction, name, dtype : optional
-        As for every Keras loss.
+        The scoring rule, or its name.
+    from_logits : bool, default False
+        Whether predictions are logits. They are never guessed.
+    reduction : str, default "sum_over_batch_size"
+        How losses become one number, as for every Keras loss.
+    name : str, optional
+        The name of the loss; by default that of the rule.
+    dtype : str or dtype policy, optional
+        The type of numbers, as for every Keras loss.
 
     Examples
     --------

@@ -30,9 +30,9 @@ class BinaryEvent:
     ----------
     name : str
         The class, or ">= class" for a threshold.
-    given, rest : (N,) arrays
+    given, rest : array of shape (N,)
         The probabilities of the event and of its opposite.
-    ranked : (N,) array
+    ranked : array of shape (N,)
         The probabilities of the event as they are compared with each other: sums are rounded, so that
         equal sums are equal.
     happened : (N,) bool array

@@ -45,7 +45,18 @@ class Case:
     source: str
 
     def columns(self, width: int) -> dict[str, Any]:
-        """The forecast as columns of a table that has room for `width` classes."""
+        """The forecast as columns of a table that has room for `width` classes.
+
+        Parameters
+        ----------
+        width : int
+            The number of classes.
+
+        Returns
+        -------
+        dict of str to value
+            The columns.
+        """
         return {f"p_{i}": self.forecast[i] for i in range(width)}
 
     def to_dict(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class SamplingUnits:
 
     Attributes
     ----------
-    share : (N,) array
+    share : array of shape (N,)
         The weights of the rows. They are positive and sum to one.
     groups : Groups or None
         Which rows belong together.

@@ -29,7 +29,19 @@ from verax.scores.registry import RULES, as_rules, each_of, name_of, parse
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Worst(MaySkip):
-    """The worst rows by a rule, worst first; `named` where their ids were given."""
+    """The worst rows by a rule, worst first.
+
+    Attributes
+    ----------
+    rule : str
+        The rule.
+    n_rows : int
+        The number of all rows.
+    cases : tuple of Case
+        The worst rows.
+    named : bool
+        Whether their ids were given.
+    """
 
     rule: str
     n_rows: int
@@ -139,13 +151,13 @@ def worst(
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
         `scan` has opened, in place of both `y` and `p`. The handle knows the ids.
-    p : array_like of shape (N, K) or (N,), or TopLists
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Of `TopLists` a case has the list, the place of the outcome in it, and how much was left
         for all others.
     rule : Rule or str
         What ranks the rows. Of equal losses the first row comes first.
-    n : int
+    n : int, default 10
         The number of rows.
     others : sequence of Rule or str, optional
         Rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.

@@ -39,7 +39,7 @@ class Result:
 
         Parameters
         ----------
-        stored : bool
+        stored : bool, default True
             Whether to add "stored", from which `from_dict` makes the result again. It is as large as the
             result; some hold a number or more per row. It is None if the result holds rules or labels
             that verax cannot know by name.

@@ -31,15 +31,17 @@ MOST_REPLICATES = 1_000_000
 class Interval(tuple[float, float]):
     """A confidence interval. It is the pair (low, high) and knows where it comes from.
 
-    Attributes
+    Parameters
     ----------
-    low, high : float
-        The ends; both are NaN where there is no interval.
-    method : str
+    low : float
+        The lower end; NaN where there is no interval.
+    high : float
+        The upper end; NaN where there is no interval.
+    method : str, default ""
         How it was computed: "t", "Wilson", "jackknife over 40 groups".
-    confidence : float
-        The share of such intervals that should cover the true value.
-    caution : str
+    confidence : float, default 0.95
+        Confidence level: the share of such intervals that should cover the true value.
+    caution : str, default ""
         Why the interval cannot be trusted, or why there is none. Empty where neither holds.
 
     Examples
@@ -65,7 +67,22 @@ class Interval(tuple[float, float]):
 
     @classmethod
     def undefined(cls, caution: str, *, method: str = "", confidence: float = 0.95) -> Interval:
-        """No interval, and why."""
+        """No interval, and why.
+
+        Parameters
+        ----------
+        caution : str
+            Why there is none.
+        method : str, default ""
+            How it would have been computed.
+        confidence : float, default 0.95
+            Confidence level that was asked for.
+
+        Returns
+        -------
+        Interval
+            An interval whose ends are NaN.
+        """
         return cls(math.nan, math.nan, method=method, confidence=confidence, caution=caution)
 
     @property
@@ -84,7 +101,18 @@ class Interval(tuple[float, float]):
         return not (math.isnan(self[0]) or math.isnan(self[1]))
 
     def within(self, bounds: tuple[float, float]) -> Interval:
-        """The part of the interval that lies within the bounds of the quantity."""
+        """The part of the interval that lies within the bounds of the quantity.
+
+        Parameters
+        ----------
+        bounds : tuple of two floats
+            The smallest and the largest value that is possible.
+
+        Returns
+        -------
+        Interval
+            A new interval.
+        """
         return self._with_ends(*np.clip(self, *bounds))
 
     def __neg__(self) -> Interval:
@@ -92,7 +120,20 @@ class Interval(tuple[float, float]):
         return self._with_ends(-self.high, -self.low)
 
     def by(self, method: str, caution: str = "") -> Interval:
-        """The same interval with the name of its method and a caution."""
+        """The same interval with the name of its method and a caution.
+
+        Parameters
+        ----------
+        method : str
+            How it was computed.
+        caution : str, default ""
+            Why it cannot be trusted.
+
+        Returns
+        -------
+        Interval
+            A new interval.
+        """
         return Interval(*self, method=method, confidence=self.confidence, caution=caution)
 
     def _with_ends(self, low: float, high: float) -> Interval:
@@ -105,7 +146,18 @@ class Interval(tuple[float, float]):
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Interval:
-        """The interval with the facts of `to_dict`."""
+        """The interval with the facts of `to_dict`.
+
+        Parameters
+        ----------
+        facts : mapping of str to value
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Interval
+            The interval.
+        """
         low, high, confidence = (number(facts[name]) for name in ("low", "high", "confidence"))
         how = {"method": str(facts["method"]), "caution": str(facts["caution"])}
         return cls(low, high, confidence=confidence, **how)
@@ -165,7 +217,31 @@ class Resampling:
         argument: str = "bootstrap",
         weights_are: WeightsAre = "importance",
     ) -> Resampling:
-        """The plan that a caller asks for, refused where it is none."""
+        """The plan that a caller asks for, refused where it is none.
+
+        Parameters
+        ----------
+        confidence : float
+            Confidence level of the intervals.
+        replicates : int
+            Number of bootstrap replicates.
+        seed : int
+            Random seed.
+        least : int, default 2
+            The fewest replicates that make sense.
+        or_none : bool, default False
+            Whether 0 replicates are allowed.
+        argument : str, default "bootstrap"
+            What the caller calls the number of replicates.
+        weights_are : {"importance", "counts"}, default "importance"
+            What weights are. "importance": how much each row counts; only their ratios matter. "counts":
+            a row of weight 3 is three rows.
+
+        Returns
+        -------
+        Resampling
+            The plan.
+        """
         check_confidence(confidence)
         check_replicates(replicates, least=least, or_none=or_none, argument=argument)
         check_seed(seed)

@@ -47,14 +47,14 @@ class ConfidenceSequence:
         A bounded rule, or any other together with `scale`.
     n_classes : int
         The number of classes, on which the bounds of the rule depend.
-    confidence : float
+    confidence : float, default 0.95
         The confidence for all times together.
     scale : float, optional
         An assumption about the data: the root mean square of the next difference, given all rows before,
         is at most this. Required for rules without an upper bound, such as the log score. If it
         is too small, the interval is not valid; if it is too large, the interval is wider than necessary.
         With `scale` the interval does not use the bounds of the rule.
-    stationary : bool
+    stationary : bool, default False
         The expected difference is assumed never to change. The interval is then the intersection of the
         intervals after all updates so far. It is undefined once nothing is left.
 

@@ -99,7 +99,18 @@ class Skipped:
         return Skipped(self.n_given + other.n_given, self.count + other.count, rows, reasons)
 
     def moved(self, start: int) -> Skipped:
-        """The same where so many other rows come first."""
+        """The same where so many other rows come first.
+
+        Parameters
+        ----------
+        start : int
+            How many rows come first.
+
+        Returns
+        -------
+        Skipped
+            The same, with larger numbers of rows.
+        """
         return replace(self, rows=tuple(row + start for row in self.rows))
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +124,18 @@ class Skipped:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Skipped:
-        """What `to_dict` gave, of numbers and texts only."""
+        """What `to_dict` gave, of numbers and texts only.
+
+        Parameters
+        ----------
+        values : mapping of str to value
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Skipped
+            The rows that were left out.
+        """
         rows, reasons = values["rows"], values["reasons"]
         return cls(
             int(values["n_given"]),
@@ -128,7 +150,18 @@ class Skipped:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Skipped:
-        """What `to_bytes` wrote."""
+        """What `to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+
+        Returns
+        -------
+        Skipped
+            The rows that were left out.
+        """
         values = load(data, _KIND)
         with refusing("is missing or of another type"):
             return cls.from_values(values)

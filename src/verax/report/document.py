@@ -96,7 +96,7 @@ class Report:
             Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
             `scan` has opened, in place of everything that has a value per row. They are read once, and the
             page says what comes from histograms.
-        p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these
+        p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these, optional
             Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
             is enough. Or the forecasts of several models, by name. For top lists the page is about
             coverage, the calibration of places and of the whole list, and what shorter lists lose; full

@@ -34,9 +34,9 @@ class ReliabilityPanel:
         The position of the class, or of the class at the threshold.
     title : str
         What the event is called.
-    points : (P, 5) array
+    points : array of shape (P, 5)
         Forecast, frequency, lower and upper end of the band, share of the weight.
-    histogram : (20,) array
+    histogram : array of shape (20,)
         Shares of the weight in bins from 0 to 1.
     components : Components
         Of the squared error of the event.

@@ -36,11 +36,11 @@ class Survey:
         Hashes of the rows.
     ids : Sketch or None
         Hashes of their ids.
-    off : (M, 2) array
+    off : array of shape (M, 2)
         For each model the number of rows that do not sum to one, and the largest difference.
-    certain : (M,) array
+    certain : array of shape (M,)
         How many probabilities are exactly 0 or 1.
-    least, most : (M, K) arrays
+    least, most : array of shape (M, K)
         The extremes of each column.
     """
 

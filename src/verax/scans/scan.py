@@ -51,9 +51,13 @@ def scan(
         probabilities, or the one that holds both.
     classes : sequence or int, optional
         The names of the classes, in order; of top lists also their number.
-    weights, groups, id : str, optional
-        Further columns. Rows that belong together in two ways have two columns of groups.
-    by : str or sequence
+    weights : str, optional
+        The column of importance weights.
+    groups : str or sequence of two str, optional
+        The column of clusters whose rows belong together; two where they belong together in two ways.
+    id : str, optional
+        The column of names of rows.
+    by : str or sequence of str, default ()
         Columns of subgroups.
     positive : str, optional
         The class that a single column of probabilities is about.
@@ -61,12 +65,16 @@ def scan(
         Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
         (`shape`, `outcomes`, `position`, `per_length`, `missing`, `others`, `merge_variants`). By default
         they are where `classes` is a number, and in files whose records hold lists.
-    logits, normalize : bool
-        The columns hold logits; rows are to be divided by their sums.
-    invalid : {"raise", "skip"}
+    logits : bool, default False
+        Whether the columns hold logits; the softmax is applied first.
+    normalize : bool, default False
+        Whether to divide each row by its sum first.
+    invalid : {"raise", "skip"}, default "raise"
         What to do with rows that are invalid or lack a value.
-    delimiter, decimal : str
-        Of CSV files.
+    delimiter : str, optional
+        What separates the columns of CSV files; by default it is found.
+    decimal : str, default "."
+        The decimal mark of CSV files.
     progress : callable, optional
         Called with the number of rows of every part that has been read.
 

@@ -23,7 +23,16 @@ from verax.scores.rules import Brier, ZeroOne
 class Penalized(Rule):
     """A proper rule plus a constant times the zero-one loss, so that no wrong forecast beats a correct one.
 
-    Made by `penalized`, which says what the parameters mean.
+    Made by `penalized`, which says more about the parameters.
+
+    Parameters
+    ----------
+    rule : Rule
+        A proper rule.
+    penalty : {"sup", "minimal"} or float, default "sup"
+        What a wrong mode costs.
+    ties : {"fractional", "lowest"}, default "fractional"
+        Which class counts as the mode when several are most likely.
     """
 
     rule: Rule
@@ -106,7 +115,18 @@ class Penalized(Rule):
         return self.rule.needs | self._zero_one.needs
 
     def constant(self, n_classes: int) -> float:
-        """What a wrong mode costs for `n_classes` classes."""
+        """What a wrong mode costs.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes, K.
+
+        Returns
+        -------
+        float
+            The constant.
+        """
         n_classes = check_n_classes(n_classes, most=MOST_SETS)
         if not isinstance(self.penalty, str):
             return float(self.penalty)
@@ -158,8 +178,15 @@ class Penalized(Rule):
 class Padded(Rule):
     """A symmetric proper rule that reads top lists, with a fine for invalid ones.
 
-    Made by `padded`, which says what the parameters mean. `properties` are those on full
-    distributions: these are lists of all classes, never invalid, and there the rule is the inner rule.
+    Made by `padded`. `properties` are those on full distributions: these are lists of all classes, never
+    invalid, and there the rule is the inner rule.
+
+    Parameters
+    ----------
+    rule : Rule
+        A symmetric proper rule.
+    invalid_penalty : float, default 1.0
+        What an invalid list costs above its largest valid sublist.
     """
 
     rule: Rule

@@ -56,7 +56,7 @@ def landscape(
         `n_classes` probabilities and returns the loss: smaller is better.
     truth : array_like, optional
         (K,) probabilities that the outcome is drawn from.
-    n_classes : int
+    n_classes : int, default 3
         The number of classes, 2 or 3.
 
     Returns
@@ -95,7 +95,7 @@ class Lowest:
 
     Attributes
     ----------
-    forecast : (K,) array
+    forecast : array of shape (K,)
         The forecast with the smallest expected loss that the search found; the truth itself where none has a
         smaller one.
     loss : float
@@ -122,11 +122,11 @@ class Landscape:
         The name of the rule or function.
     n_classes : int
         The number of classes.
-    points : (G, K) array
+    points : array of shape (G, K)
         The forecasts: all whose probabilities are multiples of 1/180, or of 1/1200 for two classes.
-    losses : (G, K) array
+    losses : array of shape (G, K)
         The loss of each for each outcome.
-    truth : (K,) array or None
+    truth : array of shape (K,) or None
         The distribution of the outcome.
     lowest : Lowest or None
         Where the expected loss is lowest; None without a truth.

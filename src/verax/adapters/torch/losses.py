@@ -35,12 +35,12 @@ class Loss(torch.nn.Module):
     Parameters
     ----------
     rule : Rule or str
-        A rule, or a text for `verax.parse`.
-    reduction : {"mean", "sum", "none"}
+        The scoring rule, or its name.
+    reduction : {"mean", "sum", "none"}, default "mean"
         "mean" divides by the sum of the weights, as `torch.nn.CrossEntropyLoss` does; "none" returns a
         loss for each target, times its weight.
-    class_weights : Tensor or sequence of float, optional
-        (K,) weights of the outcome classes.
+    class_weights : Tensor or sequence of K floats, optional
+        Weights of the outcome classes.
     ignore_index : int, optional
         The target of rows to leave out, such as -100 for padding: they add no loss, no gradient and no
         weight to the mean, whatever their logits. By default no row is left out. The mean of no rows is

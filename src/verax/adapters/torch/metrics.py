@@ -169,9 +169,9 @@ class Score(_RuleSums):
     Parameters
     ----------
     rule : Rule or str
-        A rule, or a text for `verax.parse`.
-    logits : bool
-        Predictions are logits. They are never guessed.
+        The scoring rule, or its name.
+    logits : bool, default False
+        Whether predictions are logits. They are never guessed.
     ignore_index : int, optional
         The target of rows to leave out, such as -100 for padding; they are not counted as rows.
     **kwargs : optional
@@ -219,17 +219,23 @@ class Card(_RuleSums):
     Parameters
     ----------
     n_classes : int
-        The number of classes.
-    ordered, rules, costs, classes : optional
-        As for `verax.evaluate`.
-    logits : bool
-        Predictions are logits. They are never guessed.
+        The number of classes, K.
+    ordered : bool, default False
+        Whether the classes have an order.
+    rules : sequence of Rule or str, optional
+        The rules to use instead of all that fit.
+    costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
+        The cost of each decision (column) for each outcome (row); "quadratic" if `ordered`.
+    classes : sequence of K labels, optional
+        Names of the classes, in order; for ordered classes lowest first.
+    logits : bool, default False
+        Whether predictions are logits. They are never guessed.
     ignore_index : int, optional
         The target of rows to leave out, such as -100 for padding; they are not counted as rows.
-    prefix : str
+    prefix : str, default ""
         The beginning of the names in the dictionary, such as `"val_"`.
-    **kwargs : optional
-        As for every torchmetrics metric.
+    **kwargs : Any
+        Options of every torchmetrics metric.
 
     Examples
     --------

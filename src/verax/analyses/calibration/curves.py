@@ -68,11 +68,11 @@ class _Draws:
 
     Attributes
     ----------
-    curves : (B, C) array
+    curves : array of shape (B, C)
         Their curves.
     cell : (P,) int array
         Which column each value has. Where there are very many values, neighbours share a column.
-    miscalibrations : (B,) array
+    miscalibrations : array of shape (B,)
         Their miscalibrations, by the squared error.
     observed : float
         The miscalibration of the outcomes themselves, in the same cells.

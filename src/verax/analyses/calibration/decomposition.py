@@ -71,7 +71,7 @@ def decompose(
         that `scan` has opened, in place of both `y` and `p`. The fit is then made to a histogram:
         `within` says how much that takes off miscalibration and discrimination. There are no
         intervals then, and no p-value where there are groups.
-    p : array_like of shape (N, K) or (N,), or TopLists
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
     rule : Rule or str

@@ -53,7 +53,7 @@ def ece(
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
         that `scan` has opened, in place of both `y` and `p`. Only bins of equal width are possible
         then.
-    p : array_like of shape (N, K) or (N,), or TopLists
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
     bins : int, default 15
@@ -64,14 +64,14 @@ def ece(
         its frequency, averaged over the classes. For top lists: "confidence" is about the first place,
         "listed" about all listed classes together, "mass" about the sum of the list against the share of
         outcomes that are listed.
-    binning : {"width", "mass"}
+    binning : {"width", "mass"}, default "width"
         "width": bins of equal width, the upper end included. "mass": bins of equal weight; equal forecasts
         are always in the same bin.
-    norm : {"l1", "l2", "max"}
+    norm : {"l1", "l2", "max"}, default "l1"
         How the gaps of the bins become one number: their mean by weight (the ECE), the root of the mean of
         their squares (RMS calibration error), or the largest (maximum calibration error). Over classes, the
         squares are averaged before the root is taken, and the largest is that of all classes.
-    debias : bool
+    debias : bool, default False
         Subtract from each squared gap what noise adds to it, f (1 - f) / (n - 1) for a frequency f in n
         rows; for "l2" only. A bin with a single row counts as zero, and so does a sum below zero.
     **read

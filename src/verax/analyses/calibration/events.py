@@ -199,19 +199,19 @@ class Event:
     ----------
     name : str
         The class, or "<= class" for a threshold.
-    values : (P,) array
+    values : array of shape (P,)
         The different forecasts, increasing.
     order : (N,) int array
         The rows by increasing forecast.
     begins : (P,) int array
         Where the rows of each of them begin in that order; empty where all rows differ.
-    given, rest : (N,) arrays
+    given, rest : array of shape (N,)
         The probabilities of the event and of its opposite.
     happened : (N,) bool array
         Whether the event happened.
     how : Split
         How events are scored.
-    start : (N,) array
+    start : array of shape (N,)
         Where the event's part of the unit interval begins: one uniform random number per row draws the
         outcomes of all events together.
     """
@@ -339,11 +339,11 @@ class Recalibration:
     ----------
     kept : (P,) bool array
         Which pools have a positive weight; the others have no part in the fit.
-    cells : (Q, 2) array
+    cells : array of shape (Q, 2)
         The weights of these pools without and with the event.
     sizes : (B,) int array
         The number of these pools in each block of equal recalibrated value.
-    blocks : (B, 2) array
+    blocks : array of shape (B, 2)
         The weights of the blocks without and with the event.
     """
 

@@ -115,11 +115,11 @@ class Measured:
     ----------
     influence : (n, 4) array
         What each unit adds to the deviations of the score and its components.
-    plug_in : (2,) array
+    plug_in : array of shape (2,)
         Miscalibration and discrimination under the smooth recalibration.
-    optimism : (R, 2) array
+    optimism : array of shape (R, 2)
         What the isotonic fit and the frequency gain by following noise, in each refit.
-    calibrated : (B,) array
+    calibrated : array of shape (B,)
         Miscalibrations of outcomes drawn from the forecast.
     certain : bool
         Whether some forecasts of log scores are certain, so that failing would cost an infinite loss.
@@ -374,7 +374,7 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
 
     Parameters
     ----------
-    n, s, squares : (P,) arrays
+    n, s, squares : array of shape (P,)
         The weight of each pool, that of its rows with the event, and the sum of the rows' squared weights.
     """
     rank = (np.cumsum(n) - n / 2) / n.sum()

@@ -33,11 +33,11 @@ class Statements:
 
     Attributes
     ----------
-    weight, claimed, happened : (P + 1, C) arrays
+    weight, claimed, happened : array of shape (P + 1, C)
         By cell: the weight, the weighted confidences, and the weight of those that happened.
-    squares, hits : (P + 1,) arrays
+    squares, hits : array of shape (P + 1,)
         The weighted squares of the confidences, and the weighted confidences of those that happened.
-    variance : (P + 1,) array
+    variance : array of shape (P + 1,)
         The variance of the weighted number that happens, if lists are independent and confidences right.
     lists : (P + 1,) int array
         The number of lists that make each statement.

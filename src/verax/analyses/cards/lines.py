@@ -19,17 +19,27 @@ class CardLine:
 
     Attributes
     ----------
+    name : str
+        The name of the rule or metric.
     mean : float
         The weighted mean loss, infinite if that of any row is; or the value of a metric of decisions.
     interval : Interval
         The confidence interval of `mean`. Where there is none, its ends are NaN and its caution says why.
+    bounds : tuple of two floats
+        The smallest and the largest value that is possible.
+    orientation : str
+        Which way is better, in words.
+    summary : str
+        What it is, in a few words.
+    proper : str
+        What is known of its propriety; empty for metrics of decisions.
     std : float
         The weighted standard deviation of the loss over the rows; NaN for metrics of decisions.
     finite_mean : float
         The mean over the rows whose loss is finite.
     infinite_weight : float
         The total weight of the rows whose loss is infinite.
-    rule : Rule, optional
+    rule : Rule or None
         The rule; None for metrics of decisions.
     """
 

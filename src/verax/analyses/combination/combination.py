@@ -57,13 +57,13 @@ def fit_pool(
     forecasts : mapping of str to forecasts
         The forecasts of each forecaster, by name, row for row the same cases: full distributions or
         `TopLists`. An invalid list counts as its largest valid sublist in the pool.
-    rule : Rule or str
+    rule : Rule or str, default "brier"
         What the weights minimise: Brier, log or spherical, or another strictly proper rule without a penalty
         for wrong modes.
-    pool : {"linear", "log"}
+    pool : {"linear", "log"}, default "linear"
         The weighted mean of the probabilities, or their weighted geometric mean divided by its sum. Where
         lists do not name a class, it counts with the proxy probability of the list.
-    folds : int
+    folds : int, default 10
         Number of parts of the cross-validation; groups stay whole.
     confidence : float, default 0.95
         Confidence level of the intervals.

@@ -76,14 +76,14 @@ def compare(
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions of
         several models that `scan` has opened. Or a mapping from names to outcomes where every model has rows
         of its own, which are then compared as independent samples.
-    forecasts : mapping of str to forecasts
+    forecasts : mapping of str to forecasts, optional
         The forecasts of each model, by name, row for row the same cases: full distributions or
         `TopLists` of any length, also side by side. A single model is enough with a `reference`.
     rule : Rule, str or sequence of these
         One rule or several.
     ordered : bool, default False
         Whether the classes have an order.
-    time_ordered : bool
+    time_ordered : bool, default False
         The rows are in order of time and neighbours may depend on each other (the test of Diebold and
         Mariano). Standard errors come from the slowest cosines of the differences, and Student's t
         distribution has as many degrees of freedom as cosines: 0.4 n^(2/3), fewer where the

@@ -13,13 +13,15 @@ class Model:
 
     Attributes
     ----------
+    name : str
+        The name of the model.
     mean : float
         The mean loss.
     interval : Interval
         Its confidence interval.
     rank : int
-        1 for the smallest mean. Infinite means are ranked by the number of infinite losses, then by the
-        mean of the finite ones.
+        The rank, 1 for the smallest mean. Infinite means are ranked by the number of infinite losses, then by
+        the mean of the finite ones.
     letters : str
         Two models share a letter if and only if they do not differ significantly; empty where the mean is
         infinite.
@@ -48,7 +50,20 @@ class Model:
 class Difference:
     """Mean loss of model `a` minus that of model `b` under one rule: negative if `a` is better.
 
-    `p_value` is two-sided; `p_adjusted` is corrected for all pairs under this rule (Holm).
+    Attributes
+    ----------
+    a : str
+        The name of a model.
+    b : str
+        The name of the other.
+    difference : float
+        The difference of the means.
+    interval : Interval
+        Its confidence interval.
+    p_value : float
+        The two-sided p-value.
+    p_adjusted : float
+        The same, corrected for all pairs under this rule (Holm).
     """
 
     a: str

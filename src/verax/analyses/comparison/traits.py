@@ -38,7 +38,7 @@ class Traits:
         Mean sum of squared probabilities: 1 for certainty, 1/K for uniform forecasts.
     ruled_out : float
         Share of rows whose outcome had a probability below 0.01.
-    error_distance : float, optional
+    error_distance : float or None
         Mean distance between wrong decisions and outcomes, in classes; None without an order.
     """
 
@@ -50,7 +50,20 @@ class Traits:
 
     @classmethod
     def of(cls, forecasts: Forecasts, ordered: bool) -> Traits:
-        """The traits of valid forecasts."""
+        """The traits of valid forecasts.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+            The forecasts and outcomes.
+        ordered : bool, default False
+            Whether the classes have an order.
+
+        Returns
+        -------
+        Traits
+            The traits.
+        """
         given = forecasts.weights
         weights = None if given is None else relative(to_host(given).astype(float))
         visitors = scan_rows(forecasts, _NEEDS, lambda: _Sums(weights))

@@ -53,12 +53,21 @@ class CurveDifference:
 
     Attributes
     ----------
-    values : (T,) array
+    a : str
+        The name of a model.
+    b : str
+        The name of the other.
+    event : str
+        The class, or ">= class".
+    thresholds : array of shape (T,)
+        The thresholds.
+    values : array of shape (T,)
         The differences.
-    interval, band : (2, T) arrays
-        Confidence intervals, each for its threshold, and a band that holds for all at once. Only rows
-        with a threshold between their two forecasts tell about it; to be on the safe side, two more rows
-        that contradict each other are added to them.
+    interval : array of shape (2, T)
+        Confidence intervals, each for its threshold. Only rows with a threshold between their two forecasts
+        tell about it; to be on the safe side, two more rows that contradict each other are added to them.
+    band : array of shape (2, T)
+        A band that holds for all thresholds at once.
     """
 
     a: str

@@ -48,9 +48,9 @@ class GridMeans:
 
     Attributes
     ----------
-    mean : (T,) array
+    mean : array of shape (T,)
         The means.
-    covariance : (T, T) array
+    covariance : array of shape (T, T)
         Their sandwich covariance; NaN where there is a single unit.
     units : SamplingUnits
         What is independent.
@@ -121,7 +121,7 @@ class Cells:
         The cells, numbered without gaps.
     places : (C, M) int array
         For each cell, the place of each model's forecast among the thresholds.
-    happened : (C,) array
+    happened : array of shape (C,)
         Whether the event happened, as numbers.
     """
 

@@ -107,13 +107,17 @@ class MurphyDifference(CurveDifference):
 
     Attributes
     ----------
-    a, b, event, thresholds, values, interval, band
-        As for all differences of curves.
     order : {"a", "b", "same", "neither"}
         Which of the two is at least as good at every threshold between 0 and 1, so by every proper
         score, in these rows.
-    a_better, b_better : list of pairs of floats
-        Ranges of thresholds at which one is better beyond chance, for all thresholds at once.
+    a_better : list of pairs of floats
+        Ranges of thresholds at which `a` is better beyond chance, for all thresholds at once.
+    b_better : list of pairs of floats
+        Ranges of thresholds at which `b` is.
+
+    See Also
+    --------
+    CurveDifference : What it shares with other differences.
     """
 
     order: Order

@@ -64,7 +64,7 @@ def choose_thresholds(
         What is optimised: the name of a metric of decisions, such as "ec", "qwk", "balanced_accuracy", "mae".
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "quadratic"
         The costs of the metric "ec".
-    folds : int
+    folds : int, default 5
         Number of folds of the cross-validation; rows of a group are in one fold.
     bootstrap : int, default 1000
         Number of bootstrap replicates for the interval of the gain.
@@ -325,7 +325,7 @@ class _Sample:
 
     Attributes
     ----------
-    tails : (N, K - 1) array
+    tails : array of shape (N, K - 1)
         P(Y >= k) for k from 1 on, rounded so that equal sums are equal.
     """
 

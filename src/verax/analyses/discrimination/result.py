@@ -20,7 +20,17 @@ from verax.inputs.skipping import MaySkip
 
 @dataclass(frozen=True)
 class RankPart:
-    """The value of one event, with its interval; NaN where it is undefined."""
+    """The value of one event, with its interval; NaN where it is undefined.
+
+    Attributes
+    ----------
+    name : str
+        The class, the threshold, or the pair of classes.
+    value : float
+        The value.
+    interval : Interval
+        Its confidence interval.
+    """
 
     name: str
     value: float

@@ -57,7 +57,7 @@ class LogLinear(Form):
     ----------
     slopes : () array, (K,) array or (K, K) array
         One for all classes, one for each, or a matrix.
-    offsets : (K,) array
+    offsets : array of shape (K,)
         One for each class.
     floor : float
         Smaller probabilities count as this one: the logarithm of zero is no number.

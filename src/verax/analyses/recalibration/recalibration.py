@@ -76,7 +76,7 @@ def recalibrate(
         for ordered classes and Brier for others. An isotonic fit is the best by every proper score.
     ordered : bool, default False
         Whether the classes have an order.
-    folds : int
+    folds : int, default 5
         Number of folds. Rows of a group stay together, so there are no more folds than groups; of two kinds
         of groups it is those of the first that do.
     seed : int, default 0

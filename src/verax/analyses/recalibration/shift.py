@@ -28,7 +28,7 @@ def estimated(p: Floats, old: Floats, weights: Floats | None = None) -> Floats:
 
     Parameters
     ----------
-    p : (N, K) array
+    p : array of shape (N, K)
         Rows that hold for the class frequencies `old`, of cases whose outcomes are not known.
     """
     w = np.ones(len(p)) if weights is None else weights / weights.max()

@@ -91,7 +91,7 @@ def retention(
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
         `scan` has opened, in place of both `y` and `p`. Curves then come from histograms of losses;
         `within` says how far they can be from those of the rows.
-    p : array_like of shape (N, K) or (N,), or TopLists
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough.
     rule : Rule, str or sequence of these
@@ -197,7 +197,7 @@ def selective(
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
         `scan` has opened, in place of both `y` and `p`. Curves then come from histograms; `within` says
         how far they can be from those of the rows.
-    p : array_like of shape (N, K) or (N,), or TopLists
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough.
     by : {"max_probability", "entropy"}, Rule, str or sequence of these, default "max_probability"

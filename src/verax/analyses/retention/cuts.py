@@ -174,7 +174,7 @@ class Cuts:
     ----------
     starts, ends : (C,) int arrays
         The run of tied rows that each cut falls into; the rows before it are removed.
-    part, share : (C,) arrays
+    part, share : array of shape (C,)
         How much of the weight of this run is removed, and which share of it.
     """
 

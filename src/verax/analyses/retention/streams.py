@@ -113,7 +113,7 @@ class BinCuts:
     ----------
     at : (C,) int array
         The bin that each cut falls into; worse ones are removed.
-    share : (C,) array
+    share : array of shape (C,)
         Which share of it is removed.
     open : (C,) bool array
         Whether it is unknown which rows of the bin are removed.

@@ -58,7 +58,7 @@ def subgroups(
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
         `scan` has opened, in place of both `y` and `p`.
-    p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these
+    p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name. Models are then compared in every subgroup.
     by : array_like of shape (N,) or str
@@ -76,13 +76,13 @@ def subgroups(
         The cost of each decision (column) for each outcome (row).
     confidence : float, default 0.95
         Confidence level of the intervals and of the tests.
-    bootstrap : int
+    bootstrap : int, default 100
         The fewest draws behind a p-value of calibration; 0 for no tests. Where the decision is not clear
         after so many, more are drawn. What is far beyond all draws has the p-value of a gamma
         distribution fitted to them, made larger to be safe.
     seed : int, default 0
         Random seed.
-    least : int
+    least : int, default 20
         Subgroups with fewer rows are refused, because nothing can be said about them.
     among : int, optional
         How many subgroups there are, where these are some of them: Holm's correction counts them all.

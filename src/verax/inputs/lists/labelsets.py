@@ -231,7 +231,7 @@ def instance_f1(y: object, sets: object, *, labels: Sequence[Hashable] | int) ->
     Parameters
     ----------
     y : array_like of shape (N, L) or sequence of collections
-        What happened: an array of 0 and 1, or a collection of labels per row.
+        Outcomes: an array of 0 and 1, or a collection of labels per row.
     sets : array_like of shape (N, L) or sequence of collections
         What was predicted, in the same form.
     labels : sequence of labels or int

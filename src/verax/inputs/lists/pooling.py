@@ -36,7 +36,7 @@ def combine(
         probabilities, so is the result.
     weights : sequence of float, optional
         How much each forecaster counts; equally if not given. They are divided by their sum.
-    pool : {"linear", "log"}
+    pool : {"linear", "log"}, default "linear"
         The weighted mean of the probabilities, or their weighted geometric mean divided by its sum over all
         classes. A class that one forecaster with weight rules out is ruled out by the logarithmic pool.
 
@@ -72,9 +72,9 @@ class Pool:
     ----------
     rows, classes : (E,) int arrays
         The pairs of a row and a class that someone lists, in the order of the rows.
-    says : (E, M) array
+    says : array of shape (E, M)
         The probability that each forecaster gives: the proxy of their list where they do not list the class.
-    rest : (N, M) array
+    rest : array of shape (N, M)
         These proxies: what each forecaster gives every other class.
     lengths : (N,) int array
         How many classes are listed in each row.

@@ -623,10 +623,10 @@ def certify(
     rule : Rule, str or callable
         A rule, its text, or a function f(y, p) that takes a class position and a vector of
         `n_classes` probabilities and returns the loss: smaller is better.
-    n_classes : int
+    n_classes : int, default 3
         The number of classes, from 2 to 8.
-    seed : int
-        The seed of the random forecasts and of the optimiser.
+    seed : int, default 0
+        Random seed of the forecasts that are tried, and of the optimiser.
 
     Returns
     -------
@@ -634,6 +634,10 @@ def certify(
         What `verax.scores.properties.Properties` describes, as True or False. False comes with a
         counterexample and is certain up to rounding. True means that the search found none, at the stated
         `resolution`; it is no proof. What a rule declares about itself is not used.
+
+    See Also
+    --------
+    landscape : A picture of the losses.
 
     Examples
     --------

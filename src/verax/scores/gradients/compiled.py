@@ -30,7 +30,7 @@ class Scaling:
         The factor of expected Hessians.
     least : float
         The least that a Hessian becomes.
-    weights : (N,) array, optional
+    weights : array of shape (N,), optional
         The weights of the rows: factors of both, at last.
     """
 

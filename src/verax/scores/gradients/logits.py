@@ -128,9 +128,9 @@ def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Float
 
     Parameters
     ----------
-    z : (K, N) array
+    z : array of shape (K, N)
         Finite logits, a row for each class.
-    y : (N,) array
+    y : array of shape (N,)
         Positions of the outcomes.
     """
     n = z.shape[1]
