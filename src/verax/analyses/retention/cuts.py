@@ -250,9 +250,12 @@ class Cuts:
         """
         n, base = (len(self.weights), self._beyond(values)) if finite else (len(self.order.rows), 0.0)
         best_first = self.order.rows[:n][::-1]
-        ordered, weights = values[best_first], self.sample.weights[best_first]
+        ordered = values[best_first]
+        weights = self.weights[::-1] if n == len(self.weights) else self.sample.weights[best_first]
         with np.errstate(invalid="ignore"):
-            terms = np.where(weights > 0, weights * ordered, 0.0)
+            terms = weights * ordered
+            if not finite:
+                terms[weights == 0] = 0.0
             cumulative = np.cumsum(np.concatenate([[base], terms]))
             left = weights[n - self.ends] - self.part
             parts = np.where(left > 0, left * ordered[n - self.ends], 0.0)
