@@ -79,31 +79,18 @@ def test_every_path_of_choosing_a_score_ends_in_a_rule_that_keeps_its_promise():
 # ---- in a browser --------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def build(folder):
     """The site, built from the sources in the repository alone, without what takes long."""
-    pytest.importorskip("sphinx_gallery")
-    folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(
-        DOCS, folder / "docs", ignore=shutil.ignore_patterns("generated", "examples", "__pycache__")
-    )
+    sources = folder / "docs"
+    shutil.copytree(DOCS, sources, ignore=shutil.ignore_patterns("generated", "examples", "__pycache__"))
     for name in ("studies", "CHANGELOG.md"):
         (folder / name).symlink_to(ROOT / name)
     subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", folder / "docs", folder / "html"],
+        [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", sources, folder / "html"],
         env={**os.environ, "VERAX_DOCS_FAST": "1"},
         check=True,
     )
     return folder / "html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not (CHROMIUM and DRIVER):
-        pytest.skip("needs chromium and chromedriver")
-    browser = Browser()
-    yield browser
-    browser.driver.quit()
 
 
 def visit(browser, path, width=1280, query=""):
@@ -120,18 +107,25 @@ def wait_for(browser, condition):
     assert browser.driver.execute_async_script(script), condition
 
 
-@pytest.mark.slow
-def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site):
-    checklinks = runpy.run_path(str(DOCS / "_ext" / "checklinks.py"))
-    assert checklinks["problems"](site, partial=True) == []
-
-
+# One test, so that one worker builds the site once.
 @pytest.mark.slow
 @pytest.mark.browser
-def test_the_site_in_a_browser(site, browser):
-    for kind in ("browser", "performance"):
-        browser.driver.get_log(kind)
+def test_the_site_is_built_and_works_in_a_browser(tmp_path):
+    pytest.importorskip("sphinx_gallery")
+    site = build(tmp_path)
+    checklinks = runpy.run_path(str(DOCS / "_ext" / "checklinks.py"))
+    assert checklinks["problems"](site, partial=True) == []
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("needs chromium and chromedriver")
+    browser = Browser()
+    try:
+        look_at(site, browser)
+    finally:
+        browser.driver.quit()
 
+
+def look_at(site, browser):
+    """Front page, light and dark, a formula, search, the questions, phones, and no other host."""
     visit(browser, site / "index.html")
     assert browser.run("return [...document.images].every(image => image.complete && image.naturalWidth > 0)")
     links = browser.run(
