@@ -90,3 +90,25 @@ def test_murphy_diagrams_show_all_of_every_curve():
     for ax, event in zip(scores, ("0", "1", "2"), strict=True):
         top = max(found.curve(event, name).values.max() for name in models)
         assert 0 <= ax.get_ylim()[0] < top < ax.get_ylim()[1]
+
+
+def test_subgroups_stand_beside_what_chance_would_show():
+    rng = np.random.default_rng(0)
+    site, p = np.repeat(["a", "b"], 300), rng.random(600)
+    y = rng.random(600) < np.where(site == "a", p**3, p)
+    found = vx.subgroups(y, p, by=site, bootstrap=100)
+    (ax,) = found.plot().axes
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["a (300 rows)", "b (300 rows)"]
+    marks = [(line.get_marker(), line.get_xdata()[0]) for line in ax.lines if len(line.get_xdata()) == 1]
+    wholes = [found[label].decomposition.whole for label in "ab"]
+    assert marks == [
+        ("o", wholes[0].expected_miscalibration),
+        ("D", wholes[0].miscalibration),
+        ("o", wholes[1].expected_miscalibration),
+        ("o", wholes[1].miscalibration),
+    ]
+    two = vx.subgroups(y, {"m": p, "n": p / 2}, by=site, bootstrap=0).plot().axes[0]
+    assert two.get_yticklabels()[1].get_text() == "a, n (300 rows)"
+    assert "chance" not in two.get_xlabel()
+    many = vx.subgroups(y, p, by=np.arange(600) // 12, bootstrap=0, least=1).plot().axes[0]
+    assert len(many.get_yticklabels()) == 40

@@ -9,7 +9,6 @@ The data are generated: forecasts for 3,000 patients of eight clinics, calibrate
 In clinic H the disease is rarer than the model thinks.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 import verax as vx
@@ -26,16 +25,6 @@ assert [line.label for line in found.flagged] == ["H"]
 
 # %%
 # Miscalibration is never zero, and small clinics show more of it by chance. What counts is the
-# distance from what a calibrated model would show there (the open circles).
+# distance from what a calibrated model would show there.
 
-frame = found.to_frame()
-clinics = [f"{line.subgroup} ({line.n_rows} patients)" for line in frame.itertuples()]
-seen, chance = frame["miscalibration"], frame["expected_miscalibration"]
-figure, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
-ax.hlines(clinics, chance, seen, color="grey", linewidth=0.8)
-ax.scatter(chance, clinics, s=60, facecolors="none", edgecolors="grey", label="expected by chance")
-colours = np.where(frame["stands_out"], "#D55E00", "#0072B2")
-ax.scatter(seen, clinics, c=colours, zorder=3, label="seen")
-ax.set(xlabel="miscalibration", xlim=(0, None))
-ax.invert_yaxis()
-ax.legend(frameon=False)
+found.plot()

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS
+from verax.display.palette import COLOURS, GREY
 from verax.display.panels import panels
 
-_GREY = "#777777"
 MOST_MODELS = 30
 
 
@@ -77,7 +76,7 @@ def _panel(ax: Any, found: Ranking, rule: str) -> None:
             continue
         gap: Gap | None = found.difference(model.name, best.name, rule) if model is not best else None
         worse = gap is not None and gap.p_adjusted <= 1 - found.confidence
-        colour = _GREY if worse else COLOURS[0]
+        colour = GREY if worse else COLOURS[0]
         if gap is not None and math.isfinite(gap.interval[0]):
             ends = [best.mean + end for end in gap.interval]
             ax.plot(ends, [place, place], color=colour, linewidth=2, solid_capstyle="butt", zorder=2)

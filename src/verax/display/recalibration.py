@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, pyplot
-
-_GREY = "#777777"
+from verax.display.palette import COLOURS, GREY, pyplot
 
 
 class GainOnNothing(Protocol):
@@ -53,7 +51,7 @@ def draw_gains(found: MethodsTried, ax: Any = None) -> Any:
         gain = trial.gain
         if math.isnan(gain.share):
             continue
-        colour = COLOURS[0] if trial.method == found.method else _GREY
+        colour = COLOURS[0] if trial.method == found.method else GREY
         low, high = gain.share_interval
         if not math.isnan(low):
             ax.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=2.2)

@@ -231,6 +231,23 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
             )
         return record_frame(rows, kind)
 
+    def plot(self) -> Any:
+        """Draw the miscalibration of each subgroup beside what a calibrated forecast would show there.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. Of more than 40 subgroups those with the largest miscalibration are drawn.
+        """
+        from verax.display.subgroups import draw_subgroups
+
+        lines = []
+        for line in self.lines:
+            model = f", {line.model}" if self._several else ""
+            name = f"{line.label}{model} ({line.card.n_rows:,} rows)"
+            lines.append((name, line.decomposition.whole, line))
+        return draw_subgroups(lines, self.rule)
+
     def _cells(self) -> Cells:
         header = [self.by, *(["model"] if self._several else []), "rows", self.rule, "accuracy"]
         header += ["miscalibration", "expected by chance", "p (Holm)", ""]
