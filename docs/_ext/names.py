@@ -1,4 +1,4 @@
-"""Public names in the text become links: `name` in docstrings, `vx.name(...)` in pages."""
+"""Public names in the text, such as `evaluate` and `vx.evaluate(y, p)`, become links."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
+from sphinx.util.nodes import make_refnode
 
 import verax as vx
 
@@ -15,45 +16,46 @@ QUOTED = re.compile(r'(?<![`\w])"([\w./-]*(?:_|\*[\w./-]*))"(?!`)')
 PLAIN = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)?(?:\(\))?")
 
 
-def public(text: str, pattern: re.Pattern[str]) -> str | None:
-    """The name of the public object that the text speaks of, if it does."""
-    found = pattern.match(text) if pattern is CALLED else pattern.fullmatch(text)
-    if not found:
-        return None
-    name = found[1].rstrip(".")
-    return f"verax.{name}" if name.partition(".")[0] in vx.__all__ else None
+def public(text: str) -> str | None:
+    """The public name that the text speaks of, if it does."""
+    found = CALLED.match(text) or PLAIN.fullmatch(text)
+    name = found[1].rstrip(".") if found else ""
+    return name if name.partition(".")[0] in vx.__all__ else None
 
 
 def link(name: str, shown: nodes.Node, document: str) -> addnodes.pending_xref:
-    """A link to the reference of the name; only what is shown where there is none."""
-    return addnodes.pending_xref(
-        "",
-        shown,
-        refdomain="py",
-        reftype="obj",
-        reftarget=name,
-        refexplicit=True,
-        refwarn=False,
-        refdoc=document,
-    )
+    """A link to the page of a rule, or to the reference of the name, where there is one."""
+    if name in vx.RULES:
+        place = {"refdomain": "", "reftype": "rule", "reftarget": f"rules/generated/{name}"}
+    else:
+        place = {"refdomain": "py", "reftype": "obj", "reftarget": f"verax.{name}"}
+    return addnodes.pending_xref("", shown, refexplicit=True, refwarn=False, refdoc=document, **place)
+
+
+def find_rule(app, env, node: addnodes.pending_xref, shown: nodes.Node) -> nodes.reference | None:
+    """The page of a rule."""
+    page = node["reftarget"]
+    if node["reftype"] == "rule" and page in env.found_docs:
+        return make_refnode(app.builder, node["refdoc"], page, "", shown)
+    return None
 
 
 def name_role(role, rawtext, text, lineno, inliner, options=None, content=None):
     """Code in a docstring."""
     shown = nodes.literal(rawtext, text, classes=["xref"])
-    name = public(text, CALLED) or public(text, PLAIN)
+    name = public(text)
     document = inliner.document.settings.env.docname
     return [link(name, shown, document) if name else shown], []
 
 
 class LinkNames(SphinxTransform):
-    """Literals of pages that begin with `vx.`."""
+    """Code in pages."""
 
     default_priority = 210
 
     def apply(self) -> None:
         for literal in list(self.document.findall(nodes.literal)):
-            name = public(literal.astext(), CALLED)
+            name = public(literal.astext())
             parents = (nodes.title, nodes.reference, addnodes.pending_xref)
             if name and not isinstance(literal.parent, parents):
                 literal.replace_self(link(name, literal.deepcopy(), self.env.docname))
@@ -77,6 +79,7 @@ def setup(app) -> dict[str, bool]:
     """Register the role and the transform."""
     app.add_role("name", name_role)
     app.add_transform(LinkNames)
+    app.connect("missing-reference", find_rule)
     app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-docstring", quote_code)
     return {"parallel_read_safe": True}
