@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: help demo test quick test-oldest lint browser java docs notebooks bench fuzz clean
+.PHONY: help demo test quick test-oldest test-nonumba lint browser java docs notebooks bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -21,6 +21,9 @@ quick: .venv/tools ## the tests without frameworks, browsers and simulations
 test-oldest: .venv-oldest/installed ## the tests that apply, with the oldest versions that are allowed
 	.venv-oldest/bin/python -m pytest -q -n 2 --dist worksteal -o filterwarnings=default \
 	  -m "not slow and not browser and not frameworks"
+
+test-nonumba: .venv-nonumba/installed ## the tests that apply, where numba is missing
+	.venv-nonumba/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not frameworks"
 
 lint: .venv/tools
 	$(BIN)/ruff check .
@@ -73,7 +76,7 @@ fuzz: .venv/tools ## hostile calls, for long; CALLS=... for longer
 	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)
 
 clean: ## remove the environment and all caches
-	rm -rf .venv .venv-oldest dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-nonumba dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -94,4 +97,12 @@ clean: ## remove the environment and all caches
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv venv --quiet --clear --python 3.11 .venv-oldest
 	$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct '.[all]' --group oldest
+	@touch $@
+
+# Without the compiler array calls answer.
+.venv-nonumba/installed: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-nonumba
+	$(BIN)/uv pip install --quiet --python .venv-nonumba '.[all]' --group oldest
+	$(BIN)/uv pip uninstall --quiet --python .venv-nonumba numba llvmlite
 	@touch $@

@@ -13,7 +13,6 @@ from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.stats import norm, ttest_1samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -59,6 +58,10 @@ class Given(ClassifierMixin, BaseEstimator):
 
 
 def test_temperature_is_scikit_learns():
+    # Older versions have no temperature scaling.
+    pytest.importorskip("sklearn", minversion="1.8")
+    from sklearn.frozen import FrozenEstimator
+
     y, p, _ = drawn(3000, 4, distort=lambda z: 1.7 * z)
     theirs = CalibratedClassifierCV(FrozenEstimator(Given().fit(p, y)), method="temperature").fit(p, y)
     found = vx.recalibrate(y, p, method="temperature", rule="log")

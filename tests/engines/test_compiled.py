@@ -28,6 +28,8 @@ from verax.kernels.statistics import PLACE, STATISTICS
 from verax.kernels.texts import Lines, compile_text
 from verax.scores.properties import Holds, Properties
 
+pytest.importorskip("numba")
+
 UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)
 
 

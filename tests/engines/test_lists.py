@@ -16,10 +16,13 @@ from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.inputs.lists import ragged
 from verax.inputs.lists.ragged import Ragged, frozen
-from verax.kernels import lists as list_kernels
 from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.statistics import PLACE
 from verax.scores.properties import Holds, Properties
+
+pytest.importorskip("numba")
+
+from verax.kernels import lists as list_kernels
 
 SUPPLIED = ("p_true", "rest_sq", "hit", "invalid", "listed", "length", "unaccounted", "above", "tied")
 
