@@ -1,7 +1,8 @@
 # verax on the command line: docker run --rm -v "$PWD:/data" verax evaluate preds.parquet
 FROM python:3.13-slim AS build
 WORKDIR /build
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY man man
 COPY src src
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 

@@ -1,9 +1,9 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
+SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_build.py README.md man/verax.1
 
-.PHONY: help demo test quick test-oldest test-nonumba lint browser java docs notebooks bench fuzz clean
+.PHONY: help demo test quick test-oldest test-nonumba lint browser java docs man notebooks bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -53,6 +53,9 @@ docs: .venv/tools ## the site, to build/docs/index.html
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 	$(BIN)/python docs/_ext/checklinks.py build/docs
 	@echo "The site is in build/docs/index.html."
+
+man: .venv/tools ## write the manual page anew
+	$(BIN)/python man/write.py
 
 notebooks: .venv/tools ## run the notebooks and write their outputs anew
 	$(BIN)/python docs/notebooks/renew.py

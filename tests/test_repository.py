@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -118,3 +120,36 @@ def test_commands_are_completed_in_the_shell():
     command = [sys.executable, "-c", "from verax.cli.app import app; app(prog_name='verax')"]
     found = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True)
     assert found.stdout.split() == ["evaluate"]
+
+
+def loaded(name):
+    """A file of Python that is no part of the package."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, ROOT / name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_manual_page_is_that_of_the_commands():
+    write = loaded("man/write.py")
+    assert write.PAGE.read_text(encoding="utf-8") == write.page(), "run `make man`"
+    if shutil.which("groff") is not None:
+        shown = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-ww", "-z", str(write.PAGE)], capture_output=True, text=True
+        )
+        assert (shown.returncode, shown.stderr) == (0, "")
+
+
+def test_the_changelog_begins_with_this_version():
+    first = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first is not None
+    assert first[1] == vx.__version__
+    assert str(read("CITATION.cff")["date-released"]) == first[2]
+
+
+def test_the_readme_of_package_indexes_has_no_links_that_lead_nowhere():
+    pytest.importorskip("hatchling")
+    text = loaded("hatch_build.py").without_local_links((ROOT / "README.md").read_text())
+    targets = re.findall(r"\]\(([^)]*)\)", text)
+    assert all(target.startswith(("https://", "#")) for target in targets)
+    assert "docs/guide/files.md" in text
