@@ -42,6 +42,7 @@ extensions = [
     "theorypictures",
     "playground",
     "rulepages",
+    "stale",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery", "**/.ipynb_checkpoints"]

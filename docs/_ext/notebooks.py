@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from pathlib import Path
 
 
@@ -35,7 +36,8 @@ def convert_all(app) -> None:
     """Convert all notebooks before pages are looked for."""
     folder = Path(app.srcdir) / "notebooks"
     target = folder / "generated"
-    target.mkdir(exist_ok=True)
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
     for path in sorted(folder.glob("*.ipynb")):
         convert(path, target)
 
