@@ -1,10 +1,12 @@
 """What each engine costs: time and CPU time of the default card of ordered classes, the same rows everywhere.
 
-    python benchmarks/engines.py [local] [pushdown] [dask] [spark] [growth] [--rows 5000000] [--parts 16]
+    python benchmarks/engines.py spark-ml [--rows 1000000] [--parts 16] [--repeats 2]
+    python benchmarks/engines.py partitions --partitions 100 300 1000
 
-All sections by default. The rows are Parquet files of 5 classes in the page cache. The single-process pass is
-`scan` of the files. CPU seconds include child processes: the JVM of Spark and its Python workers. Every
-figure is the best of several runs after a first one.
+Sections: local, pushdown, lists, dask, spark, spark-ml, growth, spark-growth, partitions. Each runs alone;
+all run by default. The rows are Parquet files of 5 classes in the page cache. The single-process pass is
+`scan` of the files. CPU seconds include child processes: the JVM of Spark and its Python workers. Figures are
+the best of several runs after a first one; those of `partitions` are of one run after a small one.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from machine import describe
 
 K = 5
 COLUMNS = ["label", *(f"p_{j}" for j in range(K))]
-REPEATS = 3
+TOP = 5
+REPEATS = [2]
+PARTITIONS = [100, 300]
 
 
 def generate(folder: Path, n: int, parts: int) -> str:
@@ -68,7 +72,7 @@ class Sheet:
         """Time a run; the first line is what the others are compared with."""
         run()
         best = used = float("inf")
-        for _ in range(REPEATS):
+        for _ in range(REPEATS[0]):
             before, start = cpu(), time.perf_counter()
             run()
             best, used = min(best, time.perf_counter() - start), min(used, cpu() - before)
@@ -201,10 +205,6 @@ def no_op(frame: Any) -> None:
 
 def spark(pattern: str, n: int) -> None:
     """Spark in local mode."""
-    from pyspark.ml.evaluation import MulticlassClassificationEvaluator
-    from pyspark.ml.functions import array_to_vector
-    from pyspark.sql import functions
-
     with_session = session()
     frame = with_session.read.parquet(str(Path(pattern).parent))
     sheet = Sheet(n)
@@ -212,6 +212,19 @@ def spark(pattern: str, n: int) -> None:
     base = sheet.line("Spark, no-op mapInArrow", lambda: no_op(frame))
     whole = sheet.line("Spark, whole card", lambda: card(frame))
     print(f"{'whole card / no-op mapInArrow':44}{whole / base:9.2f}")
+    with_session.stop()
+
+
+def spark_ml(pattern: str, n: int) -> None:
+    """Spark ML's evaluator, one number a call, beside the whole card."""
+    from pyspark.ml.evaluation import MulticlassClassificationEvaluator
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import functions
+
+    with_session = session()
+    frame = with_session.read.parquet(str(Path(pattern).parent))
+    sheet = Sheet(n)
+    sheet.line("Spark, whole card", lambda: card(frame))
     p = functions.array(*(f"p_{j}" for j in range(K)))
     ready = frame.select(
         functions.col("label").cast("double").alias("label"),
@@ -225,34 +238,109 @@ def spark(pattern: str, n: int) -> None:
 
 
 def growth(pattern: str, n: int) -> None:
-    """Cost against rows, and against partitions of the same rows."""
+    """Cost against rows, and against files of the same rows."""
     import dask.dataframe as dd
 
+    _growth("one process", lambda path: path, pattern, n)
+    _growth("Dask", lambda path: dd.read_parquet(path, columns=COLUMNS), pattern, n)
+
+
+def spark_growth(pattern: str, n: int) -> None:
+    """The same of Spark."""
+    with_session = session()
+    _growth("Spark", lambda path: with_session.read.parquet(str(Path(path).parent)), pattern, n)
+    with_session.stop()
+
+
+def _growth(name: str, read: Callable[[str], Any], pattern: str, n: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        many = generate(Path(folder, "many"), n, 200)
+        many = generate(Path(folder, "many"), n, 100)
         few = generate(Path(folder, "few"), n // 10, 16)
-        with_session = session()
-        for name, read in (
-            ("one process", lambda path: path),
-            ("Dask", lambda path: dd.read_parquet(path, columns=COLUMNS)),
-            ("Spark", lambda path: with_session.read.parquet(str(Path(path).parent))),
-        ):
-            sheet = Sheet(n)
-            sheet.line(f"{name}", lambda read=read: card(read(pattern)))
-            sheet.line(f"{name}, a tenth of the rows", lambda read=read: card(read(few)), n=n // 10)
-            sheet.line(f"{name}, the same rows in 200 files", lambda read=read: card(read(many)))
-        with_session.stop()
+        sheet = Sheet(n)
+        sheet.line(name, lambda: card(read(pattern)))
+        sheet.line(f"{name}, a tenth of the rows", lambda: card(read(few)), n=n // 10)
+        sheet.line(f"{name}, the same rows in 100 files", lambda: card(read(many)))
 
 
-SECTIONS = {"local": local, "pushdown": pushdown, "dask": dask, "spark": spark, "growth": growth}
+def partitions(_: str, __: int) -> None:
+    """Spark with many partitions of 50 rows: what each of them costs, beside a no-op on the same columns."""
+    from pyspark.sql import functions
+
+    with_session = session()
+
+    def tiny(parts: int) -> Any:
+        row = with_session.range(0, 50 * parts, 1, parts)
+        columns = [functions.lit((j + 1) / 15).alias(f"p_{j}") for j in range(K)]
+        return row.select((functions.col("id") % K).alias("label"), *columns)
+
+    # Python workers start and load kernels once.
+    no_op(tiny(4))
+    card(tiny(4))
+    print(f"{'':44}{'seconds':>9}{'CPU s':>8}{'CPU ms per partition':>24}")
+    for parts in PARTITIONS:
+        frame = tiny(parts)
+        for name, run in (("no-op mapInArrow", no_op), ("whole card", card)):
+            before, start = cpu(), time.perf_counter()
+            run(frame)
+            taken, used = time.perf_counter() - start, cpu() - before
+            text = f"{parts:,} partitions, {name}"
+            print(f"{text:44}{taken:9.1f}{used:8.1f}{1e3 * used / parts:24.1f}", flush=True)
+    with_session.stop()
+
+
+def lists(_: str, n: int) -> None:
+    """Top lists of 5 out of 1,000 classes: in memory, and in files."""
+    rng = np.random.default_rng(0)
+    m = 1000
+    t = np.sort(rng.dirichlet(np.full(TOP + 1, 0.5), n)[:, :TOP], axis=1)[:, ::-1]
+    codes = (rng.integers(0, m, (n, 1)) + np.arange(TOP) * 37) % m
+    y = np.where(rng.random(n) < 0.7, codes[:, 0], rng.integers(0, m, n))
+    offsets = np.arange(n + 1, dtype=np.int32) * TOP
+    columns = [pa.array(part.reshape(-1)) for part in (codes, np.ascontiguousarray(t))]
+    labels, scores = (pa.ListArray.from_arrays(pa.array(offsets), column) for column in columns)
+    table = pa.table({"label": y, "labels": labels, "scores": scores})
+    asked = {"target": "label", "probs": ["labels", "scores"], "lists": True, "classes": m}
+    with tempfile.TemporaryDirectory() as folder:
+        papq.write_table(table, Path(folder, "lists.parquet"))
+        few = max(1, n // 20)
+        table.slice(0, few).to_pandas().to_json(Path(folder, "lists.jsonl"), orient="records", lines=True)
+        sheet = Sheet(n)
+        sheet.line(
+            "in memory, made of arrays and scored",
+            lambda: vx.evaluate(y, vx.TopLists.from_arrays(codes, t, n_classes=m)),
+        )
+        for name, source in (("Arrow table", table), ("Parquet file", f"{folder}/lists.parquet")):
+            sheet.line(name, lambda source=source: vx.evaluate(vx.scan(source, **asked)))
+        records = {"target": "label", "classes": m}
+        sheet.line(
+            "JSON Lines, a twentieth of the rows",
+            lambda: vx.evaluate(vx.scan(f"{folder}/lists.jsonl", **records)),
+            n=few,
+        )
+
+
+SECTIONS = {
+    "local": local,
+    "pushdown": pushdown,
+    "lists": lists,
+    "dask": dask,
+    "spark": spark,
+    "spark-ml": spark_ml,
+    "growth": growth,
+    "spark-growth": spark_growth,
+    "partitions": partitions,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], default=[])
-    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--parts", type=int, default=16)
+    parser.add_argument("--repeats", type=int, default=REPEATS[0])
+    parser.add_argument("--partitions", type=int, nargs="+", default=PARTITIONS)
     given = parser.parse_args()
+    REPEATS[:], PARTITIONS[:] = [given.repeats], given.partitions
     print(describe())
     with tempfile.TemporaryDirectory() as folder:
         pattern = generate(Path(folder, "preds"), given.rows, given.parts)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import scannedlists as lists
 import verax as vx
 from scanned import CLASSES, COLUMNS, N, alike, arrays, asked, broken, example, expected, same, table
 from verax.analyses.cards.recipes import CardRecipe
@@ -138,6 +141,22 @@ def test_missing_values_vectors_and_odd_names(spark):
     assert card["brier"] == pytest.approx(vx.brier(y[keep], p[keep]), rel=1e-12)
     with pytest.raises(vx.InputError, match="must have a value in every row"):
         vx.evaluate(vx.scan(odd, **options))
+
+
+def test_top_lists_say_what_memory_says(spark):
+    frame = spark.createDataFrame(lists.table()).repartition(5, "site")
+    handle = vx.scan(frame, probs=lists.MODELS, lists=True, classes=lists.M, **lists.COLUMNS)
+    alike(vx.compare(handle, rule=["brier", "log"], reference="uniform").to_dict(), lists.compared())
+    one = vx.scan(frame, probs=lists.MODELS["a"], lists=True, classes=lists.M, **lists.COLUMNS)
+    y, models = lists.in_memory()
+    alike(vx.evaluate(one).to_dict(), vx.evaluate(y, models["a"], **lists.OWN).to_dict())
+
+
+def test_spark_connect_says_what_a_classic_session_says():
+    pytest.importorskip("grpc")
+    process = Path(__file__).parents[1] / "connect_process.py"
+    found = subprocess.run([sys.executable, process], capture_output=True, text=True, timeout=400)
+    assert "the card and the error are those of a classic session" in found.stdout, found.stderr[-3000:]
 
 
 def test_the_example_of_the_documentation(tmp_path, spark):
