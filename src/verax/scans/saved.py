@@ -145,6 +145,7 @@ class SavedHandle(Handle):
     classes: tuple[Hashable, ...] | None
     n_classes: int
     by: tuple[str, ...]
+    lists: bool
 
     has_rows = False
 

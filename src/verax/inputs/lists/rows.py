@@ -98,6 +98,9 @@ class ListRows:
     first_row: int
     vocabulary: Vocabulary | None
 
+    n_classes: int
+    first_row: int
+
     def __init__(
         self,
         lists: Ragged,
