@@ -77,7 +77,9 @@ def show_card(
         "file": read.path,
         **({"card": card.to_dict(stored=False)} if nested else card.to_dict(stored=False)),
         "lists": read.to_dict(),
-        **({"subgroups": {name: part.to_dict() for name, part in parts.items()}} if parts else {}),
+        **(
+            {"subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()}} if parts else {}
+        ),
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
         "notes": notes,

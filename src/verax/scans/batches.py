@@ -60,8 +60,6 @@ class TableHandle(LocalHandle):
     taken: tuple[str, ...]
     classes: tuple[Hashable, ...] | None
     n_classes: int
-    by: tuple[str, ...]
-    lists: bool
 
     def __init__(self, asked: Asked, open_table: Callable[[Request], Table]) -> None:
         self._asked, self._open_table, self._progress = asked, open_table, asked.progress

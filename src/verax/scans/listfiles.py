@@ -38,7 +38,8 @@ class ListFilesHandle(LocalHandle):
     by: tuple[str, ...]
     classes: tuple[Hashable, ...] | None
     n_classes: int
-    lists: bool = True
+
+    lists = True
 
     def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
         assert asked.settings is not None
@@ -97,14 +98,7 @@ class ListFilesHandle(LocalHandle):
 class ReadLists(LocalHandle):
     """The lists of a file that has been read, as one part."""
 
-    name: str
-    models: tuple[str, ...]
-    n_rows: int | None
-    taken: tuple[str, ...]
-    by: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
-    lists: bool = True
+    lists = True
 
     def __init__(self, read: ListFile) -> None:
         self._read = read

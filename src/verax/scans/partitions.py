@@ -75,8 +75,6 @@ class PartitionedHandle(Handle):
     taken: tuple[str, ...]
     classes: tuple[Hashable, ...] | None
     n_classes: int
-    by: tuple[str, ...]
-    lists: bool
 
     def __init__(self, name: str, frame: Any, asked: Asked, head: Any) -> None:
         self.name, self.n_rows = name, None

@@ -145,7 +145,6 @@ class SavedHandle(Handle):
     classes: tuple[Hashable, ...] | None
     n_classes: int
     by: tuple[str, ...]
-    lists: bool
 
     has_rows = False
 

@@ -90,6 +90,11 @@ DEFINITIONS: dict[str, Schema] = {
         bootstrap=record(
             replicates=COUNT, confidence=SHARE, seed=COUNT, weights_are=WEIGHTS_ARE, method=TEXT
         ),
+        # Of top lists.
+        left_out=Maybe(NUMBER),
+        padded=Maybe(NUMBER),
+        mean_length=Maybe(NUMBER),
+        n_invalid=Maybe(COUNT),
         **NOTED,
     ),
     "calibration": record(

@@ -50,7 +50,9 @@ def _evaluate() -> Schema:
         calibration=or_none(ref("calibration")),
         subgroups=mapped(ref("subgroups")),
     )
-    return either(dense, _output("evaluate", **own, card=ref("list_card"), lists=ref("list_file")))
+    lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
+    lists["subgroups"] = Maybe(mapped(ref("subgroups")))
+    return either(dense, _output("evaluate", **own, **lists))
 
 
 def _toplist() -> Schema:

@@ -98,9 +98,6 @@ class ListRows:
     first_row: int
     vocabulary: Vocabulary | None
 
-    n_classes: int
-    first_row: int
-
     def __init__(
         self,
         lists: Ragged,
