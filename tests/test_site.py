@@ -154,7 +154,14 @@ def look_at(site, browser):
     browser.run("document.querySelectorAll('.chooser input[name=\"2\"][value=no]')[0].click()")
     assert browser.run("return document.querySelector('.chooser output h3').textContent") == "Report RPS"
 
-    for page in ("index.html", "start.html", "choose.html", "guide/scores.html", "rules/generated/rps.html"):
+    for page in (
+        "index.html",
+        "start.html",
+        "choose.html",
+        "guide/scores.html",
+        "playground.html",
+        "rules/generated/rps.html",
+    ):
         visit(browser, site / page, width=390)
         assert browser.run("return document.documentElement.scrollWidth") <= 390, page
 

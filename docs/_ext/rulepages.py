@@ -219,8 +219,8 @@ def properties(rule: vx.Rule, certificates: dict[int, vx.Certificate]) -> str:
     if resolution is not None:
         parts.append(f"How far the search for K = 3 looked: {resolution}")
     parts.append(
-        '"Proved" is what verax declares, "found" is what [certify](../../guide/scores.md) finds without '
-        "reading it: a counterexample, or none."
+        '"Proved" is what verax declares. "Found" is what '
+        "[certify](../../guide/scores.md#certify-a-rule) finds without reading it: a counterexample, or none."
     )
     return "\n\n".join(parts)
 

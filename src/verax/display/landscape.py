@@ -102,7 +102,8 @@ def _draw_curve(ax: Any, x: Any, values: Any, **how: Any) -> None:
         side, ha = (4, "left") if x[i] < 0.5 else (-4, "right")
         at = ax.get_xaxis_transform()
         ax.plot(x[i], 1.0, "^", color=how["color"], transform=at, clip_on=False)
-        ax.annotate("∞", (x[i], 1.0), (side, -2), at, "offset points", ha=ha, va="center", color=how["color"])
+        how_to = {"ha": ha, "va": "center", "color": how["color"], "fontsize": 13}
+        ax.annotate("∞", (x[i], 1.0), (side, -1), at, "offset points", **how_to)
 
 
 def _value_at(p: Any, x: Any, values: Any) -> float:
