@@ -7,13 +7,19 @@ import pytest
 
 import verax as vx
 from scattered import Scattered, problem
+from verax.analyses import samples
 from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.classsums import ClassRecipe
 from verax.analyses.retention.curves import as_metrics
 from verax.analyses.retention.doubts import doubt
 from verax.analyses.retention.lossbins import CurveRecipe, Measures
+from verax.analyses.samples import SampleRecipe
+from verax.analyses.worst_rows import WorstRecipe
 from verax.engines import tables
 from verax.inputs.handles import Collector
 from verax.kernels import limits
+from verax.report.elsewhere import DecisionRecipe
+from verax.report.survey import SurveyRecipe
 from verax.scores.registry import parse
 
 pytest.importorskip("numba")
@@ -79,6 +85,54 @@ def test_events(k, thresholds):
     # The event of the most likely class is not scored.
     np.testing.assert_allclose(ours.totals.high[-1, :3], theirs.totals.high[-1, :3], rtol=1e-12)
     np.testing.assert_array_equal(ours.weight.high, theirs.weight.high)
+
+
+RULES = (vx.brier, vx.log_score, vx.rps)
+RECIPES = [
+    ClassRecipe("model", RULES),
+    WorstRecipe("model", RULES, 20),
+    SurveyRecipe(),
+    SampleRecipe(150),
+    DecisionRecipe("model", "quadratic"),
+]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: type(recipe).__name__)
+def test_what_kernels_and_earlier_parts_leave_out_does_not_matter(recipe, monkeypatch):
+    monkeypatch.setattr(samples, "KEPT", 100)
+    _, y, p = problem(2000, 4, seed=3, decimals=2)
+    y[300:310], p[300:310] = y[0], p[0]
+    handle = Scattered(y, p, ids=np.arange(len(y)) // 2)
+    parts = np.split(np.arange(len(y)), range(200, len(y), 200))
+    ours, _ = both_ways(recipe, handle, parts)
+    # Without kernels, and each part on its own.
+    monkeypatch.setattr(limits, "COMPILED_FROM", 2**60)
+    _, theirs = both_ways(recipe, handle, parts)
+    alike(ours, theirs)
+
+
+def alike(ours, theirs):
+    for name, value in vars(ours).items():
+        other = getattr(theirs, name)
+        if hasattr(value, "__dict__"):
+            alike(value, other)
+        elif name == "low":
+            continue
+        elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            np.testing.assert_allclose(value, other, rtol=1e-12, atol=1e-13)
+        else:
+            np.testing.assert_array_equal(value, other)
+
+
+def test_counts_beyond_their_type_go_on(monkeypatch):
+    monkeypatch.setattr(tables, "_COUNTED", 5)
+    table, kinds = tables.RankTable(0, 2), np.array([0, 1, 1])
+    for scale in (1.0, 1e-9, 1e6):
+        for _ in range(4):
+            table.add(scale * np.array([1.0, 2.0, -3.0]), np.zeros((0, 3)), kinds[:0], kinds)
+    found = table.histogram([], 2)
+    assert found.bins.total.sums.high[:, 0].sum() == 36
+    assert found.cells.total.sums.high[:, 0].tolist() == [4.0] * 9
 
 
 def test_results_are_those_in_memory():

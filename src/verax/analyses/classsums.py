@@ -14,6 +14,7 @@ from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import leave_one_out as jackknife
 from verax.engines.clusters import sums_by_label
 from verax.engines.differences import PairedTally, all_pairs
+from verax.engines.histograms import compiled
 from verax.engines.sums import Moments, Sum
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
@@ -137,6 +138,17 @@ class ClassRecipe(Recipe[ClassSums]):
         weight = n if w is None else np.bincount(y, w, k)
         square = n if w is None else np.bincount(y, w * w, k)
         sums, grouped = np.zeros((k, len(self.rules), 6)), []
+        if w is None and groups is None and compiled(len(y)):
+            from verax.kernels.filling import sums_by_class
+
+            both = np.zeros((k, len(self.rules), 2))
+            as_they_are = tuple(rows.losses) == self.rules
+            losses = rows.table if as_they_are else np.stack([rows.losses[rule] for rule in self.rules])
+            sums_by_class(y, losses, both)
+            if np.isfinite(both).all():
+                sums[:, :, [_FIRST, _FIRST_SQUARED]] = both[:, :, :1]
+                sums[:, :, [_SECOND, _SECOND_SQUARED]] = both[:, :, 1:]
+                return ClassSums(Sum.of(np.stack([n, n, n], axis=1)), Sum.of(sums), False)
         for r, rule in enumerate(self.rules):
             loss = rows.losses[rule][kept]
             infinite = np.isinf(loss)

@@ -12,6 +12,7 @@ import numpy as np
 from verax.analyses.parts import probabilities, seen
 from verax.common.hashing import label_hash, mixed
 from verax.common.packing import dump, load, refusing
+from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Part, Recipe
 
@@ -34,6 +35,14 @@ def _hashes(part: Part) -> Any:
     forecasts = [probabilities(part, name) for name in part.models]
     y = seen(part, next(iter(part.models)), ()).y
     found = np.empty(len(y), np.uint64)
+    if compiled(len(y)):
+        from verax.kernels.filling import add_to_hashes
+
+        found[:] = y
+        found += _FACTOR
+        for i, p in enumerate(forecasts):
+            add_to_hashes(np.ascontiguousarray(p.T), _FACTOR, i == len(forecasts) - 1, found)
+        return found
     with np.errstate(over="ignore"):
         for start in range(0, len(y), _BLOCK):
             rows = slice(start, start + _BLOCK)
@@ -58,9 +67,12 @@ class Sketch:
     counts: Ints
 
     @classmethod
-    def of(cls, hashes: Any) -> Sketch:
-        """Of rows with these hashes."""
+    def of(cls, hashes: Any, found: Sketch | None = None) -> Sketch:
+        """Of rows with these hashes; those that cannot matter beside others found before are left out."""
         near = hashes
+        if found is not None and len(found.hashes) == KEPT:
+            different, counts = np.unique(hashes[hashes <= found.hashes[-1]], return_counts=True)
+            return cls(len(hashes), different[:KEPT], counts[:KEPT])
         if len(hashes) > 4 * KEPT:
             near = hashes[hashes <= np.partition(hashes, 2 * KEPT)[2 * KEPT]]
         different, counts = np.unique(near, return_counts=True)
@@ -70,8 +82,20 @@ class Sketch:
 
     def merge(self, other: Sketch) -> Sketch:
         """Of the rows of both."""
+        if len(other.hashes) < len(self.hashes) / 4:
+            return self._with_few(other)
         hashes, place = np.unique(np.concatenate([self.hashes, other.hashes]), return_inverse=True)
         counts = np.bincount(place, np.concatenate([self.counts, other.counts])).astype(np.int64)
+        return Sketch(self.n_rows + other.n_rows, hashes[:KEPT], counts[:KEPT])
+
+    def _with_few(self, other: Sketch) -> Sketch:
+        """The same where the other one has few hashes: they are put in their places."""
+        places = np.searchsorted(self.hashes, other.hashes)
+        known = self.hashes[np.minimum(places, len(self.hashes) - 1)] == other.hashes
+        counts = self.counts.copy()
+        counts[places[known]] += other.counts[known]
+        hashes = np.insert(self.hashes, places[~known], other.hashes[~known])
+        counts = np.insert(counts, places[~known], other.counts[~known])
         return Sketch(self.n_rows + other.n_rows, hashes[:KEPT], counts[:KEPT])
 
     @property
@@ -159,13 +183,19 @@ class SampleRecipe(Recipe[Sample]):
 
     def take(self, part: Part) -> Sample:
         """The sample of some rows."""
+        return self.more(part, None)
+
+    def more(self, part: Part, found: Sample | None) -> Sample:
+        """The sample of some rows, as far as it may be among those found before."""
         hashes = row_hashes(part)
         groups, units = part.rows.groups, hashes
         if groups is not None:
             names = np.array([label_hash(label) for label in groups.labels.tolist()], np.uint64)
             units = names[groups.codes]
         near = np.arange(len(hashes))
-        if len(hashes) > self.most:
+        if found is not None and len(found.y) == self.most:
+            near = np.flatnonzero(units <= found.units.max())
+        elif len(hashes) > self.most:
             near = np.flatnonzero(units <= np.partition(units, self.most - 1)[self.most - 1])
         rows = seen(part, next(iter(part.models)), ())
         p = np.stack([probabilities(part, name)[near] for name in part.models], axis=1)

@@ -5,6 +5,7 @@ One pass finds the rows, a second one counts how many rows are worse by each rul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,15 +105,29 @@ class WorstRecipe(Recipe[WorstRows]):
 
     def take(self, part: Part) -> WorstRows:
         """The worst of some rows."""
-        losses = rounded_losses(part, self.model, self.rules)
+        return self.more(part, None)
+
+    def more(self, part: Part, found: WorstRows | None) -> WorstRows:
+        """The worst of some rows, as far as they may be worse than those found before."""
+        full = found is not None and len(found.losses) == self.n
+        places, losses = self._near(part, found.losses[-1, 0] if found is not None and full else -np.inf)
         # Of equal losses the first rows: a partial sort would keep any.
         cut = np.partition(losses[:, 0], -self.n)[-self.n] if len(losses) > self.n else -np.inf
         near = np.flatnonzero(losses[:, 0] >= cut)
         near = near[np.argsort(-losses[near, 0], kind="stable")[: self.n]]
+        near, losses = places[near], losses[near]
         numbers = part.start + near if part.numbers is None else part.numbers[near]
         ids = None if part.ids is None else part.ids[near]
         shown = _shown(part.models[self.model], near)
-        return WorstRows(self.n, part.n_rows, losses[near], numbers, *shown, ids)
+        return WorstRows(self.n, part.n_rows, losses, numbers, *shown, ids)
+
+    def _near(self, part: Part, floor: float) -> tuple[Ints, Floats]:
+        """The places of the rows whose loss may be `floor` or more, and their losses."""
+        if floor == -np.inf or not isinstance(part.models[self.model], Forecasts):
+            return np.arange(part.n_rows), rounded_losses(part, self.model, self.rules)
+        held = seen(part, self.model, self.rules).losses
+        near = np.flatnonzero(held[self.rules[0]] >= floor - 2 * 10.0**-_DIGITS)
+        return near, _rounded([held[rule][near] for rule in self.rules])
 
     def load(self, stored: bytes) -> WorstRows:
         """Rows from their bytes."""
@@ -126,8 +141,9 @@ def _shown(rows: Rows, near: Ints) -> tuple[Any, Any]:
         return [each.outcome for each in stated], [each.to_values() for each in stated]
     assert isinstance(rows, Forecasts)
     batches = [rows.batch(row, row + 1) for row in near.tolist()]
-    outcomes = np.array([int(batch.y[0]) for batch in batches])
-    return outcomes, np.array([to_host(widen(batch.p))[0] for batch in batches])
+    outcomes = np.array([int(batch.y[0]) for batch in batches], np.int64)
+    p = [to_host(widen(batch.p))[0] for batch in batches]
+    return outcomes, np.array(p, float).reshape(len(near), rows.n_classes)
 
 
 @dataclass(frozen=True)
@@ -182,6 +198,10 @@ def rounded_losses(part: Part, model: str, rules: tuple[Rule, ...]) -> Floats:
             columns = [held[rule] for rule in rules]
         else:
             columns = [to_host(column) for column in losses_of(rules, rows)]
-        return np.round(np.column_stack(columns).astype(float), _DIGITS)
+        return _rounded(columns)
 
     return part.once(("rounded losses", model, rules), made)
+
+
+def _rounded(columns: Sequence[Any]) -> Floats:
+    return np.round(np.column_stack(columns).astype(float), _DIGITS)

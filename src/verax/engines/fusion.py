@@ -200,11 +200,10 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
     head = Lines(4)
     for i in range(len(trace.constants)):
         head.let(f"c[{i}]", f"c{i}")
-    head.add(f"good = np.zeros({strip_rows(layout.n_classes)}, np.uint64)")
+    # One array for all results: the compiler need not ask which of them overlap.
+    n_losses, size = len(trace.losses), strip_rows(layout.n_classes)
+    head.add(f"made = np.empty({(n_losses + 3) * size})")
     strip = _strips(layout, head)
-    for r in range(len(trace.losses)):
-        strip.add(f"losses{r} = losses[{r}, start : start + n]")
-    strip.add("tops, decisions = top_of[start : start + n], decision_of[start : start + n]")
     strip.add("for i in range(n):")
     row = _row(layout)
     needs = {*trace.statistics, "decision", "top"}
@@ -214,18 +213,25 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
     row.require("p_true > 0.0")
     write_formulas(row, trace)
     row.all_hold("ok")
-    for r, loss in enumerate(trace.losses):
-        row.add(f"losses{r}[i] = {loss}")
-    row.add("tops[i] = top")
-    row.add("decisions[i] = np.int64(decision)")
-    row.add("good[i] = select(ok, U(1), U(0))")
+    chosen = row.choose([f"decision == U({j})" for j in range(layout.n_classes)], _numbers(layout))
+    for r, made in enumerate((*trace.losses, "top", chosen, "select(ok, 1.0, 0.0)")):
+        row.add(f"made[i + {r * size}] = {made}")
     end = Lines(8)
+    end.add(f"for r in range({n_losses}):")
+    end.add(f"    losses[r, start : start + n] = made[r * {size} : r * {size} + n]")
+    end.add(f"top_of[start : start + n] = made[{n_losses * size} : {n_losses * size} + n]")
     end.add("for i in range(n):")
-    end.add("    if good[i] == U(0):")
+    end.add(f"    decision_of[start + i] = np.int64(made[i + {(n_losses + 1) * size}])")
+    end.add(f"    if made[i + {(n_losses + 2) * size}] == 0.0:")
     end.add("        left[n_left] = start + i")
     end.add("        n_left += 1")
     start = "def kernel(p, y, clear, c, losses, top_of, decision_of, left):"
     return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"])
+
+
+def _numbers(layout: Layout) -> list[str]:
+    """The positions of the classes, as floats."""
+    return [f"{float(j)!r}" for j in range(layout.n_classes)]
 
 
 def _strips(layout: Layout, head: Lines) -> Lines:

@@ -16,8 +16,8 @@ from verax.inputs.arrays import Floats, Ints
 
 # Tables grow by so many bins.
 _STEP = 2**10
-# After so many rows sums are moved to pairs of doubles, which lose nothing.
-_SETTLED = 2**18
+# After so many rows sums are moved to pairs of doubles, which lose nothing; counts hold so many rows.
+_SETTLED, _COUNTED = 2**18, 2**32 - 1
 
 
 class _Table:
@@ -71,10 +71,12 @@ class RankTable:
     """
 
     def __init__(self, n_sums: int, n_codes: int) -> None:
-        self._n_sums, self._first = n_sums, 0
+        self._first, self._n_rows = 0, 0
+        self._counts = np.zeros((0, n_codes), np.uint32)
+        self._more: Floats | None = None
         places = range(2, 2 + 4 * n_sums, 4)
         self._table = _Table(
-            2 + 4 * n_sums + n_codes,
+            2 + 4 * n_sums,
             least=[0, *(place + 2 for place in places)],
             most=[1, *(place + 3 for place in places)],
             sums=[place + square for place in places for square in (0, 1)],
@@ -84,14 +86,23 @@ class RankTable:
         """Add rows of these kinds, and sum up some of their losses, (R, N), which are finite."""
         from verax.kernels.filling import fill_bins
 
+        if self._n_rows + len(ranks) > _COUNTED:
+            self._count()
+        self._n_rows += len(ranks)
         scale, done = 10.0**DECIMALS, 0
         while True:
-            into = LAYOUT, self._first, self._table.cells
+            into = LAYOUT, self._first, self._table.cells, self._counts
             done, least, most = fill_bins(done, ranks, losses, summed, codes, scale, *into)
             if done == len(ranks):
                 break
             self._reach(least, most)
         self._table.added(len(ranks))
+
+    def _count(self) -> None:
+        """Move the counts to where there is room for more."""
+        counts = self._counts.astype(float)
+        self._more, self._n_rows = counts if self._more is None else self._more + counts, 0
+        self._counts[:] = 0
 
     def _reach(self, least: int, most: int) -> None:
         """Make room for these bins."""
@@ -100,13 +111,18 @@ class RankTable:
             self._first = least - least % _STEP
         first = min(self._first, least - least % _STEP)
         last = max(self._first + size, most - most % _STEP + _STEP)
-        self._table.grow(self._first - first, last - self._first - size)
+        before, after = self._first - first, last - self._first - size
+        self._table.grow(before, after)
+        room = (before, after), (0, 0)
+        self._counts = np.pad(self._counts, room)
+        self._more = None if self._more is None else np.pad(self._more, room)
         self._first = first
 
     def histogram(self, values: Sequence[int | Floats], n_cells: int) -> Histogram:
         """The histogram of all rows. A value is the number of a sum, or what rows of each kind have."""
         self._table.settle()
-        counts = self._table.cells[:, 2 + 4 * self._n_sums :]
+        self._count()
+        counts = self._counts if self._more is None else self._more
         used = np.flatnonzero(counts.any(axis=1))
         counts, table = counts[used], self._table.cells[used]
         high, low = self._table.totals.high[used], self._table.totals.low[used]
@@ -180,3 +196,12 @@ class EventTable:
         )
         keys = np.where(used > self._one // 2, used + self._gap, used)
         return Run(keys, sums, least[:, None], most[:, None])
+
+
+def cumulated(columns: Floats) -> tuple[Floats, Floats]:
+    """Running sums of the columns, a row each, from the first up to each and from the last down to each."""
+    from verax.kernels.filling import accumulate
+
+    below, above = np.empty_like(columns), np.empty_like(columns)
+    accumulate(columns, below, above)
+    return below, above

@@ -124,6 +124,12 @@ class Recipe(ABC, Generic[S]):
     def take(self, part: Part) -> S:
         """The summary of some rows, of which there is at least one."""
 
+    def more(self, part: Part, found: S | None) -> S:
+        """The summary of some rows, to be merged with what was found before; rows that cannot matter beside
+        that may be left out.
+        """
+        return self.take(part)
+
     @abstractmethod
     def load(self, stored: bytes) -> S:
         """A summary from its bytes."""
@@ -137,7 +143,7 @@ class _Merged(Generic[S]):
         self._found: S | None = None
 
     def add(self, part: Part) -> None:
-        found = self._recipe.take(part)
+        found = self._recipe.more(part, self._found)
         self._found = found if self._found is None else self._found.merge(found)
 
     def summary(self) -> S:

@@ -11,6 +11,8 @@ from verax.kernels.arithmetic import OPTIONS, bits, plus, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
+# Rows are added to so many tables by turns.
+_TURNS = 4
 
 
 @numba.njit(**OPTIONS)
@@ -24,12 +26,13 @@ def fill_bins(
     layout: Any,
     first: int,
     table: Any,
+    counts: Any,
 ) -> Any:
     """Add rows to the bins of what ranks them, from row `begin` on.
 
     The columns of the table are the extremes of the ranks, which are rounded to multiples of 1 / `scale`; for
-    each of the rows `summed` of `losses` the sums of it and of its square and its extremes; then the number
-    of rows with each code. The layout of bins is that of `engines.histograms.bin_numbers`. Returns how many
+    each of the rows `summed` of `losses` the sums of it and of its square and its extremes. Rows with each
+    code are counted apart. The layout of bins is that of `engines.histograms.bin_numbers`. Returns how many
     rows are done, and the bins that are needed, where the table lacks some of them.
     """
     near, shift, lowest, top, infinite = layout
@@ -66,7 +69,7 @@ def fill_bins(
                     table[at, 4 * c + 4] = v
                 if v > table[at, 4 * c + 5]:
                     table[at, 4 * c + 5] = v
-            table[at, 4 * n_values + 2 + codes[start + i]] += 1.0
+            counts[at, codes[start + i]] += np.uint32(1)
     return ranks.size, first, last - 1
 
 
@@ -141,37 +144,104 @@ def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
 
 @numba.njit(**OPTIONS)
 def sums_by_class(y: Any, losses: Any, sums: Any) -> None:
-    """Add the losses of each rule, a row of `losses` each, and their squares to the sums of the class."""
-    n_rules = len(losses)
-    for i in range(y.size):
-        at = y[i]
-        for r in range(n_rules):
-            x = losses[r, i]
-            sums[at, r, 0] += x
-            sums[at, r, 1] += x * x
+    """Add the losses of each rule, a row of `losses` each, and their squares to the sums of the class.
+
+    Rows are added to several tables by turns: rows of one class then need not wait for each other.
+    """
+    table = np.empty((_TURNS, len(sums), 2))
+    whole = y.size - y.size % _TURNS
+    for r in range(len(losses)):
+        own = losses[r]
+        table[:] = 0.0
+        for i in range(0, whole, _TURNS):
+            for turn in range(_TURNS):
+                x, at = own[i + turn], y[i + turn]
+                table[turn, at, 0] += x
+                table[turn, at, 1] += x * x
+        for i in range(whole, y.size):
+            table[0, y[i], 0] += own[i]
+            table[0, y[i], 1] += own[i] * own[i]
+        for turn in range(_TURNS):
+            for at in range(len(sums)):
+                sums[at, r, 0] += table[turn, at, 0]
+                sums[at, r, 1] += table[turn, at, 1]
 
 
 @numba.njit(**OPTIONS)
-def hash_rows(y: Any, columns: Any, factor: Any, out: Any) -> None:
-    """64 bits of the outcome and the numbers of each row, as `analyses.samples` has them."""
-    shift, turn = np.uint64(32), np.uint64(29)
-    numbers = np.empty(_STRIP)
-    bits = numbers.view(np.uint64)
-    for start in range(0, y.size, _STRIP):
-        n = min(_STRIP, y.size - start)
-        state = out[start : start + n]
-        for i in range(n):
-            state[i] = np.uint64(y[start + i]) + factor
+def accumulate(columns: Any, below: Any, above: Any) -> None:
+    """Running sums of columns, from the first up to each and from the last down to each."""
+    last = len(columns) - 1
+    for start in range(0, columns.shape[1], _STRIP):
+        stop = min(start + _STRIP, columns.shape[1])
+        below[0, start:stop] = columns[0, start:stop]
+        above[last, start:stop] = columns[last, start:stop]
+        for c in range(1, last + 1):
+            up, down = below[c, start:stop], above[last - c, start:stop]
+            before, after = below[c - 1, start:stop], above[last - c + 1, start:stop]
+            own, other = columns[c, start:stop], columns[last - c, start:stop]
+            for i in range(stop - start):
+                up[i] = before[i] + own[i]
+            for i in range(stop - start):
+                down[i] = after[i] + other[i]
+
+
+@numba.njit(**OPTIONS)
+def add_to_hashes(columns: Any, factor: Any, last: bool, hashes: Any) -> None:
+    """Add the numbers of each row, a column each, to its hash, and mix it after the `last` ones.
+
+    As `analyses.samples` and `common.hashing` do it.
+    """
+    half, turn = np.uint64(32), np.uint64(29)
+    for start in range(0, hashes.size, _STRIP):
+        state = hashes[start : start + _STRIP]
         for c in range(len(columns)):
-            column = columns[c]
-            for i in range(n):
-                numbers[i] = column[start + i] + 0.0
-            for i in range(n):
-                x = state[i] ^ (bits[i] ^ (bits[i] >> shift))
-                x = x * factor
+            column = columns[c, start : start + _STRIP]
+            for i in range(state.size):
+                # Adding zero makes one number of the two zeros.
+                pattern = bits(column[i] + 0.0)
+                x = (state[i] ^ (pattern ^ (pattern >> half))) * factor
                 state[i] = x ^ (x >> turn)
+        if last:
+            for i in range(state.size):
+                x = state[i] + np.uint64(0x9E3779B97F4A7C15)
+                x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                state[i] = x ^ (x >> np.uint64(31))
+
+
+@numba.njit(**OPTIONS)
+def look_over(columns: Any, tolerance: float, least: Any, most: Any) -> Any:
+    """The extremes of each column; how many rows do not sum to one within the tolerance, the largest
+    difference, and how many numbers are exactly 0 or 1.
+    """
+    total, low, high = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP)
+    gaps = np.zeros(_STRIP)
+    n_off, n_certain = 0, 0
+    n_rows = columns.shape[1]
+    for start in range(0, n_rows, _STRIP):
+        n = min(_STRIP, n_rows - start)
+        total[:n] = 0.0
+        for c in range(len(columns)):
+            column = columns[c, start : start + n]
+            certain = 0
+            for i in range(n):
+                x = column[i]
+                total[i] += x
+                certain += int(x == 0.0) + int(x == 1.0)
+            n_certain += certain
+        off = 0
         for i in range(n):
-            x = state[i] + np.uint64(0x9E3779B97F4A7C15)
-            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            state[i] = x ^ (x >> np.uint64(31))
+            gap = abs(total[i] - 1.0)
+            off += int(gap > tolerance)
+            gaps[i] = select(gap > gaps[i], gap, gaps[i])
+        n_off += off
+    for c in range(len(columns)):
+        low[:], high[:] = np.inf, -np.inf
+        for start in range(0, n_rows, _STRIP):
+            column = columns[c, start : start + _STRIP]
+            for i in range(column.size):
+                x = column[i]
+                low[i] = select(x < low[i], x, low[i])
+                high[i] = select(x > high[i], x, high[i])
+        least[c], most[c] = low.min(), high.max()
+    return n_off, gaps.max(), n_certain

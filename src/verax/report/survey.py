@@ -13,6 +13,7 @@ from verax.analyses.parts import probabilities
 from verax.analyses.samples import Sketch, row_hashes
 from verax.common.hashing import mixed
 from verax.common.packing import dump, load, refusing
+from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Part, Recipe
 from verax.report.checks import Check, certain, impossible, left_out_check, observed, small, unpredicted
@@ -82,29 +83,22 @@ class SurveyRecipe(Recipe[Survey]):
 
     def take(self, part: Part) -> Survey:
         """At some rows."""
-        off, sure, least, most = [], [], [], []
-        for name in part.models:
-            p = probabilities(part, name)
-            columns = [np.ascontiguousarray(column) for column in p.T] if p.shape[1] <= 64 else list(p.T)
-            gap = np.abs(np.add.reduce(columns) - 1)
-            off.append([float(np.count_nonzero(gap > _OFF)), float(gap.max())])
-            ends = [(float(column.min()), float(column.max())) for column in columns]
-            # Few columns reach an end, so the others need not be counted.
-            reach = [
-                column for column, (low, high) in zip(columns, ends, strict=True) if low <= 0 or high >= 1
-            ]
-            sure.append(sum(int(np.count_nonzero((column == 0) | (column == 1))) for column in reach))
-            least.append([low for low, _ in ends])
-            most.append([high for _, high in ends])
+        return self.more(part, None)
+
+    def more(self, part: Part, found: Survey | None) -> Survey:
+        """At some rows, as far as they may add to what was seen before."""
+        seen = [_looked_over(probabilities(part, name)) for name in part.models]
+        off, sure, least, most = (np.array(column) for column in zip(*seen, strict=True))
+        ids = None if part.ids is None else _hashes_of(part.ids)
         return Survey(
             part.rows.weights is not None,
             part.ids is not None,
-            Sketch.of(row_hashes(part)),
-            None if part.ids is None else Sketch.of(_hashes_of(part.ids)),
-            np.array(off),
-            np.array(sure),
-            np.array(least),
-            np.array(most),
+            Sketch.of(row_hashes(part), None if found is None else found.rows),
+            None if ids is None else Sketch.of(ids, None if found is None else found.ids),
+            off,
+            sure,
+            least,
+            most,
         )
 
     def load(self, stored: bytes) -> Survey:
@@ -113,6 +107,21 @@ class SurveyRecipe(Recipe[Survey]):
         with refusing("is missing or of another type"):
             ids = None if values["ids"] is None else Sketch(**values["ids"])
             return Survey(**{**values, "rows": Sketch(**values["rows"]), "ids": ids})
+
+
+def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:
+    """How many rows do not sum to one and by how much, how many numbers are 0 or 1, and the extremes."""
+    if compiled(len(p)):
+        from verax.kernels.filling import look_over
+
+        least, most = np.full(p.shape[1], np.inf), np.full(p.shape[1], -np.inf)
+        n_off, largest, sure = look_over(np.ascontiguousarray(p.T), _OFF, least, most)
+        return [float(n_off), largest], sure, least, most
+    columns = np.ascontiguousarray(p.T)
+    gap = np.abs(np.add.reduce(columns) - 1)
+    off = [float(np.count_nonzero(gap > _OFF)), float(gap.max())]
+    sure = int(np.count_nonzero((columns == 0) | (columns == 1)))
+    return off, sure, columns.min(axis=1), columns.max(axis=1)
 
 
 def _hashes_of(ids: Any) -> Any:

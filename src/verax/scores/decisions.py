@@ -23,6 +23,7 @@ from verax.inputs.arrays import (
 )
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.outcomes import Outcomes, check_classes
+from verax.kernels.ledger import compiles
 from verax.scores.metrics import (
     KAPPA_COSTS,
     CostsLike,
@@ -41,6 +42,8 @@ MOST_CLASSES = 16_384
 _CELLS = 2**22
 # Up to how many classes decisions are found one column after the other.
 _FEW = 32
+# Costs that differ by so little of the smallest, or of 1, differ by rounding alone.
+_TIE = 1e-14
 # What stands for a decision that is left to somebody else.
 DEFERRED = -1
 
@@ -175,7 +178,14 @@ def cheapest(p: Array, costs: CostsLike | None) -> Array:
     """The decision for each of some valid (N, K) rows, as `decide` makes it."""
     if costs is None:
         return _first_least(-p, exact=True)
-    return _first_least(_expected_costs(p, costs, int(p.shape[1])))
+    k = int(p.shape[1])
+    if isinstance(p, np.ndarray) and p.dtype == np.float64 and k <= _FEW and compiles(p.size, "decisions"):
+        from verax.kernels.deciding import cheapest as kernel
+
+        found = np.empty(len(p), np.int64)
+        kernel(np.ascontiguousarray(p.T), np.ascontiguousarray(cost_matrix(costs, k), float), _TIE, found)
+        return found
+    return _first_least(_expected_costs(p, costs, k))
 
 
 def _first_least(value: Array, *, exact: bool = False) -> Array:
@@ -185,7 +195,7 @@ def _first_least(value: Array, *, exact: bool = False) -> Array:
         return _first_least_by_columns(value, exact)
     best = xp.min(value, axis=1, keepdims=True)
     if not exact:
-        best = best + 1e-14 * xp.maximum(xp.abs(best), xp.ones_like(best))
+        best = best + _TIE * xp.maximum(xp.abs(best), xp.ones_like(best))
     columns = xp.arange(k, device=device_of(value))[None, :]
     return xp.min(xp.where(value <= best, columns, k), axis=1)
 
@@ -195,7 +205,7 @@ def _first_least_by_columns(value: Floats, exact: bool) -> Ints:
     columns = np.ascontiguousarray(value.T)
     best = columns.min(axis=0)
     if not exact:
-        best += 1e-14 * np.maximum(np.abs(best), 1.0)
+        best += _TIE * np.maximum(np.abs(best), 1.0)
     found = np.zeros(len(best), np.int64)
     for i in range(len(columns) - 1, -1, -1):
         np.copyto(found, i, where=columns[i] <= best)

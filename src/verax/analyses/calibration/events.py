@@ -157,7 +157,7 @@ def event_columns(
     labels = range(k) if forecasts.classes is None else forecasts.classes
     names = [str(label) for label in labels]
     first, last = _positions(how, k)
-    above = None if not how.thresholds and how.binary == "squared" else running(rows.p[:, ::-1])[:, ::-1]
+    above = None if not how.thresholds and how.binary == "squared" else _running(rows.p[:, ::-1])[:, ::-1]
     below = np.zeros(len(rows.y))
     for i in range(last):
         # In double precision where the forecasts' device has none.
@@ -179,7 +179,7 @@ def event_columns(
         yield names[i], given, given, rest, rows.y == i, how, start
 
 
-def running(p: Floats) -> Floats:
+def _running(p: Floats) -> Floats:
     """Sums of the columns up to each, column by column and in double precision."""
     sums = np.empty(p.shape, order="F")
     sums[:, 0] = p[:, 0]

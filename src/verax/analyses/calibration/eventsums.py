@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.analyses.calibration.events import Split, event_columns, n_events, running, split
+from verax.analyses.calibration.events import Split, event_columns, n_events, split
 from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
@@ -15,7 +15,7 @@ from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
 from verax.engines.sums import Sum
-from verax.engines.tables import EventTable
+from verax.engines.tables import EventTable, cumulated
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import check_one_way
 from verax.inputs.handles import Gathering, Part, Recipe
@@ -299,13 +299,14 @@ class _Gathered:
             return False
         rows, p = seen(part, recipe.model, ()), probabilities(part, recipe.model)
         self._tables = self._tables or [EventTable(_ONE) for _ in range(n + 1)]
-        below, above = (running(p), running(p[:, ::-1])[:, ::-1]) if how.thresholds else (p, p)
+        columns = below = above = np.ascontiguousarray(p.T)
+        if how.thresholds:
+            below, above = cumulated(columns)
         # As `event_columns` has them.
         scale = 10.0**forecasts.unity.decimals if how.thresholds else 0.0
         for i, table in enumerate(self._tables[:n]):
-            given = np.ascontiguousarray(below[:, i], dtype=np.float64)
-            rest = np.ascontiguousarray(above[:, i + 1]) if how.thresholds else None
-            table.add(given, given, rest, rows.y <= i if how.thresholds else rows.y == i, scale)
+            rest = above[i + 1] if how.thresholds else None
+            table.add(below[i], below[i], rest, rows.y <= i if how.thresholds else rows.y == i, scale)
         self._tables[n].add(rows.top, rows.top, None, rows.decision == rows.y, 0.0)
         self._n_rows += part.n_rows
         return True
