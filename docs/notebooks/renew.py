@@ -7,6 +7,7 @@ python docs/notebooks/renew.py --to FOLDER NAME    one of them, to another folde
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import nbformat
@@ -51,6 +52,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="names without .ipynb; all by default")
     parser.add_argument("--to", type=Path, default=HERE, help="where to write them")
     given = parser.parse_args()
+    # Figures belong into the notebook, whatever draws them elsewhere.
+    os.environ.pop("MPLBACKEND", None)
     names = given.names or sorted(path.stem for path in HERE.glob("*.ipynb"))
     for name in names:
         renew(HERE / f"{name}.ipynb", given.to / f"{name}.ipynb")
