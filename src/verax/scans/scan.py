@@ -72,7 +72,7 @@ def scan(
     invalid : {"raise", "skip"}, default "raise"
         What to do with rows that are invalid or lack a value.
     delimiter : str, optional
-        What separates the columns of CSV files; by default it is found.
+        What separates the columns of CSV files; by default a comma, in TSV files a tab.
     decimal : str, default "."
         The decimal mark of CSV files.
     progress : callable, optional
