@@ -70,6 +70,14 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
 }
 
 
+_RAISES = """\
+Raises
+------
+InputError
+    If rows, labels or options are invalid. It names the argument, the rows and what can be done."""
+_AFTER_RAISES = ("See Also", "Notes", "References", "Examples")
+
+
 def reads(function: Callable[P, T]) -> Callable[P, T]:
     """Show the options that `function` takes as `**read` one by one, and refuse all others.
 
@@ -182,7 +190,7 @@ def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
-    """The documentation with the line `**read` replaced by what each option is."""
+    """The documentation with the line `**read` replaced by what each option is, and what is refused."""
     lines = (text or "").splitlines()
     at = next((i for i, line in enumerate(lines) if line.strip() == "**read"), None)
     if at is None:
@@ -190,7 +198,12 @@ def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
     indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
     described = [f"{name} : {_OPTIONS[name][0]}\n    {_OPTIONS[name][2]}" for name in bundle]
     lines[at] = textwrap.indent("\n".join(described), indent)
-    return "\n".join(lines)
+    later = (i for i, line in enumerate(lines) if i > at and line.strip() in _AFTER_RAISES)
+    end = next(later, len(lines) - 1)
+    refusals = textwrap.indent(_RAISES, indent)
+    section_follows = lines[end].strip() != ""
+    around = (refusals, "") if section_follows else ("", refusals)
+    return "\n".join([*lines[:end], *around, *lines[end:]])
 
 
 def _unexpected(function: str, name: str, known: set[str]) -> str:

@@ -98,6 +98,14 @@ class ListFilesHandle(LocalHandle):
 class ReadLists(LocalHandle):
     """The lists of a file that has been read, as one part."""
 
+    name: str
+    models: tuple[str, ...]
+    n_rows: int | None
+    taken: tuple[str, ...]
+    by: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+
     lists = True
 
     def __init__(self, read: ListFile) -> None:

@@ -598,7 +598,7 @@ class Scorecard(MaySkip):
         Parameters
         ----------
         prefix : str, default ""
-            What stands before every name, such as "val_".
+            What stands before every name, such as `"val_"`.
 
         Returns
         -------

@@ -164,7 +164,7 @@ class Comparison(MaySkip):
         Parameters
         ----------
         prefix : str, default ""
-            What stands before every name, such as "val_".
+            What stands before every name, such as `"val_"`.
 
         Returns
         -------
