@@ -49,7 +49,7 @@ java:
 
 # From the beginning, so that no page of an earlier build is left.
 docs: .venv/tools ## the site, to build/docs/index.html
-	rm -rf build/docs docs/examples docs/*/generated
+	rm -rf build/docs docs/examples docs/generated docs/*/generated
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 	$(BIN)/python docs/_ext/checklinks.py build/docs
 	@echo "The site is in build/docs/index.html."

@@ -41,7 +41,7 @@ class Page(HTMLParser):
 def problems(folder: Path, *, partial: bool = False) -> list[str]:
     """What is wrong with the links of a site; a partial build may lack pages, and has `#page.md` for them."""
     pages = {path: Page(path) for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts}
-    said = []
+    said = [] if pages else [f"{folder} has no pages"]
     for path, page in pages.items():
         here = path.relative_to(folder)
         for link in sorted(page.links | page.loaded):
