@@ -10,6 +10,7 @@ from pathlib import Path
 MOVED = [
     (re.compile(r"\]\((?:\.\./)*studies/([a-z_]+)\.md"), "studies/generated/{}.md"),
     (re.compile(r"\]\((?:\.\./)*docs/([a-z_/]+)\.md"), "{}.md"),
+    (re.compile(r"\]\((?:\.\./)*gallery/([a-z_/]+)\.py"), "examples/{}.rst"),
 ]
 
 
