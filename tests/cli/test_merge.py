@@ -13,6 +13,7 @@ import pytest
 import demofiles
 import verax as vx
 from commandline import verax
+from scanned import alike
 from verax.report import Report
 
 OPTIONS = ["--ordered", "--classes", "low,mid,high", "--groups", "site", "--weights", "w"]
@@ -112,11 +113,17 @@ def test_reports_on_lists_are_saved_and_merged(tmp_path):
         outputs = ["--save", tmp_path / f"{name}.verax", "--html", tmp_path / f"{name}.html"]
         result = verax("evaluate", tmp_path / f"{name}.jsonl", "--classes", 50000, *outputs)
         assert result.returncode == 0, result.stderr
+    # A pattern names both parts.
+    named = [tmp_path / "[ab].jsonl", "--classes", 50000, "--html", tmp_path / "both.html"]
+    both = verax("evaluate", *named, "--json")
+    assert both.returncode == 0, both.stderr
+    alone = json.loads(verax("evaluate", tmp_path / "whole.jsonl", "--classes", 50000, "--json").stdout)
+    alike(json.loads(both.stdout)["card"], alone["card"])
     parts = [tmp_path / "a.verax", tmp_path / "b.verax"]
     merged = verax("merge", *parts, "--html", tmp_path / "all.html")
     assert merged.returncode == 0, merged.stderr
     verdict = Report.of(vx.scan(tmp_path / "whole.verax")).verdict
-    for name in ("all", "whole"):
+    for name in ("all", "whole", "both"):
         assert verdict in html.unescape((tmp_path / f"{name}.html").read_text())
 
 

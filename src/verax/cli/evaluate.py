@@ -65,6 +65,29 @@ def evaluate(
     from verax.scans.sources import SourceHandle, fits_in_memory
 
     reading.check_groups(html)
+    several = reading.several_lists_in(file)
+    if several is not None:
+        _refuse_for_lists(reading)
+        from verax.analyses.cards.listcard import padded_rules
+        from verax.cli.listcards import show_several
+
+        show_several(
+            several,
+            rule=rule[0] if rule else None,
+            rules=as_rules(rule) if rule else padded_rules(),
+            require=require,
+            strictly=require_interval,
+            as_json=as_json,
+            least=least,
+            bootstrap=bootstrap,
+            save=save,
+            html=html,
+            ordered=reading.ordered,
+            confidence=confidence,
+            seed=seed,
+            weights_are=reading.weights_are,
+        )
+        return
     lists = reading.lists_in(file)
     if lists is not None and not lists.are_distributions:
         _refuse_for_lists(reading)

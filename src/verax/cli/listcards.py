@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,16 @@ import typer
 
 from verax.cli.app import FAILED, words
 from verax.cli.output import show
-from verax.cli.require import read_list_bounds
+from verax.cli.require import Bound, read_list_bounds
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 
 if TYPE_CHECKING:
+    from verax.analyses.cards.scorecard import Scorecard
     from verax.analyses.subgroups.result import Subgroups
     from verax.files.lists import ListFile
+    from verax.inputs.handles import Handle
 
 
 def show_card(
@@ -71,25 +74,90 @@ def show_card(
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
     elif save is not None:
         card.save(save)
-    verdicts = [bound.hold(card) for bound in bounds]
-    result: dict[str, Any] = {
-        "command": "evaluate" if nested else "toplist",
-        "file": read.path,
-        **({"card": card.to_dict(stored=False)} if nested else card.to_dict(stored=False)),
-        "lists": read.to_dict(),
-        **(
-            {"subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()}} if parts else {}
-        ),
-        "require": [verdict.to_dict() for verdict in verdicts],
-        "met": all(verdict.met for verdict in verdicts),
-        "notes": notes,
-        "save": None if save is None else str(save),
-        "html": None if html is None else str(html),
-    }
-    texts = [f"{read.path}: {'; '.join(read.taken)}", str(card), *(f"Note: {note}" for note in notes)]
-    texts += [f"\n{part}" for part in (parts or {}).values()]
-    saved = [] if save is None else [f"The sums are in {save}."]
-    saved += [] if html is None else [f"The report is in {html}."]
-    show(result, [*texts, *map(str, verdicts), *saved], as_json=as_json)
-    if not result["met"]:
-        raise typer.Exit(FAILED)
+    found = _Shown(read.path, read.taken, read.to_dict(), card, bounds, notes, parts or {}, save, html)
+    found.show("evaluate" if nested else "toplist", nested=nested, as_json=as_json)
+
+
+def show_several(
+    handle: Handle,
+    *,
+    rule: str | None,
+    rules: Sequence[Rule],
+    require: list[str] | None,
+    strictly: bool,
+    as_json: bool,
+    least: int,
+    bootstrap: int,
+    save: Path | None = None,
+    html: Path | None = None,
+    **settings: Any,
+) -> None:
+    """The same of several files, which are read part by part."""
+    from verax.analyses.cards.tally import Tally
+    from verax.analyses.subgroups.subgroups import subgroups
+
+    bounds = read_list_bounds(require, strictly=strictly)
+    asked = [bound.rule for bound in bounds if bound.rule is not None]
+    fined = [rule if isinstance(rule, Padded) else padded(rule) for rule in (*rules, *asked)]
+    tally = Tally.of(handle, rules=list(dict.fromkeys(fined)), **settings)
+    card = tally.card(part=save is not None)
+    notes: list[str] = []
+    if html is not None:
+        no_report = report_on_shard(html, save, card, handle, f"{handle.name}: {'; '.join(handle.taken)}")
+        if no_report is not None:
+            html = None
+            notes.append(f"There is no report on this part alone. {words().say(no_report)}")
+    elif save is not None:
+        card.save(save)
+    parts = {}
+    for name in handle.by:
+        parts[name] = subgroups(handle, by=name, rule=rule, least=least, bootstrap=bootstrap, **settings)
+    skipped = None if card.skipped is None else card.skipped.to_dict()
+    shape = handle.taken[0].partition(": ")[2]
+    lists = {"shape": shape, "taken": list(handle.taken), "counts": {}, "skipped": skipped, "notes": []}
+    found = _Shown(handle.name, handle.taken, lists, card, bounds, notes, parts, save, html)
+    found.show("evaluate", nested=True, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What a command prints of lists."""
+
+    path: str
+    taken: Sequence[str]
+    lists: Mapping[str, Any]
+    card: Scorecard
+    bounds: Sequence[Bound]
+    notes: Sequence[str]
+    parts: Mapping[str, Subgroups]
+    save: Path | None
+    html: Path | None
+
+    def show(self, command: str, *, nested: bool, as_json: bool) -> None:
+        """Print it, and fail where a bound does not hold."""
+        card, save, html = self.card, self.save, self.html
+        verdicts = [bound.hold(card) for bound in self.bounds]
+        by = {name: part.to_dict(stored=False) for name, part in self.parts.items()}
+        result: dict[str, Any] = {
+            "command": command,
+            "file": self.path,
+            **({"card": card.to_dict(stored=False)} if nested else card.to_dict(stored=False)),
+            "lists": self.lists,
+            **({"subgroups": by} if by else {}),
+            "require": [verdict.to_dict() for verdict in verdicts],
+            "met": all(verdict.met for verdict in verdicts),
+            "notes": list(self.notes),
+            "save": None if save is None else str(save),
+            "html": None if html is None else str(html),
+        }
+        texts = [
+            f"{self.path}: {'; '.join(self.taken)}",
+            str(card),
+            *(f"Note: {note}" for note in self.notes),
+        ]
+        texts += [f"\n{part}" for part in self.parts.values()]
+        saved = [] if save is None else [f"The sums are in {save}."]
+        saved += [] if html is None else [f"The report is in {html}."]
+        show(result, [*texts, *map(str, verdicts), *saved], as_json=as_json)
+        if not result["met"]:
+            raise typer.Exit(FAILED)

@@ -16,6 +16,7 @@ from verax.errors import InputError, show
 if TYPE_CHECKING:
     from verax.files import Joined, Source
     from verax.files.lists import ListFile
+    from verax.inputs.handles import Handle
 
 File = Annotated[
     Path,
@@ -156,6 +157,22 @@ class Reading:
     def lists_in(self, path: Path) -> ListFile | None:
         """The lists of a file that holds some; None for a file of columns."""
         return self.open_lists(path) if self.holds_lists(path) else None
+
+    def several_lists_in(self, path: Path) -> Handle | None:
+        """Several files that hold lists, named by a pattern; None for anything else."""
+        from verax.common.paths import matching
+
+        if not any(mark in str(path) for mark in "*?["):
+            return None
+        paths = matching(path)
+        if len(paths) < 2 or not self.holds_lists(paths[0]):
+            return None
+        from verax.scans.asking import LIST_OPTIONS
+        from verax.scans.scan import scan
+
+        asked = self._of_lists()
+        lists = {name: asked.pop(name) for name in LIST_OPTIONS}
+        return scan(str(path), target=asked.pop("outcome"), lists=lists, **asked)
 
     def rows_in(self, path: Path, lists: ListFile | None, *, ordered: bool) -> Source:
         """The file as a source of rows of full distributions; lists of all classes are such."""

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 _MODEL = "model"
 
 
-def report_on_shard(html: Path, save: Path, card: Scorecard, handle: Handle, said: str) -> InputError | None:
-    """Save the summaries of one file, and write its report; why there is none where a part has none alone."""
+def report_on_shard(
+    html: Path, save: Path | None, card: Scorecard, handle: Handle, said: str
+) -> InputError | None:
+    """Write the report on a file and, if asked to, save its summaries; why a part alone has no report."""
     from verax.scans.saved import Recorded
 
     shard = Recorded(handle, model=_MODEL)
@@ -28,10 +30,11 @@ def report_on_shard(html: Path, save: Path, card: Scorecard, handle: Handle, sai
     try:
         _report(html, shard, card, said)
     except InputError as error:
-        if _is_whole(card):
+        if save is None or _is_whole(card):
             raise
         reason = error
-    shard.save(save, card)
+    if save is not None:
+        shard.save(save, card)
     return reason
 
 
