@@ -25,6 +25,7 @@ PLACES = {
     "verax.adapters.torch": ["torch", "torchmetrics"],
     "verax.adapters.training": [],
     "verax.compat": [],
+    "verax.files": [],
     "verax.report": [],
     "verax.selection": ["sklearn"],
 }

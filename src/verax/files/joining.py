@@ -35,24 +35,35 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Joined:
-    """The probabilities of several models for the same rows.
+    r"""The probabilities of several models for the same rows.
 
     Attributes
     ----------
-    y : numpy.ndarray
+    y : array of shape (N,)
         The outcomes, as the first file has them.
-    classes : tuple[Hashable, ...] | None
+    classes : tuple or None
         The classes of the first file, which are those of all.
-    models : dict[str, numpy.ndarray]
+    models : dict of str to array of shape (N, K)
         The probabilities of each model, by name.
-    files : dict[str, Predictions]
+    files : dict of str to Predictions
         The matched rows of each file.
     how : str
         How the rows were matched.
-    left_out : dict[str, LeftOut]
+    left_out : dict of str to LeftOut
         The rows of each file that others lack; empty unless only shared rows were asked for.
-    skipped : Skipped | None
+    skipped : Skipped or None
         The rows of the first file that are invalid in any file; None unless these were to be left out.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("old", "new"):
+    ...     _ = (folder / f"{name}.csv").write_text("id,label,p_cat,p_dog\n7,cat,0.8,0.2\n8,dog,0.4,0.6\n")
+    >>> joined = files.read_together({"old": folder / "old.csv", "new": folder / "new.csv"})
+    >>> list(joined.models), joined.y.tolist()
+    (['old', 'new'], [0, 1])
     """
 
     y: Array
@@ -72,6 +83,18 @@ class Joined:
 def name_files(given: Sequence[str]) -> dict[str, Path]:
     """Names of models: what stands before an equals sign, or the shortest path that tells files apart.
 
+    Parameters
+    ----------
+    given : sequence of str
+        Paths, or name=path.
+
+    Returns
+    -------
+    dict of str to Path
+        The file of each model, by name.
+
+    Examples
+    --------
     >>> [(name, str(path)) for name, path in name_files(["a/run.csv", "b/run.csv", "old=c.csv"]).items()]
     [('a/run', 'a/run.csv'), ('b/run', 'b/run.csv'), ('old', 'c.csv')]
     """
@@ -106,21 +129,37 @@ def read_together(
     shared_ids: bool = False,
     **request: Any,
 ) -> Joined:
-    """Read the files of several models and match their rows.
+    r"""Read the files of several models and match their rows.
 
     With an `id` column rows are matched by it, otherwise by their order. Anything that does not fit is an
     error: rows that only one file has, ids that come twice, other classes, other outcomes.
 
     Parameters
     ----------
-    paths : Mapping[str, Path]
+    paths : mapping of str to Path
         The file of each model, by name. Several models may be in one file.
-    probs : Mapping, sequence or str, optional
+    probs : mapping, sequence of str or str, optional
         As for `read`, or for each model the columns of its own.
-    shared_ids : bool
-        Leave out rows whose id some file lacks, and count them.
-    request : Any
-        As for `read`; weights, groups and subgroups are taken from the first file.
+    shared_ids : bool, default False
+        Whether to leave out rows whose id some file lacks, and count them.
+    **request : Any
+        The other parameters of `open`; weights, groups and subgroups are taken from the first file.
+
+    Returns
+    -------
+    Joined
+        The matched rows.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "both.csv")
+    >>> _ = path.write_text("label,old_0,old_1,new_0,new_1\n0,0.6,0.4,0.8,0.2\n1,0.5,0.5,0.4,0.6\n")
+    >>> columns = {"old": ["old_0", "old_1"], "new": ["new_0", "new_1"]}
+    >>> joined = files.read_together({"old": path, "new": path}, probs=columns)
+    >>> joined.models["new"].tolist()
+    [[0.8, 0.2], [0.4, 0.6]]
     """
     # The first file says which classes there are and in what order; the others must have the same.
     rest = {key: value for key, value in request.items() if key not in ("weights", "groups", "by")}

@@ -19,8 +19,17 @@ class KeptRows:
 
     Parameters
     ----------
-    most : int or None
+    most : int or None, default 2097152
         The most probabilities that are kept; None for any number.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> from verax import files
+    >>> kept = files.KeptRows()
+    >>> kept.add(vx.Forecasts([0, 1], [[0.8, 0.2], [0.4, 0.6]]))
+    >>> kept.n_rows, kept.complete
+    (2, True)
     """
 
     n_rows: int
@@ -38,7 +47,13 @@ class KeptRows:
         return self.most is None or (few and self.n_rows * self.n_classes <= self.most)
 
     def add(self, forecasts: Forecasts) -> None:
-        """Keep further rows; none is kept any more once there are too many."""
+        """Keep further rows; none is kept any more once there are too many.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+            The rows.
+        """
         self.n_rows += forecasts.n_rows
         self.n_classes = forecasts.n_classes
         self._parts = [*self._parts, forecasts] if self.complete else []

@@ -214,33 +214,47 @@ def short(names: Sequence[Hashable], limit: int = 6) -> str:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Rows of a file, ready for `evaluate` and its like.
+    r"""Rows of a file, ready for `evaluate` and its like.
 
     Attributes
     ----------
     path : str
         The file.
-    y : numpy.ndarray
-        (N,) positions of the outcomes; the labels themselves where any class is called by a number, which
+    y : array of shape (N,)
+        Positions of the outcomes; the labels themselves where any class is called by a number, which
         could be mistaken for a position.
-    p : numpy.ndarray
-        (N, K) probabilities (or logits), in the floating-point type of the file.
-    classes : tuple[Hashable, ...] | None
-        K names in the order of the columns of `p`; None where the file has none.
-    weights, groups, ids : numpy.ndarray | None
-        (N,) each; of two kinds of groups, labels with two fields.
-    by : Mapping[str, numpy.ndarray]
-        (N,) labels of subgroups by column.
+    p : array of shape (N, K)
+        Probabilities (or logits), in the floating-point type of the file.
+    classes : tuple or None
+        The K names in the order of the columns of `p`; None where the file has none.
     roles : Roles
         Which column is what.
+    weights : array of shape (N,) or None
+        Weights of the rows.
+    groups : array of shape (N,), Groups or None
+        Labels of clusters; of two kinds of groups, labels with two fields.
+    by : mapping of str to array of shape (N,)
+        Labels of subgroups by column.
+    ids : array of shape (N,) or None
+        Names of the rows.
     start : int
         The number of the first row, where these are not all rows.
-    rows : numpy.ndarray | None
-        (N,) the numbers of the rows in the file; None where they follow each other.
-    skipped : Skipped | None
+    rows : array of shape (N,) or None
+        The numbers of the rows in the file; None where they follow each other.
+    skipped : Skipped or None
         The invalid rows that were left out; None unless that was asked for.
-    ids_left_out : tuple[str, ...]
+    ids_left_out : tuple of str
         The ids of these rows, as far as they have any.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> read = files.read(path)
+    >>> read.classes, read.y.tolist()
+    (('cat', 'dog'), [0, 1])
     """
 
     path: str
@@ -266,11 +280,33 @@ class Predictions:
         return len(self) if self.skipped is None else self.skipped.n_given
 
     def number(self, row: int) -> int:
-        """The number of a row in the file."""
+        """The number of a row in the file.
+
+        Parameters
+        ----------
+        row : int
+            The place of the row among these.
+
+        Returns
+        -------
+        int
+            Its number.
+        """
         return self.start + row if self.rows is None else int(self.rows[row])
 
     def moved(self, start: int) -> Predictions:
-        """The same rows where so many others come before the file."""
+        """The same rows where so many others come before the file.
+
+        Parameters
+        ----------
+        start : int
+            How many rows come before.
+
+        Returns
+        -------
+        Predictions
+            The rows, with larger numbers.
+        """
         return replace(
             self,
             start=self.start + start,
@@ -279,7 +315,18 @@ class Predictions:
         )
 
     def take(self, rows: Array) -> Predictions:
-        """Some rows, in this order."""
+        """Some rows, in this order.
+
+        Parameters
+        ----------
+        rows : array of int
+            The places of the rows among these.
+
+        Returns
+        -------
+        Predictions
+            The rows.
+        """
         numbers = self.start + rows if self.rows is None else self.rows[rows]
         optional: dict[str, Any] = {
             name: take_rows(getattr(self, name), rows) for name in ("weights", "groups", "ids")
@@ -288,7 +335,20 @@ class Predictions:
         return replace(self, y=self.y[rows], p=self.p[rows], by=by, rows=numbers, **optional)
 
     def valid(self, *, normalize: bool, logits: bool) -> Predictions:
-        """The valid rows, with what was left out."""
+        """The valid rows, with what was left out.
+
+        Parameters
+        ----------
+        normalize : bool
+            Whether rows will be divided by their sums.
+        logits : bool
+            Whether `p` holds logits.
+
+        Returns
+        -------
+        Predictions
+            The rows.
+        """
         if not len(self):
             return self
         survey = Survey(len(self))

@@ -55,9 +55,30 @@ class FileForecasts(Forecasts):
 
 
 def doubts_about(source: Source | Predictions, counts: Sequence[float]) -> tuple[InputError, ...]:
-    """What the numbers of outcomes in all rows say against how the outcomes were read.
+    r"""What the numbers of outcomes in all rows say against how the outcomes were read.
 
     The doubts are errors that are not raised, so that every caller can put them into words.
+
+    Parameters
+    ----------
+    source : Source or Predictions
+        The file.
+    counts : sequence of float
+        How often each class happened.
+
+    Returns
+    -------
+    tuple of InputError
+        The doubts; empty if there are none.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> files.doubts_about(files.open(path), [1, 1])
+    ()
     """
     numbered = source.classes == tuple(range(len(counts)))
     by_number = source.roles.outcomes_are == "positions" or numbered
@@ -76,7 +97,29 @@ def doubts_about(source: Source | Predictions, counts: Sequence[float]) -> tuple
 
 
 def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
-    """A part of a file as forecasts whose rows are named by their numbers in the file."""
+    r"""A part of a file as forecasts whose rows are named by their numbers in the file.
+
+    Parameters
+    ----------
+    batch : Predictions
+        The rows.
+    **options : Any
+        Options of `Forecasts`, such as `normalize` and `logits`.
+
+    Returns
+    -------
+    Forecasts
+        The rows, ready to be scored.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> files.forecasts_of(files.read(path)).n_classes
+    2
+    """
     return FileForecasts(
         batch,
         batch.y,
@@ -92,7 +135,31 @@ def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
 def forecasts_in(
     source: Source, progress: Callable[[int], None] | None = None, **options: Any
 ) -> Iterator[tuple[Forecasts, Predictions]]:
-    """The rows of a file as forecasts, a batch at a time."""
+    r"""The rows of a file as forecasts, a batch at a time.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    progress : callable, optional
+        Called with the number of rows of every batch.
+    **options : Any
+        Options of `Forecasts`, such as `normalize` and `logits`.
+
+    Yields
+    ------
+    tuple of Forecasts and Predictions
+        The rows of a batch, ready to be scored and as they were read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> [forecasts.n_rows for forecasts, _ in files.forecasts_in(files.open(path))]
+    [2]
+    """
     for batch in source.batches():
         yield forecasts_of(batch, **options), batch
         if progress is not None:

@@ -20,21 +20,32 @@ def rows_at_a_time(width: int) -> int:
 
 
 class Source(ABC):
-    """A file whose columns are known and whose rows have not been read.
+    r"""A file whose columns are known and whose rows have not been read.
 
     Attributes
     ----------
     path : str
+        The file.
     roles : Roles
         Which column is what.
-    classes : tuple[Hashable, ...] | None
+    classes : tuple or None
         The names of the classes; None where the file has none.
-    n_rows : int | None
+    n_rows : int or None
         The number of rows; None where only reading tells.
     width : int
         How many probabilities a row has.
-    skipped : Skipped | None
+    skipped : Skipped or None
         The invalid rows left out of what was read last; None unless that was asked for.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> source = files.open(path)
+    >>> source.classes, source.width
+    (('cat', 'dog'), 2)
     """
 
     path: str
@@ -60,10 +71,15 @@ class Source(ABC):
 
         Parameters
         ----------
-        rows : int | None
-            By default as many as keep a batch to some megabytes.
-        coded : bool
-            Return groups as `Groups`, which saves sorting them again.
+        rows : int, optional
+            The number of rows of a batch; by default as many as keep a batch to some megabytes.
+        coded : bool, default False
+            Whether to return groups as `Groups`, which saves sorting them again.
+
+        Yields
+        ------
+        Predictions
+            The next rows.
         """
         start = left = 0
         self.skipped = Skipped(0) if self._request.invalid == "skip" else None

@@ -16,7 +16,30 @@ from verax.files.source import Source
 
 
 def read(path: str | Path, **options: Any) -> Predictions:
-    """All rows of a file of predictions; the parameters are those of `open`."""
+    r"""All rows of a file of predictions.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, as for `open`.
+    **options : Any
+        The other parameters of `open`: `target`, `probs`, `classes`, `weights`, `groups`, `by`, `id`,
+        `positive`, `ordered`, `logits`, `normalize`, `delimiter`, `decimal`, `invalid`.
+
+    Returns
+    -------
+    Predictions
+        The rows.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> files.read(path).p.tolist()
+    [[0.8, 0.2], [0.4, 0.6]]
+    """
     return open(path, **options).read()
 
 
@@ -38,38 +61,58 @@ def open(  # noqa: A001 - files.open is its name
     decimal: str = ".",
     invalid: Literal["raise", "skip"] = "raise",
 ) -> Source:
-    """Look at a file of predictions and find out which column is what; no row is kept.
+    r"""Look at a file of predictions and find out which column is what; no row is kept.
 
     Parameters
     ----------
-    path : str | Path
+    path : str or path
         CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather, JSON Lines,
         .npz, .npy; or a pattern such as `"shards/*.parquet"` that several files fit.
-    target : str | None
+    target : str, optional
         The column of outcomes: positions or names of classes. For .npy: the file of outcomes.
-    probs : str | Sequence[str] | None
+    probs : str or sequence of str, optional
         The columns of probabilities, as names or patterns such as `"p_*"`; or one column of lists; or one
         column, the probability of the second of two classes. By default found by name.
-    classes : Sequence[Hashable] | None
+    classes : sequence of labels, optional
         The names of the classes: they pick and order the columns of that name, or name columns that are
         only numbered.
-    weights, groups, id : str | None
-        Further columns. Rows that belong together in two ways have two columns of groups.
-    by : str | Sequence[str]
+    weights : str, optional
+        The column of importance weights.
+    groups : str or sequence of two str, optional
+        The column of clusters whose rows belong together; two where they belong together in two ways.
+    by : str or sequence of str, default ()
         Columns of subgroups.
-    positive : str | None
+    id : str, optional
+        The column of names of rows.
+    positive : str, optional
         The class that a single column of probabilities is about.
-    ordered : bool
-        The classes must have a known order: given, that of numbers, or of an ordered dictionary.
-    logits : bool
-        Look for logits instead of probabilities.
-    normalize : bool
-        Rows will be divided by their sums: look for percentages, too.
-    delimiter, decimal : str
-        Of CSV files.
-    invalid : {"raise", "skip"}
+    ordered : bool, default False
+        Whether the classes must have a known order: given, that of numbers, or of an ordered dictionary.
+    logits : bool, default False
+        Whether to look for logits instead of probabilities.
+    normalize : bool, default False
+        Whether rows will be divided by their sums, so that percentages are looked for, too.
+    delimiter : str, optional
+        What separates the columns of CSV files; by default a comma, in TSV files a tab.
+    decimal : str, default "."
+        The decimal mark of CSV files.
+    invalid : {"raise", "skip"}, default "raise"
         What to do with rows that are invalid or lack a value: refuse them, or leave them out. They are
         counted and listed, and all other rows keep their numbers.
+
+    Returns
+    -------
+    Source
+        The file, which says which column is what.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> files.open(path).classes
+    ('cat', 'dog')
     """
     request = Request.of(
         target=target,
