@@ -269,6 +269,23 @@ def test_relations_of_duckdb():
         assert caught.value.rows[0] == int(np.flatnonzero(Y == 1)[0])
 
 
+def test_an_enum_of_duckdb_is_an_order():
+    duckdb = pytest.importorskip("duckdb")
+    rows = pd.DataFrame(P, columns=NAMES).assign(name=TEXTS)
+    with duckdb.connect() as base:
+        base.register("rows", rows)
+        base.sql(f"create type grade as enum {tuple(NAMES)}")
+        cases = base.sql("select name::grade as name, high, low, mid from rows")
+        y, p = cases.project("name"), cases.project("high, low, mid")
+        assert vx.rps(y, p) == vx.rps(Y, P)
+        handle = vx.scan(cases, target="name", probs=["high", "low", "mid"])
+        assert vx.evaluate(handle, ordered=True)["rps"] == pytest.approx(vx.rps(Y, P), rel=1e-12)
+        # Texts have no order, and columns without names may be in any.
+        for wrong in ((base.sql("select name from rows"), p), (y, P)):
+            with pytest.raises(vx.InputError, match="order"):
+                vx.rps(*wrong)
+
+
 def test_labelled_arrays_of_xarray():
     xarray = pytest.importorskip("xarray")
     p = xarray.DataArray(P, dims=("case", "grade"), coords={"grade": NAMES})

@@ -42,6 +42,12 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     return array, columns
 
 
+def is_relation(x: Any) -> bool:
+    """Whether it is a relation of DuckDB."""
+    package = type(x).__module__.partition(".")[0]
+    return package in _RELATION_PACKAGES and hasattr(x, "fetch_arrow_table") and not isinstance(x, type)
+
+
 def is_masked(x: object) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
     """Whether it is an array with masked values. Where nobody imported `numpy.ma`, there is none."""
     return "numpy.ma" in sys.modules and isinstance(x, np.ma.MaskedArray) and bool(np.ma.is_masked(x))
@@ -71,10 +77,8 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     array_like = hasattr(x, "__array_namespace__") or (package in _ARRAY_PACKAGES and hasattr(x, "ndim"))
     if array_like and not isinstance(x, type):
         return x, None
-    if package in _RELATION_PACKAGES and hasattr(x, "fetch_arrow_table") and not isinstance(x, type):
-        table = x.to_arrow_table() if hasattr(x, "to_arrow_table") else x.fetch_arrow_table()
-        alone = argument != "p" and table.num_columns == 1
-        return _from_frame(table.column(0) if alone else table, argument)
+    if is_relation(x):
+        return _from_frame(_of_relation(x, argument), argument)
     if package in _FRAME_PACKAGES and not isinstance(x, type):
         return _from_frame(x, argument)
     if package == "xarray" and hasattr(x, "dims") and hasattr(x, "values"):
@@ -84,6 +88,15 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
             f"must be an array, a list or a column, not a {type(x).__name__}", argument=argument, kind="type"
         )
     return _as_numpy(x, argument), None
+
+
+def _of_relation(x: Any, argument: str) -> Any:
+    """The table of a relation of DuckDB, or its only column; the values of an ENUM are texts."""
+    table = x.to_arrow_table() if hasattr(x, "to_arrow_table") else x.fetch_arrow_table()
+    if argument == "p" or table.num_columns != 1:
+        return table
+    column = table.column(0)
+    return column.cast(column.type.value_type) if x.types[0].id == "enum" else column
 
 
 def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:

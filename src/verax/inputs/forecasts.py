@@ -15,6 +15,7 @@ from verax.inputs.arrays import (
     Floats,
     Ints,
     Namespace,
+    is_relation,
     kind_of,
     move_like,
     namespace_of,
@@ -470,11 +471,9 @@ def _stated_order(y: object, columns: tuple[Any, ...] | None) -> list[Hashable] 
 
     Of unnamed columns it says nothing: scikit-learn, for one, sorts them by label.
     """
-    dtype: Any = getattr(y, "dtype", None)
-    ordered = getattr(dtype, "ordered", None) is True or type(dtype).__name__ == "Enum"
-    if columns is None or not ordered or not hasattr(dtype, "categories"):
+    categories = _ordered_categories(y)
+    if columns is None or categories is None:
         return None
-    categories = list(dtype.categories)
     return categories if {str(c) for c in columns} == {str(c) for c in categories} else None
 
 
@@ -515,3 +514,13 @@ def log_softmax(z: Array, xp: Namespace) -> Array:
     """The logarithms of the probabilities of rows of logits, however small these are."""
     z = z - xp.max(z, axis=1, keepdims=True)
     return z - xp.log(xp.sum(xp.exp(z), axis=1, keepdims=True))
+
+
+def _ordered_categories(y: object) -> list[Hashable] | None:
+    """The categories of a column whose type says that they have an order; also of an ENUM of DuckDB."""
+    kinds: Any = getattr(y, "types", None) if is_relation(y) else None
+    if kinds is not None and len(kinds) == 1 and kinds[0].id == "enum":
+        return list(dict(kinds[0].children)["values"])
+    dtype: Any = getattr(y, "dtype", None)
+    ordered = getattr(dtype, "ordered", None) is True or type(dtype).__name__ == "Enum"
+    return list(dtype.categories) if ordered and hasattr(dtype, "categories") else None

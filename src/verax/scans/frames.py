@@ -161,14 +161,26 @@ class DuckQuery:
 
     def __init__(self, relation: Any) -> None:
         self._relation = relation
-        self.first: Any = _duck_reader(relation.limit(LOOK), LOOK).read_all()
+        kinds = zip(relation.columns, relation.types, strict=True)
+        self._ordered = {name for name, kind in kinds if kind.id == "enum"}
+        self.first: Any = self._stated(_duck_reader(relation.limit(LOOK), LOOK).read_all())
         self.schema: Any = self.first.schema
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
         quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
         for batch in _duck_reader(self._relation.project(", ".join(quoted)), rows):
-            yield from sliced(batch, rows)
+            yield from sliced(self._stated(batch), rows)
+
+    def _stated(self, rows: Any) -> Any:
+        """The same rows; columns that are an ENUM say that their values have an order."""
+        schema = rows.schema
+        for i, name in enumerate(schema.names):
+            if name in self._ordered:
+                kind = schema.types[i]
+                ordered = pa.dictionary(kind.index_type, kind.value_type, ordered=True)
+                schema = schema.set(i, schema.field(i).with_type(ordered))
+        return rows.cast(schema) if self._ordered else rows
 
 
 def _duck_reader(relation: Any, rows: int) -> Any:
