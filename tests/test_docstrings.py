@@ -210,3 +210,58 @@ def test_what_means_the_same_is_described_in_the_same_words():
                 if not " ".join(text).startswith(WORDS.get(parameter, "")):
                     odd.append(f"{name}: {parameter}")
     assert not odd
+
+
+def documented(text: str) -> Any:
+    def function(a, b=1):
+        return a + b
+
+    function.__doc__ = text
+    return function
+
+
+GOOD = """Add numbers.
+
+    Parameters
+    ----------
+    a : int
+        The first.
+    b : int, default 1
+        The second.
+
+    Returns
+    -------
+    int
+        The sum.
+
+    Examples
+    --------
+    >>> 1 + 1
+    2
+    """
+
+
+def test_a_good_docstring_has_no_faults():
+    assert not faults_of(documented(GOOD), example=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("Add numbers.\n", "", "SS01"),
+        ("    a : int\n        The first.\n", "", "PR01"),
+        ("    b : int", "    c : int", "PR02"),
+        ("    a : int\n        The first.\n    b : int, default 1\n        The second.",
+         "    b : int, default 1\n        The second.\n    a : int\n        The first.", "PR03"),
+        ("    a : int\n", "    a\n", "PR04"),
+        ("    a : int\n        The first.\n", "    a : int\n", "PR07"),
+        ("    a : int\n        The first.\n", "    a : the first.\n", "PR05"),
+        ("int, default 1", "int", "default"),
+        ("int, default 1", "int, default 2", "default"),
+        ("    Returns\n    -------\n    int\n        The sum.\n", "", "Returns"),
+        (">>> 1 + 1", "1 + 1", "example"),
+    ],
+)  # fmt: skip
+def test_faults_are_found(old, new, fault):
+    assert old in GOOD
+    assert any(fault in found for found in faults_of(documented(GOOD.replace(old, new)), example=True))
