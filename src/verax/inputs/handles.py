@@ -303,6 +303,7 @@ def check_alone(function: str, signature: inspect.Signature, handle: Handle, giv
             argument=given[0],
             remedies=[] if given[0] in _FORECASTS else [Remedy("Say it when opening them: `scan(...)`.")],
         )
+    reader = "lists.open_lists" if handle.lists else "read"
     needed = (signature.parameters.get(name) for name in _FORECASTS)
     if any(p is not None and p.default is inspect.Parameter.empty for p in needed):
         raise InputError(
@@ -310,5 +311,5 @@ def check_alone(function: str, signature: inspect.Signature, handle: Handle, giv
             argument="y",
             kind="type",
             found=f"these are {handle.name}, which `scan` has opened",
-            remedies=[Remedy("Read them with `verax.files.read`, if they fit.", python_only=True)],
+            remedies=[Remedy(f"Read them with `verax.files.{reader}`, if they fit.", python_only=True)],
         )

@@ -40,6 +40,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListFaults
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows, at_fault, faults_of, pair_each
 from verax.scores.base import Rule, losses_of
@@ -139,7 +140,7 @@ def compare(
     time_ordered = check_flag("time_ordered", time_ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
     if isinstance(y, Handle):
-        _check(dict.fromkeys(y.models), method, reference)
+        _check(dict.fromkeys(y.models), method, reference, lists=y.lists)
         _refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
         handle = y.in_order() if needs_order(rules, ordered=ordered) else y
         return compare_handle(handle, rules, ordered=ordered, reference=reference, plan=plan)
@@ -177,7 +178,7 @@ def compare_losses(
 
 
 def _check(
-    forecasts: Mapping[str, object] | None, method: str, reference: str | None
+    forecasts: Mapping[str, object] | None, method: str, reference: str | None, *, lists: bool = False
 ) -> Mapping[str, object]:
     if not isinstance(forecasts, Mapping):
         raise InputError(
@@ -186,12 +187,15 @@ def _check(
             kind="type",
             found=f"it is a {type(forecasts).__name__}",
         )
+    lists = lists or any(isinstance(each, TopLists) for each in forecasts.values())
     if len(forecasts) < (2 if reference is None else 1):
         raise InputError(
             "must name at least two models",
             argument="forecasts",
             found=f"there {'is' if len(forecasts) == 1 else 'are'} {len(forecasts)}",
-            remedies=[passing("to measure the skill of one model", reference=FREQUENCIES)],
+            remedies=[
+                passing("to measure the skill of one model", reference=UNIFORM if lists else FREQUENCIES)
+            ],
         )
     check_choice("method", method, get_args(Method))
     if reference is not None and not isinstance(reference, str):
