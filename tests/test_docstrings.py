@@ -31,6 +31,8 @@ PLACES = {
 }
 # What users are handed and do not make themselves.
 RESULTS = {
+    "verax.adapters.boosting.catboost": ["CatBoostMetric", "CatBoostObjective"],
+    "verax.adapters.boosting.trees": ["Metric", "Objective"],
     "verax.analyses.calibration.places": ["Claim"],
     "verax.analyses.cards.lines": ["CardLine"],
     "verax.analyses.cases": ["Case", "ListCase"],

@@ -30,7 +30,15 @@ _COMPILED_AFTER = 2**12
 
 @dataclass(frozen=True)
 class CatBoostMetric:
-    """A rule that CatBoost can evaluate; made by `catboost_metric`."""
+    """A rule that CatBoost can evaluate; made by `catboost_metric`.
+
+    Parameters
+    ----------
+    rule : Rule
+        The scoring rule.
+    order : Order, optional
+        How positions of labels become those of ordered classes.
+    """
 
     rule: Rule
     order: Order | None = None
@@ -42,9 +50,26 @@ class CatBoostMetric:
         return _named_metric, (self.rule, self.order)
 
     def is_max_optimal(self) -> bool:
+        """Whether larger values are better, which they are not."""
         return False
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
+        """The sum of the losses and of the weights.
+
+        Parameters
+        ----------
+        approxes : sequence of arrays
+            Raw scores, one array per class; of two classes a single one.
+        target : array_like of shape (N,)
+            Positions of the outcomes.
+        weight : array_like of shape (N,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        tuple of two floats
+            The sums.
+        """
         z = np.stack(approxes, axis=1) if len(approxes) > 1 else np.asarray(approxes[0])
         y = np.asarray(target)
         if self.order is not None:
@@ -59,12 +84,38 @@ class CatBoostMetric:
         return float(losses[some] @ weights[some]), float(weights.sum())
 
     def get_final_error(self, error: float, weight: float) -> float:
+        """The mean loss.
+
+        Parameters
+        ----------
+        error : float
+            The sum of the losses.
+        weight : float
+            The sum of the weights.
+
+        Returns
+        -------
+        float
+            Their ratio.
+        """
         return error / weight if weight else 0.0
 
 
 @dataclass(frozen=True)
 class CatBoostObjective:
-    """A rule that CatBoost can minimise; made by `catboost_objective`."""
+    """A rule that CatBoost can minimise; made by `catboost_objective`.
+
+    Parameters
+    ----------
+    rule : Rule
+        A strictly proper rule.
+    scale : float, optional
+        The factor of the rule.
+    floor : float, default 0.1
+        The least curvature, as a share of the log score's.
+    order : Order, optional
+        How positions of labels become those of ordered classes.
+    """
 
     rule: Rule
     scale: float | None = None
@@ -74,7 +125,22 @@ class CatBoostObjective:
     no_jit = True
 
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> list[tuple[float, float]]:
-        """Of two classes: derivatives of minus the loss, which CatBoost maximises."""
+        """Of two classes: derivatives of minus the loss, which CatBoost maximises.
+
+        Parameters
+        ----------
+        approxes : sequence of float
+            Raw scores.
+        targets : sequence of float
+            Positions of the outcomes, 0 or 1.
+        weights : sequence of float or None
+            Weights of the rows.
+
+        Returns
+        -------
+        list of tuples of two floats
+            First and second derivative of each row.
+        """
         y = np.asarray(targets)
         scale = matching_scale(self.rule, 2) if self.scale is None else self.scale
         if y.max() > 1:
@@ -91,7 +157,22 @@ class CatBoostObjective:
         return list(zip((factor * g).tolist(), (factor * h).tolist(), strict=True))
 
     def calc_ders_multi(self, approxes: Any, target: float, weight: float) -> tuple[Any, Any]:
-        """Of one row: the derivatives, and the matrix of the expected second ones."""
+        """Of one row: the derivatives, and the matrix of the expected second ones.
+
+        Parameters
+        ----------
+        approxes : sequence of K floats
+            Raw scores of the classes.
+        target : float
+            The position of the outcome.
+        weight : float
+            The weight of the row.
+
+        Returns
+        -------
+        tuple
+            The first derivatives, and the matrix of the second ones.
+        """
         z = np.asarray(approxes, np.float64)
         return _row_of(self, len(z)).derivatives(z, int(target), -weight)
 

@@ -29,7 +29,19 @@ Library = Literal["xgboost", "lightgbm"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A rule that XGBoost or LightGBM can evaluate; made by `xgboost_metric` and `lightgbm_metric`."""
+    """A rule that XGBoost or LightGBM can evaluate; made by `xgboost_metric` and `lightgbm_metric`.
+
+    Parameters
+    ----------
+    rule : Rule
+        The scoring rule.
+    library : {"xgboost", "lightgbm"}
+        Which of the two calls it.
+    logits : bool, default False
+        Whether the library passes raw scores instead of probabilities.
+    order : Order, optional
+        How positions of labels become those of ordered classes.
+    """
 
     rule: Rule
     library: Library
@@ -42,6 +54,22 @@ class Metric:
         return f"loss_{name}" if self.library == "xgboost" and name.startswith(_MAXIMISED) else name
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> Any:
+        """The mean loss, in the form that the library wants.
+
+        Parameters
+        ----------
+        first : array_like
+            What the library passes first: predictions, or outcomes where it has no data set.
+        second : array_like or data set
+            What it passes second: the data set, or predictions.
+        sample_weight : array_like of shape (N,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float or tuple
+            The value, with its name where the library asks for it.
+        """
         y, scores, weights = _arguments(first, second, sample_weight)
         p = _rows(scores, len(y))
         if self.logits:
@@ -55,7 +83,21 @@ class Metric:
 
 @dataclass(frozen=True)
 class Objective:
-    """A rule that XGBoost or LightGBM can minimise; made by `xgboost_objective`, `lightgbm_objective`."""
+    """A rule that XGBoost or LightGBM can minimise; made by `xgboost_objective`, `lightgbm_objective`.
+
+    Parameters
+    ----------
+    rule : Rule
+        A strictly proper rule.
+    library : {"xgboost", "lightgbm"}
+        Which of the two calls it.
+    scale : float, optional
+        The factor of the rule.
+    floor : float, default 0.1
+        The least curvature, as a share of the log score's.
+    order : Order, optional
+        How positions of labels become those of ordered classes.
+    """
 
     rule: Rule
     library: Library
@@ -68,11 +110,38 @@ class Objective:
         return name_of(self.rule)
 
     def metric(self, rule: Rule | str | None = None) -> Metric:
-        """A rule, by default that of this objective, as a metric for models trained by this objective."""
+        """A rule as a metric for models trained by this objective.
+
+        Parameters
+        ----------
+        rule : Rule or str, optional
+            The scoring rule, or its name; by default that of this objective.
+
+        Returns
+        -------
+        Metric
+            What the library takes.
+        """
         chosen = self.rule if rule is None else parse(rule)
         return Metric(chosen, self.library, logits=True, order=self.order)
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[Array, Array]:
+        """Gradient and expected Hessian, in the form that the library wants.
+
+        Parameters
+        ----------
+        first : array_like
+            What the library passes first: raw scores, or outcomes where it has no data set.
+        second : array_like or data set
+            What it passes second: the data set, or raw scores.
+        sample_weight : array_like of shape (N,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        tuple of two arrays
+            Gradient and Hessian.
+        """
         y, given, weights = _arguments(first, second, sample_weight)
         y, scores = _in_order(self, y, _rows(given, len(y)), hidden=not _is_data(second))
         n_classes = 2 if scores.ndim == 1 else scores.shape[1]
