@@ -259,7 +259,7 @@ class Rule(ABC):
                     found=f"there are {in_digits(k, 3)}",
                 )
         else:
-            rows, single = _distributions(p, "p")
+            rows, single = distributions(p, "p")
             xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
         columns = []
         for outcome in range(k):
@@ -290,7 +290,7 @@ class Rule(ABC):
         >>> vx.brier.expected([0.5, 0.5], [0.75, 0.25])
         0.5
         """
-        truth, single = _distributions(q, "q")
+        truth, single = distributions(q, "q")
         losses = self.by_outcome(p)
         xp = namespace_of(losses)
         losses = losses[None, :] if losses.ndim == 1 else losses
@@ -421,7 +421,7 @@ def _loss_of(rule: Formula, stats: RowStats) -> Array:
     return loss.copy() if stats.buffer is not None and np.shares_memory(loss, stats.buffer) else loss
 
 
-def _distributions(p: object, argument: str) -> tuple[Array, bool]:
+def distributions(p: object, argument: str) -> tuple[Array, bool]:
     """One or several distributions as checked (n, K) rows, and whether it was one."""
     rows, _ = to_array(p, argument)
     if rows.ndim not in (1, 2):

@@ -16,9 +16,8 @@ import numpy as np
 from verax.common.checks import check_n_classes
 from verax.display.tables import FrameKind, data_frame
 from verax.errors import InputError, passing
-from verax.inputs.arrays import Floats, to_array, to_host
-from verax.inputs.forecasts import Forecasts
-from verax.scores.base import Rule
+from verax.inputs.arrays import Floats, to_host
+from verax.scores.base import Rule, distributions
 from verax.scores.certificates.probes import (
     DENOMINATORS,
     apart,
@@ -162,7 +161,9 @@ class Landscape:
     @property
     def truth_is_best(self) -> bool | None:
         """Whether no forecast was found that is expected to lose less than the truth; None without one."""
-        return None if self.lowest is None else self.lowest.forecast is self.truth
+        if self.lowest is None or self.truth is None:
+            return None
+        return np.array_equal(self.lowest.forecast, self.truth)
 
     @property
     def sentence(self) -> str:
@@ -227,22 +228,18 @@ def _number(x: float) -> str:
 
 
 def _checked(truth: Any, n_classes: int) -> Floats:
-    given, _ = to_array(truth, "truth")
-    q = to_host(given)
-    if q.shape != (n_classes,):
-        fits = q.ndim == 1 and len(q) in _UNITS
+    rows, single = distributions(truth, "truth")
+    q = to_host(rows)
+    if not single or q.shape[1] != n_classes:
+        fits = single and q.shape[1] in _UNITS
         raise InputError(
             f"must have shape ({n_classes},), a probability for each class",
             argument="truth",
             kind="length",
-            found=f"its shape is {q.shape}",
-            remedies=[passing("for a truth of this length", n_classes=len(q))] if fits else [],
+            found=f"its shape is {q.shape[1:] if single else q.shape}",
+            remedies=[passing("for a truth of this length", n_classes=q.shape[1])] if fits else [],
         )
-    try:
-        Forecasts(np.zeros(1, np.int64), q[None, :]).check()
-    except InputError as error:
-        raise error.replace(argument="truth") from None
-    return np.asarray(q, np.float64)
+    return np.asarray(q[0], np.float64)
 
 
 def _lattice(n_classes: int) -> Floats:
