@@ -8,13 +8,15 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-# A link that is neither an address nor a place on the page.
+# An image that is no address, linked or not; a link that is neither an address nor a place on the page.
+_IMAGE = r"!\[[^\]]*\]\((?!https?://)[^)]*\)"
+_IMAGES = re.compile(rf"\[{_IMAGE}\]\([^)]*\)\n*|{_IMAGE}\n*")
 _LOCAL = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?://|#|mailto:)[^)]*\)")
 
 
 def without_local_links(text: str) -> str:
-    """A page of Markdown in which only the texts of links to files are left."""
-    return _LOCAL.sub(r"\1", text)
+    """A page of Markdown without images of files, in which only the texts of links to files are left."""
+    return _LOCAL.sub(r"\1", _IMAGES.sub("", text))
 
 
 class Readme(MetadataHookInterface):

@@ -98,6 +98,7 @@ def test_results_come_back_equal_from_strict_json(make):
     result = make()
     found = type(result).from_dict(strict(result))
     assert found == result
+    assert hash(found) == hash(result)
     assert ADDRESS.sub("", repr(found)) == ADDRESS.sub("", repr(result))
     assert found.to_dict() == result.to_dict()
     assert "stored" not in result.to_dict(stored=False)

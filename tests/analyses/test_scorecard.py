@@ -56,16 +56,18 @@ def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, weighted, seed):
     y, p = forecasts(40, 4, seed)
     w = np.random.default_rng(seed).exponential(size=40) if weighted else np.ones(40)
     options = {"ordered": True, "classes": NAMES}
-    whole = vx.evaluate(y, p, weights=w, **options).to_dict(stored=False)
+    card = vx.evaluate(y, p, weights=w, **options)
+    whole = card.to_dict(stored=False)
     parts = [
         vx.evaluate(y[part], p[part], weights=w[part], **options) for part in (slice(0, cut), slice(cut, 40))
     ]
-    merged = parts[0].merge(parts[1]).to_dict(stored=False)
-    for name, score in whole["scores"].items():
-        assert merged["scores"][name]["mean"] == pytest.approx(score["mean"], rel=1e-13)
-        assert merged["scores"][name]["interval"] == pytest.approx(score["interval"], rel=1e-9, nan_ok=True)
-    for name, score in whole["metrics"].items():
-        assert merged["metrics"][name]["mean"] == pytest.approx(score["mean"], rel=1e-13, nan_ok=True)
+    both = parts[0].merge(parts[1])
+    merged = both.to_dict(stored=False)
+    for name, score in card.scores.items():
+        assert both.scores[name].mean == pytest.approx(score.mean, rel=1e-13)
+        assert both.scores[name].interval == pytest.approx(score.interval, rel=1e-9, nan_ok=True)
+    for name, score in card.metrics.items():
+        assert both.metrics[name].mean == pytest.approx(score.mean, rel=1e-13, nan_ok=True)
     np.testing.assert_allclose(merged["confusion"], whole["confusion"], rtol=1e-13)
     for key in ("n_rows", "n_classes", "classes", "ordered"):
         assert merged[key] == whole[key]

@@ -225,9 +225,7 @@ def test_jax_differentiates(torch):
 @pytest.mark.parametrize("k", [2, 3])
 def test_jax_traces_losses_inside_jit(rule, k):
     """Inside `jit` there are no values to check; the losses are those of outside."""
-    import jax
-    import jax.numpy as jnp
-
+    jax, jnp = pytest.importorskip("jax"), pytest.importorskip("jax.numpy")
     y, p = forecasts(6, k, ties=False)
     given = jnp.asarray(p[:, 1] if k == 2 else p)
     expected = rule.samples(y, p)

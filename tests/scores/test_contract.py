@@ -52,6 +52,7 @@ def test_rows_that_sum_to_a_little_more_than_one_lose_within_the_bounds(rule, to
 
 
 def test_so_they_do_when_compiled(rule, monkeypatch):
+    pytest.importorskip("numba")
     monkeypatch.setattr(limits, "COMPILED_FROM", 0)
     for k in (3, 12):
         for outcome in (0, k - 1):

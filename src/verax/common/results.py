@@ -11,7 +11,7 @@ import base64
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -106,7 +106,10 @@ class Result:
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and same(self, other)
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        # By its texts alone: numbers that are equal may be of different types, and arrays have no hash.
+        texts = [value for value in given_to(self).values() if isinstance(value, str)]
+        return hash((type(self).__name__, *texts))
 
 
 def given_to(value: Any) -> dict[str, Any]:
