@@ -116,6 +116,9 @@ def faults_of(value: Any, *, example: bool = False) -> list[str]:
     if inspect.isfunction(value) and not told and doc.method_returns_something:
         faults.append("it has parameters and returns something, but there is no section Returns")
     faults += faults_of_defaults(doc)
+    if inspect.isclass(value):
+        attributes = doc._doc_parameters(["Attributes"]).items()
+        faults += [f"{name!r} has no type or no description" for name, told in attributes if not all(told)]
     if fields:
         faults += faults_of_fields(value)
     if example and ">>>" not in "".join(doc.examples):
@@ -164,11 +167,6 @@ def faults_of_fields(cls: type) -> list[str]:
             told |= read._doc_parameters(["Parameters", "Attributes"])
     names = [f.name for f in dataclasses.fields(cls) if f.name[0] != "_"]
     faults = [f"the field {name!r} is not described" for name in names if name not in told]
-    faults += [
-        f"{name!r} has no type or no description"
-        for name, (kind, text) in told.items()
-        if not (kind and text)
-    ]
     faults += [f"{name!r} is no attribute" for name in told if name not in names and not hasattr(cls, name)]
     return faults
 

@@ -65,7 +65,7 @@ class Result:
 
         Parameters
         ----------
-        values : Mapping[str, Any]
+        values : mapping of str to value
             What `to_dict` gave. Only "stored" is read.
 
         Returns

@@ -223,16 +223,17 @@ class Handle(ABC):
     ----------
     name : str
         What it is called in messages.
-    models : tuple[str, ...]
+    models : tuple of str
         The names of the models whose forecasts it has.
-    classes : tuple[Hashable, ...] | None
+    classes : tuple or None
         The names of the classes; None where they are numbered only.
     n_classes : int
-    n_rows : int | None
+        The number of classes, K.
+    n_rows : int or None
         The number of rows; None where only reading tells.
-    taken : tuple[str, ...]
+    taken : tuple of str
         What was taken for what: a line each.
-    by : tuple[str, ...]
+    by : tuple of str
         The columns of subgroups.
     lists : bool
         Whether the forecasts are top lists, not full distributions.

@@ -53,8 +53,8 @@ def landscape(
     rule : Rule, str or callable
         A rule, its text, or a function f(y, p) that takes a class position and a vector of
         `n_classes` probabilities and returns the loss: smaller is better.
-    truth : array_like, optional
-        (K,) probabilities that the outcome is drawn from.
+    truth : array_like of shape (K,), optional
+        Probabilities that the outcome is drawn from.
     n_classes : int, default 3
         The number of classes, 2 or 3.
 
@@ -201,7 +201,7 @@ class Landscape:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
+        ax : matplotlib.axes.Axes, optional
             Where to draw; for three classes without a truth, a list of three.
 
         Returns

@@ -37,15 +37,15 @@ class History(Result, Epochs):
 
     Attributes
     ----------
-    epochs : numpy.ndarray
+    epochs : array of shape (n,)
         The number of each epoch, or step, as logged; counted from 0 where none was logged.
     counter : str
         What `epochs` are, "epoch" or "step". Steps count where there are no epochs, or fractions of them.
-    values : dict[str, numpy.ndarray]
+    values : dict of str to array of shape (n,)
         The values of each metric, NaN where an epoch has none.
-    directions : dict[str, str]
+    directions : dict of str to {"min", "max"}
         "min" or "max" for metrics that verax does not know.
-    notes : tuple[str, ...]
+    notes : tuple of str
         What was left out or merged while reading.
 
     Examples

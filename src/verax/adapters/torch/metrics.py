@@ -174,8 +174,8 @@ class Score(_RuleSums):
         Whether predictions are logits. They are never guessed.
     ignore_index : int, optional
         The target of rows to leave out, such as -100 for padding; they are not counted as rows.
-    **kwargs : optional
-        As for every torchmetrics metric.
+    **kwargs : Any
+        Options of every torchmetrics metric.
 
     Examples
     --------

@@ -214,7 +214,7 @@ class Comparison(MaySkip):
 
         Parameters
         ----------
-        rules : list of str, optional
+        rules : sequence of str, optional
             The names of the rules to draw; all of them by default.
 
         Returns
