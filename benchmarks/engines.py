@@ -246,7 +246,7 @@ def growth(pattern: str, n: int) -> None:
 
 
 def spark_growth(pattern: str, n: int) -> None:
-    """The same of Spark."""
+    """Cost of Spark against rows, and against files of the same rows."""
     with_session = session()
     _growth("Spark", lambda path: with_session.read.parquet(str(Path(path).parent)), pattern, n)
     with_session.stop()

@@ -161,7 +161,7 @@ def test_files_of_records_are_read_in_parts(shape, tmp_path, monkeypatch):
             ]
             (tmp_path / f"{i}.csv").write_text(head + "".join(body))
     source = sorted(tmp_path.iterdir())
-    handle = vx.scan(source, classes=M, **COLUMNS)
+    handle = vx.scan(tmp_path if shape == "tokens" else source, classes=M, **COLUMNS)
     assert handle.lists
     rows_of = [i for i, row in enumerate(records()) if row["a_labels"]]
     y, models = in_memory()

@@ -137,7 +137,8 @@ def opened(source: object, asked: Asked) -> Handle | None:
     check_exists(paths[0])
     if _are_tables(paths[0], asked.settings):
         return of_files(paths, name, asked)
-    return ListFilesHandle(asked, paths, name)
+    files = [file for path in paths for file in (files_of(path) if path.is_dir() else [path])]
+    return ListFilesHandle(asked, files, name)
 
 
 def _are_tables(path: Path, settings: Settings) -> bool:
