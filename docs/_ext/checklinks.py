@@ -39,7 +39,7 @@ class Page(HTMLParser):
 
 
 def problems(folder: Path, *, partial: bool = False) -> list[str]:
-    """What is wrong with the links of a site; a partial build may lack pages, and has `#page.md` for them."""
+    """What is wrong with the links of a site; a partial build lacks pages and has `#page.md` for them."""
     pages = {path: Page(path) for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts}
     said = [] if pages else [f"{folder} has no pages"]
     for path, page in pages.items():
@@ -54,7 +54,7 @@ def problems(folder: Path, *, partial: bool = False) -> list[str]:
             if not target.exists():
                 if not partial:
                     said.append(f"{here}: there is no {link}")
-            elif partial and parts.fragment.endswith(".md"):
+            elif partial and parts.fragment.endswith((".md", ".rst")):
                 continue
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 said.append(f"{here}: there is no anchor {link}")
