@@ -29,7 +29,8 @@ lint: .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	PATH="$(CURDIR)/$(BIN):$$PATH" pyright --verifytypes verax --ignoreexternal
+	PATH="$(CURDIR)/$(BIN):$$PATH" pyright --verifytypes verax --ignoreexternal > .venv/types.txt \
+	  || { cat .venv/types.txt; exit 1; }
 
 # The report is tested in a real browser. Where there is none and none can be had, those tests are skipped.
 browser:
