@@ -78,6 +78,8 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "abort_on_example_error": True,
     "nested_sections": False,
+    # Examples print what they want to show; a figure needs no name beside it.
+    "capture_repr": (),
     "subsection_order": [
         f"gallery/{name}" for name in ("scores", "models", "calibration", "decisions", "lists", "rules")
     ],
