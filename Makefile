@@ -50,8 +50,8 @@ java:
 
 # From the beginning, so that no page of an earlier build is left.
 docs: .venv/tools ## the site, to build/docs/index.html
-	rm -rf build/docs docs/examples docs/generated docs/*/generated
-	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
+	rm -rf build/docs build/doctrees docs/examples docs/generated docs/*/generated
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees docs build/docs
 	$(BIN)/python docs/_ext/checklinks.py build/docs
 	@echo "The site is in build/docs/index.html."
 

@@ -33,9 +33,9 @@ def link(name: str, shown: nodes.Node, document: str) -> addnodes.pending_xref:
 
 
 def find_rule(app, env, node: addnodes.pending_xref, shown: nodes.Node) -> nodes.reference | None:
-    """The page of a rule."""
+    """The page of a rule, from other pages."""
     page = node["reftarget"]
-    if node["reftype"] == "rule" and page in env.found_docs:
+    if node["reftype"] == "rule" and page in env.found_docs and page != node["refdoc"]:
         return make_refnode(app.builder, node["refdoc"], page, "", shown)
     return None
 
