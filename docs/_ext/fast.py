@@ -11,4 +11,11 @@ import os
 
 FAST = os.environ.get("VERAX_DOCS_FAST", "") not in ("", "0")
 RULE = "rps"
-WARNINGS = ["image.not_readable", "myst.xref_missing", "ref.doc", "toc.excluded", "toc.not_readable"]
+WARNINGS = [
+    "image.not_readable",
+    "toc.not_included",
+    "myst.xref_missing",
+    "ref.doc",
+    "toc.excluded",
+    "toc.not_readable",
+]
