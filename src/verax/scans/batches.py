@@ -19,14 +19,13 @@ from verax.files.predictions import Predictions, Request
 from verax.inputs.handles import Collector, Handle, Recipe, Summaries
 from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels.ledger import expecting
-from verax.kernels.threads import by_turns
+from verax.kernels.threads import by_turns, n_cores
 from verax.scans.asking import Asked
 from verax.scans.parts import default_name, part_of
 from verax.scans.readers import reader_of
 
-# How many collectors share the rows by turns: threads beyond these would wait for rows to be read. The number
-# is fixed, so that the result does not depend on the machine.
-_COLLECTORS = 4
+# How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
+_COLLECTORS = 8
 Work = Callable[[Collector], int]
 
 
@@ -40,13 +39,16 @@ class LocalHandle(Handle):
         """All rows in order; each piece of work shows some to a collector, and says how many are valid."""
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        collectors = [Collector(recipes) for _ in range(_COLLECTORS)]
+        collectors = [Collector(recipes) for _ in range(min(n_cores(), _COLLECTORS))]
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
             for n_rows in by_turns(lambda show, own: show(own), self._work(), collectors):
                 if self._progress is not None:
                     self._progress(n_rows)
-        found = (collector.summaries() for collector in collectors)
-        return reduce(Summaries.merge, found, Summaries({}, 0, None))
+        # One after the other, so that the tables of those that are done take no memory.
+        found = Summaries({}, 0, None)
+        while collectors:
+            found = found.merge(collectors.pop(0).summaries())
+        return found
 
 
 class TableHandle(LocalHandle):

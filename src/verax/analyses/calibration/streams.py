@@ -165,7 +165,9 @@ class _Drawn:
         self.cell = cell_of(bins.weight)
         self._how = how
         self._size = np.bincount(self.cell, bins.weight)
-        self._chance = np.clip(np.bincount(self.cell, bins.claimed) / self._size, 0.0, 1.0)
+        # Rounded, so that draws do not depend on the order in which rows were added up.
+        chance = np.clip(np.bincount(self.cell, bins.claimed) / self._size, 0.0, 1.0)
+        self._chance: Floats = np.round(chance.astype(float), 12)
         self._happened = np.bincount(self.cell, bins.happened).astype(float)
         squares = np.bincount(self.cell, bins.squares)
         # Rows of other weights count as many rows of one weight as tell as much.
