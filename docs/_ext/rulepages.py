@@ -233,11 +233,13 @@ def comparison(peers: list[Peer]) -> str:
     for peer in peers:
         theirs, ours = peer.numbers()
         package = f"{peer.package} {version_of(peer.package)}"
-        rows.append([package, f"`{peer.theirs}`", number(theirs), f"`{peer.ours}`", number(ours), peer.note])
+        lines = [f"`{peer.theirs}` is **{number(theirs)}**", f"`{peer.ours}` is **{number(ours)}**"]
+        note = peer.note[:1].upper() + peer.note[1:]
+        rows.append([package, "<br>".join([*lines, *filter(None, [note and f"{note}."])])])
     used = {name for name in NAMES for peer in peers if re.search(rf"\b{name}\b", peer.theirs + peer.ours)}
     lines = [line for line in data_as_text().splitlines() if line.partition(" ")[0] in used]
     code = "```python\n" + "\n".join(lines) + "\n```"
-    header = ["package", "there", "", "in verax", "", ""]
+    header = ["package", "what it prints, and what verax prints"]
     return "\n\n".join(["Computed when this page was built, for", code, table(header, rows)])
 
 
