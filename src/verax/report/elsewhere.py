@@ -38,6 +38,7 @@ from verax.errors import InputError
 from verax.inference.estimates import Estimate, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.kernels.threads import side_by_side
 from verax.report.contents import (
     WORST,
     ClassLoss,
@@ -297,11 +298,12 @@ def _calibration(
     positions = all_shown(problem) or most_miscalibrated(parted)
     panels = {}
     for name, sums in events.items():
-        curves = [
-            read_curve(sums, i, names[i], how, RESAMPLES, np.random.default_rng(plan.seed), plan.confidence)
-            for i in positions
-        ]
-        panels[name] = [panel_of(problem, i, c) for i, c in zip(positions, curves, strict=True)]
+
+        def panel(i: int, sums: EventSums = sums) -> ReliabilityPanel:
+            rng = np.random.default_rng(plan.seed)
+            return panel_of(problem, i, read_curve(sums, i, names[i], how, RESAMPLES, rng, plan.confidence))
+
+        panels[name] = side_by_side(panel, positions, sums.n_rows)
     return parted, panels
 
 

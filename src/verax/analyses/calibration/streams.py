@@ -11,7 +11,6 @@ that tie are pooled in either case.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from verax.inference.estimates import holm
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle
+from verax.kernels.threads import side_by_side
 from verax.scores.base import Rule
 
 # Up to so many rows, the distribution of the number of hits may be computed from every one of them.
@@ -55,9 +55,11 @@ def read_decomposition(found: EventSums, rule: Rule, handle: Handle, plan: Resam
     small.
     """
     how, names = split(rule, handle.n_classes), event_names(handle, rule)
-    parts = []
-    for i, (name, rng) in enumerate(zip(names, _streams(plan.seed), strict=False)):
-        parts.append(component_of(found, i, name, how, plan, rng))
+
+    def part(i: int) -> Components:
+        return component_of(found, i, names[i], how, plan, _stream(plan.seed, i))
+
+    parts = side_by_side(part, range(len(names)), found.n_rows)
     drawn = [np.sort(part.calibrated) for part in parts]
     whole = Components(
         how.quantity,
@@ -99,8 +101,9 @@ def reliability_of_handle(
     found = handle.summarise({"events": EventRecipe(handle.one_model(), how.thresholds)})
     only = [1] if handle.n_classes == 2 and not how.thresholds else range(found["events"].n_events)
     names = event_names(handle, rule)
-    streams = list(_streams(seed, found["events"].n_events))
-    curves = [read_curve(found["events"], i, names[i], how, resamples, streams[i], confidence) for i in only]
+    curves = [
+        read_curve(found["events"], i, names[i], how, resamples, _stream(seed, i), confidence) for i in only
+    ]
     return Reliability(
         tuple(curves), how.thresholds, found.n_rows, handle.n_classes, resamples, confidence, seed
     ).with_skipped(found.skipped)
@@ -141,9 +144,9 @@ def event_names(handle: Handle, rule: Rule) -> list[str]:
     return names[1:] if handle.n_classes == 2 and how.binary == "log" else names
 
 
-def _streams(seed: int, n: int = 2**31) -> Iterator[np.random.Generator]:
-    """A stream of random numbers for each event."""
-    return (np.random.default_rng([seed, i]) for i in range(n))
+def _stream(seed: int, i: int) -> np.random.Generator:
+    """The random numbers of one event."""
+    return np.random.default_rng([seed, i])
 
 
 def components_of_bins(found: EventSums, i: int, how: Split) -> tuple[Floats, float]:

@@ -23,6 +23,7 @@ from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Handle
+from verax.kernels.threads import side_by_side
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
 
@@ -204,13 +205,21 @@ def read_curves(
     names, measures = [named(metric) for metric in metrics], recipe.measures
     better = {named(metric): rises_for_the_better(metric) for metric in metrics}
     by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}
+
+    def drawn(order: str) -> dict[str, Floats]:
+        return _replicates(found, order, measures, options, n_classes) if options.bootstrap else {}
+
+    # Replicates come from few bins, so that threads may draw them at once; the curves themselves take memory.
+    n_bins = max(len(histogram.bins.total.keys) for histogram in found.orders.values())
+    draws = side_by_side(drawn, list(found.orders), n_bins)
     curves: dict[Any, RetentionCurve] = {}
-    for order, histogram in found.orders.items():
+    for (order, histogram), deviations in zip(found.orders.items(), draws, strict=True):
         values, bounds = _measured(Bins(histogram), measures, options, n_classes)
-        drawn = _replicates(found, order, measures, options, n_classes) if options.bootstrap else {}
         for name in names:
             exact = options.fill(values[name])
-            replicates = options.fill(exact + drawn[name]) if drawn else np.zeros((0, len(exact)))
+            replicates = np.zeros((0, len(exact)))
+            if deviations:
+                replicates = options.fill(exact + deviations[name])
             curve = curve_of(
                 order, (name, better[name]), exact, replicates, options, sees_outcome=order in by_outcome
             )
