@@ -55,8 +55,8 @@ RESULTS = {
     "History": (lambda: History.from_columns(LOG), 3),
     "Selection": (lambda: History.from_columns(LOG).select(), 2),
 }
-# Parts of results, which the frame of the whole has.
-PARTS = {"CalibrationLine", "Counterexample", "Interval"}
+# Parts of results, which the frame of the whole has, and what is to become a result.
+PARTS = {"CalibrationLine", "Counterexample", "DecisionCurve", "Interval", "Tally"}
 
 
 def classes():

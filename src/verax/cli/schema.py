@@ -11,7 +11,7 @@ from verax.cli.output import echo
 from verax.common.strictjson import to_json
 
 
-@app.command(epilog="Examples: `verax schema evaluate`, `verax schema compare > compare.schema.json`")
+@app.command(epilog="Examples: `verax schema evaluate`, `verax schema compare`")
 def schema(
     command: Annotated[str, typer.Argument(help="The command, such as evaluate.")],
 ) -> None:

@@ -36,6 +36,8 @@ def refusing_wrong_names(path: str | Path, argument: str = "path") -> Iterator[N
         if error.errno not in _WRONG_NAME:
             raise
         raise _wrong_name(path, argument, str(error.strerror)) from None
+    except UnicodeEncodeError:
+        raise _wrong_name(path, argument, "A character that no name of a file can have") from None
     except ValueError:
         # Python refuses a null character before the system sees it.
         if "\0" not in str(path):

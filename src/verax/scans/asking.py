@@ -51,21 +51,22 @@ class Asked:
     ) -> Asked:
         """What a caller passes, with the types checked."""
         number = isinstance(given["classes"], Integral) and not isinstance(given["classes"], bool)
-        if lists or isinstance(lists, Mapping) or (lists is None and number):
-            return cls._of_lists(probs, progress, {} if lists in (True, None) else lists, given)
-        may_be = lists is None and probs is None
-        return replace(cls._of_columns(probs, progress, given), may_be_lists=may_be)
-
-    @classmethod
-    def _of_lists(cls, probs: Any, progress: Any, lists: Any, given: dict[str, Any]) -> Asked:
-        """What is said about top lists."""
-        if not isinstance(lists, Mapping):
+        if not (lists is None or isinstance(lists, (bool, Mapping))):
             raise InputError(
                 "must be a truth value, or options of lists by name",
                 argument="lists",
                 kind="type",
                 found=f"it is {show(lists)}",
             )
+        if lists or isinstance(lists, Mapping) or (lists is None and number):
+            options = lists if isinstance(lists, Mapping) else {}
+            return cls._of_lists(probs, progress, options, given)
+        may_be = lists is None and probs is None
+        return replace(cls._of_columns(probs, progress, given), may_be_lists=may_be)
+
+    @classmethod
+    def _of_lists(cls, probs: Any, progress: Any, lists: Mapping[str, Any], given: dict[str, Any]) -> Asked:
+        """What is said about top lists."""
         unknown = next((name for name in lists if name not in LIST_OPTIONS), None)
         if unknown is not None:
             raise InputError(
