@@ -46,15 +46,23 @@ class RowTable:
     n_classes: int
 
     @classmethod
-    def of(cls, rows: Rows, formulas: Sequence[Formula], decision_costs: CostsLike | None = None) -> RowTable:
-        """Read and check all rows, with their losses by some rules or metrics of rows."""
+    def of(
+        cls,
+        rows: Rows,
+        formulas: Sequence[Formula],
+        decision_costs: CostsLike | None = None,
+        *,
+        decided: bool = True,
+    ) -> RowTable:
+        """Read and check all rows: their losses by some rules or metrics of rows, and their decisions."""
         check_one_way(rows.groups, "decompositions, curves and rankings")
         losses = losses_of(formulas, rows)
         batch = rows.batch(0, rows.n_rows)
         p, decisions = np.zeros((0, 0)), np.zeros(0, np.int64)
         if isinstance(batch, Batch):
             p = to_host(widen(batch.p))
-            decisions = np.argmax(p, axis=1) if decision_costs is None else cheapest(p, decision_costs)
+            if decided:
+                decisions = np.argmax(p, axis=1) if decision_costs is None else cheapest(p, decision_costs)
         return cls(
             y=to_host(batch.y),
             p=p,
@@ -80,7 +88,7 @@ class RowTable:
         return RowTable(
             y=np.repeat(self.y, copies),
             p=np.repeat(self.p, copies, axis=0),
-            decisions=np.repeat(self.decisions, copies),
+            decisions=np.repeat(self.decisions, copies) if len(self.decisions) else self.decisions,
             losses={},
             weights=None,
             groups=None,

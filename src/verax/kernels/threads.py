@@ -24,11 +24,11 @@ def n_cores() -> int:
         return os.cpu_count() or 1
 
 
-def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int) -> Iterator[B]:
+def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int, ahead: int = 1) -> Iterator[B]:
     """The work on each item, done by threads while further items are made, in the order of the items.
 
-    Few items are under way at a time, and the order is always theirs: memory is bounded, and sums
-    do not depend on the number of threads.
+    Few items are under way at a time, `ahead` more than there are threads, and the order is always theirs:
+    memory is bounded, and sums do not depend on the number of threads.
 
     >>> list(in_order(lambda x: x * x, range(5), 2))
     [0, 1, 4, 9, 16]
@@ -38,7 +38,7 @@ def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int) -> Iter
         try:
             for item in items:
                 pending.append(pool.submit(work, item))
-                if len(pending) > n_threads:
+                if len(pending) >= n_threads + ahead:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

@@ -40,7 +40,8 @@ def curve_of(
 
     `drawing` says in which rows the event happens if the forecasts are right; by default all independently.
     """
-    forecast = event.values if fit.kept.all() else event.values[fit.kept]
+    forecast = event.values
+    forecast = forecast if fit.kept.all() else forecast[fit.kept]
     weight, with_event = fit.cells[:, 0] + fit.cells[:, 1], fit.cells[:, 1]
     band, calibrated = None, np.zeros(0)
     if resamples:

@@ -146,23 +146,23 @@ def decomposition_of(
     number of the event, the event, its fit and its rows, one event at a time.
     """
     how = split(rule, forecasts.n_classes)
-    rows = RowTable.of(forecasts, [])
+    rows = RowTable.of(forecasts, [], decided=False)
     if plan.copies and plan.replicates and rows.groups is None:
         rows = rows.repeated()
-    # Two events at a time: more would take much memory.
+    # Two events at a time, and none that waits: more would take much memory.
     threads = min(2, n_cores()) if len(rows.y) >= _MANY and n_events(how, rows.n_classes) > 1 else 1
     sampling = _sampling(rows, plan, threads) if plan.replicates else None
-    looking = Lock()
+    fitting = Lock()
 
     def part_of(numbered: tuple[int, Callable[[], Event]]) -> tuple[Components, Measured | None]:
         i, event = numbered[0], numbered[1]()
-        fit = event.fit(rows.weights)
-        observed = event.components_of(fit, rows.weights)
-        if also is not None:
-            # Not by two threads at once, which would take much memory.
-            with looking:
+        # Not by two threads at once, which would take much memory.
+        with fitting:
+            fit = event.fit(rows.weights)
+            observed = event.components_of(fit, rows.weights)
+            if also is not None:
                 also(i, event, fit, rows)
-        del fit
+            del fit
         if threads > 1:
             give_back()
         found = None if sampling is None else sampling.measure(event)
@@ -171,7 +171,7 @@ def decomposition_of(
     numbered = enumerate(unsorted_events(forecasts, rows, how))
     parts: list[Components] = []
     total: Measured | None = None
-    for part, found in in_order(part_of, numbered, threads) if threads > 1 else map(part_of, numbered):
+    for part, found in in_order(part_of, numbered, threads, 0) if threads > 1 else map(part_of, numbered):
         parts.append(part)
         if total is None or found is None:
             total = found

@@ -65,7 +65,11 @@ class Split:
     def expected(self, given: Floats, rest: Floats, chance: Floats) -> Floats:
         """The mean loss of each row whose event happens with this chance; linear in the chance."""
         if self.binary == "squared":
-            return np.asarray(chance * rest**2 + (1 - chance) * given**2)
+            lost, gained = given**2, rest**2
+            gained -= lost
+            gained *= chance
+            lost += gained
+            return np.asarray(lost)
         from scipy.special import xlogy
 
         return np.asarray(-self.unit * (xlogy(chance, given) + xlogy(1 - chance, rest)))
@@ -199,8 +203,8 @@ class Event:
     ----------
     name : str
         The class, or "<= class" for a threshold.
-    values : array of shape (P,)
-        The different forecasts, increasing.
+    key : array of shape (N,)
+        What rows are sorted by; where it is the same, forecasts are.
     order : (N,) int array
         The rows by increasing forecast.
     begins : (P,) int array
@@ -217,7 +221,7 @@ class Event:
     """
 
     name: str
-    values: Floats
+    key: Floats
     order: Ints
     begins: Ints
     given: Floats
@@ -245,8 +249,12 @@ class Event:
         new[0] = True
         np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
         begins = np.zeros(0, np.int64) if new.all() else np.flatnonzero(new)
-        values = ordered[begins] if len(begins) else ordered
-        return cls(name, values, order, begins, given, rest, happened, how, start)
+        return cls(name, key, order, begins, given, rest, happened, how, start)
+
+    @property
+    def values(self) -> Floats:
+        """The different forecasts, increasing, (P,)."""
+        return self.key[self.order if self.all_differ else self.order[self.begins]]
 
     @cached_property
     def pools(self) -> Ints:
@@ -325,9 +333,14 @@ class Event:
 
     def among(self, rows: Any) -> Event:
         """The event in some of the rows only, by a mask."""
-        key = self.values[self.pools][rows]
         return Event.of(
-            self.name, key, self.given[rows], self.rest[rows], self.happened[rows], self.how, self.start[rows]
+            self.name,
+            self.key[rows],
+            self.given[rows],
+            self.rest[rows],
+            self.happened[rows],
+            self.how,
+            self.start[rows],
         )
 
 
@@ -369,6 +382,7 @@ def recalibrate(cells: Floats) -> Recalibration:
     # Frequencies that do not increase from pool to pool end up in one block, so they are added up at once.
     frequency = cells[:, 1] / n
     begins = np.flatnonzero(np.concatenate([[True], frequency[1:] > frequency[:-1]]))
+    del frequency
     edges, blocks = isotonic_blocks(_added(cells, begins) if len(begins) < len(n) else cells)
     return Recalibration(kept, cells, np.diff(np.append(begins, len(n))[edges]), blocks)
 

@@ -8,6 +8,7 @@ recalibration of the forecast, which need not be monotone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -224,17 +225,19 @@ class Sampling:
         how, share = event.how, self.units.share
         chance, limit = self._smoothed(event)
         optimism, calibrated = self._optimism(event, chance, limit), self._calibrated(event)
+        # Rows may be many, so that no array lives longer than it must.
         expected = dot(share, how.expected(limit, 1 - limit, chance))
-        fitted = how.losses(limit, 1 - limit, event.happened)
-        given = how.expected(event.given, event.rest, chance)
-        # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
-        certain = bool(np.isinf(given).any())
+        given = dot(share, how.expected(event.given, event.rest, chance))
         mean = dot(share, chance)
+        del chance
+        fitted = how.losses(limit, 1 - limit, event.happened)
+        del limit
+        # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
+        certain = math.isinf(given)
         plug_in = [
-            dot(share, event.losses - fitted) if certain else dot(share, given) - expected,
+            dot(share, event.losses - fitted) if certain else given - expected,
             how.entropy(np.array([[1 - mean, mean]])) - expected,
         ]
-        del chance, limit, given
         rate = np.array(dot(share, event.happened))
         constant = how.losses(rate, 1 - rate, event.happened)
 

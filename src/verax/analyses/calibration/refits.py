@@ -136,7 +136,8 @@ class Refits:
 
         order = self._event.order
         start = draws.start.take(order)
-        ends = start + draws.chance.take(order)
+        ends = draws.chance.take(order)
+        ends += start
 
         def refit(drawn: IndependentDraw) -> Refit:
             happened = np.empty(len(order), np.bool_)
