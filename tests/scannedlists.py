@@ -45,7 +45,7 @@ def table():
 @cache
 def in_memory():
     """Outcomes and the lists of both models."""
-    rows = table().to_pylist(maps_as_pydicts="strict")
+    rows = [{**row, "b": dict(row["b"])} for row in table().to_pylist()]
     lists = {
         "a": [dict(zip(row["a_labels"], row["a_scores"], strict=True)) for row in rows],
         "b": [row["b"] for row in rows],

@@ -154,13 +154,27 @@ def records_of(batch: Any) -> Iterator[dict[str, Any]]:
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
+def _plain(column: Any) -> list[Any]:
+    """The values of a column, maps as dicts; a map that has a key twice is refused."""
+    try:
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    except TypeError:
+        # Older versions of pyarrow have pairs only.
+        values = column.to_pylist()
+    if not pa.types.is_map(column.type):
+        return list(values)
+    if any(pairs is not None and len({key for key, _ in pairs}) < len(pairs) for pairs in values):
+        raise KeyError("a key is there twice")
+    return [None if pairs is None else dict(pairs) for pairs in values]
+
+
 def _values(column: Any) -> list[Any]:
     """The values of a column; lists of numbers or texts as slices of one list, which is much faster."""
     kind = column.type
     nested = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     flat = column.flatten() if nested and not column.null_count else None
     if flat is None or flat.null_count:
-        return list(column.to_pylist(maps_as_pydicts="strict"))
+        return _plain(column)
     if pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type):
         values = flat.to_numpy(zero_copy_only=False).tolist()
     elif pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type):
@@ -168,7 +182,7 @@ def _values(column: Any) -> list[Any]:
         texts = coded.dictionary.to_pylist()
         values = [texts[code] for code in coded.indices.to_numpy().tolist()]
     else:
-        values = flat.to_pylist(maps_as_pydicts="strict")
+        values = _plain(flat)
     ends = np.cumsum(column.value_lengths().to_numpy(), dtype=np.int64).tolist()
     return [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
