@@ -122,7 +122,7 @@ def test_the_lowest_place_of_improper_rules(rule, truth, best, loss):
         (("brier", None, True), "`n_classes` must be a whole number"),
         (("brier", [0.5, 0.5]), "Pass n_classes=2 for a truth of this length"),
         (("brier", [[0.5, 0.3, 0.2]]), "`truth` must have shape (3,)"),
-        (("brier", [0.5, 0.3, 0.3]), "`truth` rows must sum to 1"),
+        (("brier", [0.5, 0.3, 0.3]), "`truth` rows must sum to 1 within 1e-06; row 0 sums to 1.1."),
         (("brier", [0.5, 0.7, -0.2]), "`truth`"),
         (("breir",), "Did you mean 'brier'?"),
         ((3,), "`rule` must be a rule, its name, or a function"),

@@ -228,7 +228,11 @@ def _number(x: float) -> str:
 
 
 def _checked(truth: Any, n_classes: int) -> Floats:
-    rows, single = distributions(truth, "truth")
+    try:
+        rows, single = distributions(truth, "truth")
+    except InputError as error:
+        # A truth is not rescaled, so there is no option to advise.
+        raise error.replace(remedies=()) from None
     q = to_host(rows)
     if not single or q.shape[1] != n_classes:
         fits = single and q.shape[1] in _UNITS
