@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from verax.analyses.cards.tally import Tally
     from verax.analyses.combination.combination import Combination, fit_pool
     from verax.analyses.comparison.compare import compare
-    from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
+    from verax.analyses.comparison.length_result import LengthComparison
+    from verax.analyses.comparison.lengths import compare_lengths
     from verax.analyses.comparison.result import Comparison
     from verax.analyses.decisions.deferral import Deferral, deferral
     from verax.analyses.decisions.murphy import Murphy, murphy
@@ -202,7 +203,7 @@ _LAZY = {
     "Holds": "verax.scores.properties",
     "InputError": "verax.errors",
     "Landscape": "verax.scores.landscape",
-    "LengthComparison": "verax.analyses.comparison.lengths",
+    "LengthComparison": "verax.analyses.comparison.length_result",
     "ListCard": "verax.analyses.cards.listcard",
     "ListDecomposition": "verax.analyses.calibration.mass",
     "ListReliability": "verax.analyses.calibration.lists",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +30,99 @@ def dot(a: Floats, b: Floats) -> float:
     return float(np.einsum("i,i->", a, b))
 
 
+class Units(ABC):
+    """What is independent in a sample: rows, or groups of rows."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """The number of units that have rows."""
+
+    @property
+    @abstractmethod
+    def freedom(self) -> float:
+        """Degrees of freedom: one less than the effective number of units, small where they are unequal."""
+
+    @property
+    @abstractmethod
+    def grouped(self) -> bool:
+        """Whether the units are groups."""
+
+    @property
+    def caution(self) -> str:
+        """Why intervals from so few units cannot be trusted; empty where there are enough."""
+        return few(self.n, "group", "groups") if self.grouped else few(self.n, "row", "rows")
+
+    # ---- intervals of estimates whose influence functions are known --------------------------------
+
+    @property
+    def method(self) -> str:
+        """How intervals are computed, in words."""
+        return f"t, over {self.n:,} groups" if self.grouped else "t"
+
+    def interval(
+        self,
+        value: float,
+        variance: float,
+        confidence: float,
+        *,
+        bounds: tuple[float, float] | None = None,
+        n: float | None = None,
+        caution: str = "",
+    ) -> Interval:
+        """The t interval of an estimate; with finite `bounds` on a scale that does not collapse at them.
+
+        `n` is how many rows tell about an estimate at one of its bounds; by default all units in effect.
+        """
+        caution = "; ".join(filter(None, [self.caution, caution]))
+        if self.n < 2 or not np.isfinite([value, variance]).all():
+            why = caution or "the estimate is undefined"
+            return Interval.undefined(why, method=self.method, confidence=confidence)
+        if bounds is None:
+            half = t_quantile(self.freedom, confidence) * math.sqrt(variance)
+            interval = Interval(value - half, value + half, confidence=confidence)
+        else:
+            rows = self.freedom + 1 if n is None else n
+            plan = Resampling(confidence)
+            interval = bounded(value, variance, self.freedom, rows, bounds, plan)
+        return interval.by(self.method, caution)
+
+    def p_value(self, difference: float, variance: float) -> float:
+        """The two-sided p-value of a difference, by Student's t distribution; NaN where it is undefined."""
+        from scipy.special import stdtr
+
+        if self.n < 2 or not np.isfinite([difference, variance]).all():
+            return math.nan
+        if variance == 0:
+            return 1.0 if difference == 0 else 0.0
+        return float(2 * stdtr(self.freedom, -abs(difference) / math.sqrt(variance)))
+
+    def widest(self, covariance: Floats, confidence: float, seed: int) -> float:
+        """How many standard errors a band has that covers all estimates at once (a sup-t band).
+
+        The quantile of the largest of |t| values with the correlations of the estimates, by draws from their
+        normal distribution, each over a chi variable with the degrees of freedom of the units.
+        """
+        error = np.sqrt(np.diag(covariance))
+        known = error > _NOTHING * error.max(initial=0.0)
+        if not known.any():
+            return t_quantile(self.freedom, confidence)
+        correlation = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
+        values, vectors = np.linalg.eigh(correlation)
+        kept = values > _NOTHING * values[-1]
+        root = vectors[:, kept] * np.sqrt(values[kept])
+        rng = np.random.default_rng(seed)
+        spread = np.sqrt(rng.chisquare(self.freedom, _DRAWS) / self.freedom)
+        largest = np.empty(_DRAWS)
+        for first in range(0, _DRAWS, 1000):
+            normal = rng.standard_normal((1000, root.shape[1])) @ root.T
+            largest[first : first + 1000] = np.abs(normal).max(axis=1)
+        return float(np.quantile(largest / spread, float(confidence)))
+
+
 @dataclass(frozen=True)
-class SamplingUnits:
-    """What is independent: rows, or groups of rows.
+class SamplingUnits(Units):
+    """What is independent among rows in memory.
 
     Attributes
     ----------
@@ -103,72 +194,45 @@ class SamplingUnits:
         return max(1 / float((self.sums(self.share) ** 2).sum()) - 1, 1.0)
 
     @property
-    def caution(self) -> str:
-        """Why intervals from so few units cannot be trusted; empty where there are enough."""
-        return few(self.n, "row", "rows") if self.groups is None else few(self.n, "group", "groups")
+    def grouped(self) -> bool:
+        """Whether the units are groups."""
+        return self.groups is not None
 
-    # ---- intervals of estimates whose influence functions are known --------------------------------
+
+@dataclass(frozen=True)
+class CountedUnits(Units):
+    """What is independent among rows that are not in memory: their number, and how unequal they are.
+
+    Attributes
+    ----------
+    count : int
+        The number of units that have weight.
+    degrees : float
+        Degrees of freedom.
+    in_groups : bool
+        Whether the units are groups.
+    """
+
+    count: int
+    degrees: float
+    in_groups: bool
+
+    @classmethod
+    def of(cls, n: int, weight: float, squares: float, *, in_groups: bool) -> CountedUnits:
+        """From the number of units, the sum of their weights and that of the squares."""
+        return cls(n, max(weight**2 / squares - 1, 1.0), in_groups)
 
     @property
-    def method(self) -> str:
-        """How intervals are computed, in words."""
-        return "t" if self.groups is None else f"t, over {self.n:,} groups"
+    def n(self) -> int:
+        """The number of units that have weight."""
+        return self.count
 
-    def interval(
-        self,
-        value: float,
-        variance: float,
-        confidence: float,
-        *,
-        bounds: tuple[float, float] | None = None,
-        n: float | None = None,
-        caution: str = "",
-    ) -> Interval:
-        """The t interval of an estimate; with finite `bounds` on a scale that does not collapse at them.
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom."""
+        return self.degrees
 
-        `n` is how many rows tell about an estimate at one of its bounds; by default all units in effect.
-        """
-        caution = "; ".join(filter(None, [self.caution, caution]))
-        if self.n < 2 or not np.isfinite([value, variance]).all():
-            why = caution or "the estimate is undefined"
-            return Interval.undefined(why, method=self.method, confidence=confidence)
-        if bounds is None:
-            half = t_quantile(self.freedom, confidence) * math.sqrt(variance)
-            interval = Interval(value - half, value + half, confidence=confidence)
-        else:
-            rows = self.freedom + 1 if n is None else n
-            plan = Resampling(confidence)
-            interval = bounded(value, variance, self.freedom, rows, bounds, plan)
-        return interval.by(self.method, caution)
-
-    def p_value(self, difference: float, variance: float) -> float:
-        """The two-sided p-value of a difference, by Student's t distribution; NaN where it is undefined."""
-        from scipy.special import stdtr
-
-        if self.n < 2 or not np.isfinite([difference, variance]).all():
-            return math.nan
-        if variance == 0:
-            return 1.0 if difference == 0 else 0.0
-        return float(2 * stdtr(self.freedom, -abs(difference) / math.sqrt(variance)))
-
-    def widest(self, covariance: Floats, confidence: float, seed: int) -> float:
-        """How many standard errors a band has that covers all estimates at once (a sup-t band).
-
-        The quantile of the largest of |t| values with the correlations of the estimates, by draws from their
-        normal distribution, each over a chi variable with the degrees of freedom of the units.
-        """
-        error = np.sqrt(np.diag(covariance))
-        known = error > _NOTHING * error.max(initial=0.0)
-        if not known.any():
-            return t_quantile(self.freedom, confidence)
-        correlation = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
-        values, vectors = np.linalg.eigh(correlation)
-        kept = values > _NOTHING * values[-1]
-        root = vectors[:, kept] * np.sqrt(values[kept])
-        rng = np.random.default_rng(seed)
-        spread = np.sqrt(rng.chisquare(self.freedom, _DRAWS) / self.freedom)
-        largest = np.empty(_DRAWS)
-        for first in range(0, _DRAWS, 1000):
-            normal = rng.standard_normal((1000, root.shape[1])) @ root.T
-            largest[first : first + 1000] = np.abs(normal).max(axis=1)
-        return float(np.quantile(largest / spread, float(confidence)))
+    @property
+    def grouped(self) -> bool:
+        """Whether the units are groups."""
+        return self.in_groups

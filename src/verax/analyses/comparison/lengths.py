@@ -6,39 +6,31 @@ different lengths can be compared by one number. How much it improves depends on
 
 from __future__ import annotations
 
-import itertools
-import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 
 from verax.analyses.cards.listcard import padded_rules
-from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.length_result import LengthComparison
+from verax.analyses.comparison.shortening import check_lengths, names_of, shorter_lists
 from verax.analyses.units import SamplingUnits, dot
-from verax.common.checks import check_count, check_flag, check_number
-from verax.common.sizes import in_digits
-from verax.display.tables import FrameKind, record_frame, text_table
-from verax.errors import InputError, show
 from verax.inference.intervals import check_confidence
 from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.groups import check_one_way
+from verax.inputs.handles import Handle
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows, faults_of, pair
-from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of
-
-_LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
 @reads
 def compare_lengths(
     y: object,
-    p: object,
+    p: object = None,
     *,
     k: Sequence[int] | None = None,
     rule: Rule | str | Sequence[Rule | str] | None = None,
@@ -51,9 +43,10 @@ def compare_lengths(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,), or TopLists
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`.
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough. Lists take the place of the full distribution.
     k : sequence of int, optional
@@ -93,25 +86,23 @@ def compare_lengths(
     top-3 is 0.0000 (0.0000 to 0.0000) above full.
     """
     check_confidence(confidence)
+    chosen = _choose(rule)
+    if isinstance(y, Handle):
+        from verax.analyses.comparison.length_streams import lengths_of_handle
+
+        return lengths_of_handle(y, k, chosen, confidence)
     form: dict[str, Any] = dict(read)
     shared = {name: form.pop(name, None) for name in ("weights", "groups")}
     lists, lengths = _lists(p, k, form)
-    chosen = _choose(rule)
-    first = lists.truncate(1)
-    certain = np.ones(first.classes.size)
-    hard = TopLists(first.classes, certain, first.offsets, lists.n_classes, vocabulary=lists.vocabulary)
-    shorter = [hard, *(lists.truncate(length) for length in lengths)]
-    rows: list[Rows] = [each.with_outcomes(y, **shared) for each in shorter]
-    rows.append(pair(y, p, **read))
-    last = "as given" if isinstance(p, TopLists) else "full"
-    names = ["hard", *(f"top-{length}" for length in lengths), last]
+    given = pair(y, p, **read)
+    rows = [*shorter_lists(lists.with_outcomes(y, **shared), lengths), given]
     groups = rows[0].groups
     check_one_way(groups, "lengths of lists")
     weights = None if rows[0].weights is None else np.asarray(rows[0].weights, float)
     units, weighty = SamplingUnits.of(rows[0].n_rows, weights, groups)
     found = {name_of(rule.rule): _measure(rule, rows, units, weighty, weights) for rule in chosen}
     return LengthComparison(
-        tuple(names),
+        names_of(lengths, lists=isinstance(p, TopLists)),
         tuple(chosen),
         {name: means for name, (means, _, _) in found.items()},
         {name: infinite for name, (_, infinite, _) in found.items()},
@@ -122,7 +113,7 @@ def compare_lengths(
         {name: covariance for name, (_, _, covariance) in found.items()},
         units,
         confidence,
-    ).with_faults(faults_of({"": rows[-1]}))
+    ).with_faults(faults_of({"": given}))
 
 
 def _measure(
@@ -147,322 +138,15 @@ def _lists(p: object, k: Sequence[int] | None, read: dict[str, Any]) -> tuple[To
     """Lists to truncate, and the lengths to truncate them to."""
     if isinstance(p, TopLists):
         longest = int(p.lengths.max(initial=0))
-        return p, _lengths(k, longest)
+        return p, check_lengths(k, longest)
     raw, _ = to_array(p, "p")
     m = int(raw.shape[1]) if raw.ndim == 2 else 2
-    lengths = _lengths(k, m)
+    lengths = check_lengths(k, m)
     # The hard prediction needs one class, even if all lengths are 0.
     return TopLists.from_probabilities(p, max(1, *lengths), **read), lengths
-
-
-def _lengths(k: Sequence[int] | None, longest: int) -> list[int]:
-    if k is None:
-        return [length for length in _LENGTHS if length < max(longest, 2)]
-    given: list[Any] = to_host(to_array(k, "k")[0]).reshape(-1).tolist()
-    for length in given:
-        check_count("k", length, least=0)
-    if not given or max(given) > longest:
-        raise InputError(
-            f"must hold lengths from 0 to {longest}", argument="k", found=f"it is {show(k)}", values=given
-        )
-    return sorted(set(given))
 
 
 def _choose(rules: Rule | str | Sequence[Rule | str] | None) -> list[Padded]:
     if rules is None:
         return padded_rules()
     return [rule if isinstance(rule, Padded) else padded(rule) for rule in as_rules(rules)]
-
-
-@dataclass(frozen=True, eq=False)
-class LengthComparison(MaySkip):
-    """Mean losses of predictions of growing length. `comparison["brier"]` has those of one rule.
-
-    Attributes
-    ----------
-    predictions : tuple of str
-        "hard", "top-1", ..., "full"; for given lists the last is "as given".
-    rules : tuple of Padded
-        The padded rules.
-    means : dict of str to tuple of float
-        Under the name of each inner rule the mean loss of every prediction.
-    infinite : dict of str to tuple of float
-        Likewise the weight of the rows whose loss is infinite.
-    lengths : tuple of int
-        The lengths of the lists between "hard" and the last.
-    n_rows : int
-        The number of rows.
-    n_classes : int
-        The number of classes, K.
-    n_invalid : int
-        How many of the lists given are invalid.
-    covariances : dict of str to array
-        Likewise the covariance matrix of these means.
-    units : SamplingUnits
-        What is independent: rows, or groups of them.
-    confidence : float
-        Confidence level of the intervals.
-
-    Examples
-    --------
-    >>> import verax as vx
-    >>> p = [[0.5, 0.44, 0.03, 0.03], [0.3, 0.6, 0.05, 0.05]]
-    >>> comparison = vx.compare_lengths([1, 0], p, rule="brier")
-    >>> comparison.predictions
-    ('hard', 'top-1', 'top-2', 'top-3', 'full')
-    """
-
-    predictions: tuple[str, ...]
-    rules: tuple[Padded, ...]
-    means: dict[str, tuple[float, ...]]
-    infinite: dict[str, tuple[float, ...]]
-    lengths: tuple[int, ...]
-    n_rows: int
-    n_classes: int
-    n_invalid: int
-    covariances: dict[str, Floats]
-    units: SamplingUnits
-    confidence: float
-
-    def __getitem__(self, name: str) -> tuple[float, ...]:
-        if not isinstance(name, str) or name not in self.means:
-            raise KeyError(f"{name!r} was not compared; there are {', '.join(self.means)}")
-        return self.means[name]
-
-    def excess(self, name: str) -> tuple[float, ...]:
-        """How much larger each loss is than that of the last prediction, relative to that one.
-
-        Parameters
-        ----------
-        name : str
-            The name of an inner rule.
-
-        Returns
-        -------
-        tuple of float
-            The relative excess of each prediction.
-        """
-        losses = np.array(self[name])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return tuple((losses / losses[-1] - 1).tolist())
-
-    def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
-        """How much larger the loss of prediction `a` is than that of `b`, by a rule or the first.
-
-        Parameters
-        ----------
-        a : str
-            The name of a prediction.
-        b : str
-            The name of another.
-        rule : str, optional
-            The name of an inner rule; by default the first.
-
-        Returns
-        -------
-        Difference
-            The difference of the mean losses, with its interval.
-        """
-        name = next(iter(self.means)) if rule is None else rule
-        means = self[name]
-        for given in (a, b):
-            if given not in self.predictions:
-                raise KeyError(f"{given!r} was not compared; there are {', '.join(self.predictions)}")
-        i, j = self.predictions.index(a), self.predictions.index(b)
-        c = self.covariances[name]
-        with np.errstate(invalid="ignore"):
-            gap = float(np.float64(means[i]) - means[j])
-        variance = max(0.0, float(c[i, i] + c[j, j] - 2 * c[i, j])) if i != j else 0.0
-        variance = variance if np.isfinite(c[[i, j], [i, j]]).all() else np.nan
-        interval = self.units.interval(gap, variance, self.confidence)
-        p = self.units.p_value(gap, variance)
-        return Difference(a, b, gap, interval, p, p)
-
-    def steps(self) -> tuple[str, ...]:
-        """The kinds of prediction: the hard one, the first class with its confidence, a list, everything."""
-        some = [k for k in self.lengths if k > 1]
-        middle = [f"top-{5 if 5 in some else max(some)}"] if some else []
-        first = ["top-1"] if 1 in self.lengths else []
-        return ("hard", *first, *middle, self.predictions[-1])
-
-    def length_within(self, name: str, share: float = 0.01, *, sure: bool = False) -> int | None:
-        """The least length from which on all losses are within `share` of that of the last prediction.
-
-        Parameters
-        ----------
-        name : str
-            The name of an inner rule.
-        share : float, default 0.01
-            How much larger a loss may be, relative to the last.
-        sure : bool, default False
-            Whether the whole interval of the difference must be within it.
-
-        Returns
-        -------
-        int or None
-            The length; None if there is none.
-        """
-        share = check_number("share", share, "must be a number that is not negative", lambda s: s >= 0)
-        if check_flag("sure", sure):
-            last = self[name][-1]
-            gaps = [self.difference(f"top-{k}", self.predictions[-1], name).interval for k in self.lengths]
-            near = [bool(max(abs(gap.low), abs(gap.high)) <= share * last) for gap in gaps]
-        else:
-            near = [bool(abs(excess) <= share) for excess in self.excess(name)[1:-1]]
-        for i, length in enumerate(self.lengths):
-            if all(near[i:]):
-                return length
-        return None
-
-    def words(self) -> list[str]:
-        """How much the additional classes improve the loss: one paragraph per rule."""
-        return [f"{name}: {self._words(name)}" for name in self.means]
-
-    def _words(self, name: str) -> str:
-        hard, *lists, last = self[name]
-        whole = "the full distribution" if self.predictions[-1] == "full" else "the lists as given"
-        if len({f"{loss:.9g}" for loss in (hard, *lists, last)}) == 1:
-            return f"{last:.4g} for every prediction: only the most likely class counts."
-        text = ""
-        if self.lengths[:1] == (1,):
-            wrong = ""
-            if np.isinf(hard):
-                wrong = f" (a class that was ruled out happened in {self.infinite[name][0]:,.6g} rows)"
-            text = f"the probability of the first class takes the loss from {hard:.4g}{wrong} "
-            text += f"to {lists[0]:.4g}. "
-        if len(lists) < 1 or not np.isfinite(last):
-            return text + (f"{whole[0].upper()}{whole[1:]} has {last:.4g}.")
-        return text + self._growth(name, lists, last, whole)
-
-    def _growth(self, name: str, lists: list[float], last: float, whole: str) -> str:
-        first, gain = lists[0], lists[0] - last
-        if abs(gain) <= 1e-12 * max(abs(first), abs(last)):
-            return "The other classes change nothing."
-        if gain < 0:
-            return f"The other classes take it up again, to {last:.4g}: they do more harm than good."
-        near = self.length_within(name)
-        if near is None:
-            shares = [f"lists of {k} have {100 * (first - m) / gain:.3g} %" for k, m in self._pairs(lists)]
-            reached = f"{', '.join(shares)} of that, and none is within 1 % of {whole}" if shares else ""
-        else:
-            mean = lists[self.lengths.index(near)]
-            share = f"{100 * (first - mean) / gain:.3g} %"
-            reached = f"lists of {near} have {share} of that and are within 1 % of {whole}"
-        return f"The other classes take it to {last:.4g}" + (f": {reached}." if reached else ".")
-
-    def comparability(self) -> list[str]:
-        """What one kind of prediction loses against the next, with intervals: one sentence per rule."""
-        sentences = []
-        for name in self.means:
-            found = [self.difference(a, b, name) for a, b in itertools.pairwise(self.steps())]
-            texts = [_against(each) for each in found]
-            sentences.append(f"{name}: {', '.join(texts)}.")
-        return sentences
-
-    def _pairs(self, lists: list[float]) -> list[tuple[int, float]]:
-        return list(zip(self.lengths, lists, strict=True))[1:]
-
-    def _shown(self) -> dict[str, Any]:
-        return {
-            "n_rows": self.n_rows,
-            "n_classes": self.n_classes,
-            "predictions": list(self.predictions),
-            "orientation": "lower is better",
-            "means": {name: list(means) for name, means in self.means.items()},
-            "excess": {name: list(self.excess(name)) for name in self.means},
-            "length_within_1_percent": {name: self.length_within(name) for name in self.means},
-            "words": self.words(),
-            "confidence": self.confidence,
-            "n_invalid": self.n_invalid,
-            "differences": {
-                name: [
-                    {**vars(found), "interval": list(found.interval)}
-                    for found in (
-                        self.difference(each, self.predictions[-1], name) for each in self.predictions[:-1]
-                    )
-                ]
-                for name in self.means
-            },
-            "comparability": self.comparability(),
-            **self._noted(),
-        }
-
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per rule and prediction: the mean loss, and its excess over the last prediction.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame(
-            [
-                {
-                    "rule": name,
-                    "prediction": prediction,
-                    "mean": self.means[name][i],
-                    "excess": self.excess(name)[i],
-                    "infinite_weight": self.infinite[name][i],
-                    **self._gap(name, prediction),
-                }
-                for name in self.means
-                for i, prediction in enumerate(self.predictions)
-            ],
-            kind,
-        )
-
-    def _gap(self, name: str, prediction: str) -> dict[str, float]:
-        """How much larger the loss is than the last, with the ends of the interval."""
-        found = self.difference(prediction, self.predictions[-1], name)
-        return {"gap": found.difference, "gap_low": found.interval.low, "gap_high": found.interval.high}
-
-    def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:
-        """Draw what each prediction loses against the last, one panel per rule.
-
-        Parameters
-        ----------
-        rules : sequence of str, optional
-            The names of inner rules; all by default.
-        share : float, default 0.01
-            The height of the shaded strip, as a share of the last loss.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The drawing.
-        """
-        from verax.display.lengths import draw_lengths
-
-        names = list(self.means) if rules is None else [name for name in rules if self[name]]
-        return draw_lengths(self, names, share)
-
-    def __str__(self) -> str:
-        names = list(self.means)
-        cells = [["prediction", *names]]
-        for i, prediction in enumerate(self.predictions):
-            cells.append([prediction, *(f"{self.means[name][i]:.4f}" for name in names)])
-        lines = text_table(cells, right=range(1, len(names) + 1))
-        rule = "-" * len(lines[0])
-        m = in_digits(self.n_classes)
-        heading = f"what longer lists buy: {self.n_rows:,} rows, {m} classes"
-        level = f"Against each other, with {100 * self.confidence:g}% intervals:"
-        texts = [*self.words(), level, *self.comparability()]
-        words = [line for text in texts for line in textwrap.wrap(text, 106)]
-        return "\n".join([heading, lines[0], rule, *lines[1:], rule, *words, *self._said()])
-
-    __repr__ = __str__
-
-
-def _against(found: Difference) -> str:
-    """What one prediction loses against another, in words."""
-    if not np.isfinite(found.difference):
-        return f"{found.a} is infinite"
-    shown, way = (found.interval, "above") if found.difference >= 0 else (-found.interval, "below")
-    span = f" ({shown:z.4f})" if shown.defined else ""
-    other = "the lists as given" if found.b == "as given" else found.b
-    return f"{found.a} is {abs(found.difference):.4f}{span} {way} {other}"

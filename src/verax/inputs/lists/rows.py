@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from verax.common.packing import dump, load, refusing
 from verax.errors import InputError, Offenders, show
 from verax.inputs.arrays import Array, Floats, Ints, Namespace, kind_of, to_array, to_host
 from verax.inputs.groups import Groups
-from verax.inputs.lists.ragged import Ragged, Survey, frozen
+from verax.inputs.lists.ragged import MASS_TOLERANCE, Ragged, Survey, frozen
 from verax.inputs.lists.vocabulary import Vocabulary
 
 _KIND = "faults of lists"
@@ -190,6 +191,17 @@ class ListRows:
     def with_codes(self, codes: Ints) -> ListRows:
         """The same lists with other outcomes."""
         return ListRows(self._lists, self._survey, self.n_classes, codes, vocabulary=self.vocabulary)
+
+    def heads(self, k: int) -> ListRows:
+        """The `k` most likely classes of every list; shorter lists stay as they are."""
+        lengths = np.minimum(self._lists.lengths, min(k, int(self._lists.lengths.max(initial=0))))
+        return self.with_lists(self._lists.heads(lengths), self._survey.tolerance - MASS_TOLERANCE)
+
+    def with_lists(self, lists: Ragged, slack: float) -> ListRows:
+        """Other lists of the same rows; the sums of what they were taken from differ from 1 by `slack`."""
+        made = copy(self)
+        made._lists, made._survey = lists, lists.survey(self.n_classes, slack)
+        return made
 
     @property
     def faults(self) -> ListFaults:

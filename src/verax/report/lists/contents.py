@@ -15,7 +15,8 @@ from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.comparison.compare import compare
-from verax.analyses.comparison.lengths import LengthComparison, compare_lengths
+from verax.analyses.comparison.length_result import LengthComparison
+from verax.analyses.comparison.lengths import compare_lengths
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.worst import Worst, worst
 from verax.report.checks import Check

@@ -1,0 +1,296 @@
+"""Means over rows that are not in memory, with covariances: sums over rows and groups, which merge.
+
+What is independent is a unit: a row, or all rows of a group. A unit has a weight u and sums s of several
+columns. The mean of a column is m = sum(s) / sum(u), and its sandwich variance the sum of the squares of
+(s - m u) / U over 1 - u / U, with U = sum(u). Sums over groups give it in one pass. Of rows with equal
+weights the sums of s, u s and s s' do. Rows with other weights are read once more, when U and m are known.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.listfaults import with_fault_recipes
+from verax.analyses.units import CountedUnits
+from verax.common.packing import dump, load, refusing
+from verax.engines.clusters import sums_by_label
+from verax.engines.sums import Sum
+from verax.errors import InputError
+from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
+
+_KIND, _SPREAD = "sums over units", "spread of units"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The units of some rows before groups are looked at.
+
+    Attributes
+    ----------
+    weight : array of shape (N,)
+        The weight u of each unit.
+    sums : array of shape (B, C, N)
+        The sums s, in B blocks of C columns: covariances are those of the columns of a block.
+    groups : Groups or None
+        The group of each unit.
+    """
+
+    weight: Floats
+    sums: Floats
+    groups: Groups | None
+
+    def finite(self) -> tuple[Floats, Floats]:
+        """The sums with zeros in place of infinite ones, and the (B, C) weights of units that have these."""
+        if np.isfinite(self.sums.sum()):
+            return self.sums, np.zeros(self.sums.shape[:2])
+        infinite = ~np.isfinite(self.sums)
+        return np.where(infinite, 0.0, self.sums), np.einsum("bcn,n->bc", infinite, self.weight)
+
+    def by_group(self) -> tuple[Any, Floats]:
+        """The names of the groups, and of each its weight and its sums."""
+        assert self.groups is not None
+        sums, _ = self.finite()
+        flat = np.concatenate([self.weight[None], sums.reshape(-1, sums.shape[-1])]).T
+        return sums_by_label(self.groups.labels[self.groups.codes], flat)
+
+
+@dataclass(frozen=True)
+class UnitSums:
+    """Sums over units.
+
+    Attributes
+    ----------
+    n : int
+        The number of units that have weight, before groups are looked at.
+    weight : Sum
+        (2,) the sums of u and u*u.
+    least, most : float
+        The extremes of the weights that are not zero.
+    first, cross, infinite : Sum
+        (B, C) the sums of s and u*s, and of the u of units whose s is infinite.
+    second : Sum
+        (B, C, C) the sums of the products of s.
+    labels, groups : arrays or None
+        The groups, and (G, 1 + B*C) the sums of u and s in each of them.
+    """
+
+    n: int
+    weight: Sum
+    least: float
+    most: float
+    first: Sum
+    cross: Sum
+    infinite: Sum
+    second: Sum
+    labels: Any = None
+    groups: Floats | None = None
+
+    @classmethod
+    def of(cls, columns: Columns) -> UnitSums:
+        """Of some units."""
+        u = columns.weight
+        sums, infinite = columns.finite()
+        some = u[u > 0]
+        labels = groups = None
+        if columns.groups is not None:
+            labels, groups = columns.by_group()
+        return cls(
+            len(some),
+            Sum.of([u.sum(), (u * u).sum()]),
+            float(some.min(initial=np.inf)),
+            float(some.max(initial=0.0)),
+            Sum.of(sums.sum(axis=2)),
+            Sum.of(np.einsum("bcn,n->bc", sums, u)),
+            Sum.of(infinite),
+            Sum.of(np.einsum("bcn,bdn->bcd", sums, sums)),
+            labels,
+            groups,
+        )
+
+    def merge(self, other: UnitSums) -> UnitSums:
+        """The sums of the units of both."""
+        labels = groups = None
+        if self.groups is not None and other.groups is not None:
+            names = np.concatenate([self.labels, other.labels])
+            labels, groups = sums_by_label(names, np.concatenate([self.groups, other.groups]))
+        return UnitSums(
+            self.n + other.n,
+            self.weight + other.weight,
+            min(self.least, other.least),
+            max(self.most, other.most),
+            self.first + other.first,
+            self.cross + other.cross,
+            self.infinite + other.infinite,
+            self.second + other.second,
+            labels,
+            groups,
+        )
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads."""
+        return dump(
+            _KIND, {name: v.to_values() if isinstance(v, Sum) else v for name, v in vars(self).items()}
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> UnitSums:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            sums = ("weight", "first", "cross", "infinite", "second")
+            found = {name: Sum.from_values(values[name], values[name].shape[1:]) for name in sums}
+            return cls(**{**values, **found})
+
+    # ---- what they say ---------------------------------------------------------------------
+
+    @property
+    def total(self) -> float:
+        """The weight of all units."""
+        return float(self.weight.high[0])
+
+    @property
+    def mean(self) -> Floats:
+        """(B, C) means; infinite where a unit is."""
+        return np.where(self.infinite.high > 0, np.inf, self.first.high / self.total)
+
+    @property
+    def even(self) -> bool:
+        """Whether all units have the same weight."""
+        return self.least == self.most
+
+    @property
+    def units(self) -> CountedUnits:
+        """What is independent."""
+        if self.groups is None:
+            return CountedUnits.of(self.n, self.total, float(self.weight.high[1]), in_groups=False)
+        weight = self.groups[:, 0]
+        n, squares = int(np.count_nonzero(weight)), float(weight @ weight)
+        return CountedUnits.of(n, self.total, squares, in_groups=True)
+
+    @property
+    def covariance(self) -> Floats:
+        """(B, C, C) covariances of the means. Rows of unequal weights all have the mean leverage here."""
+        finite = self.first.high / self.total
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if self.groups is not None:
+                weight, sums = self.groups[:, 0], self.groups[:, 1:].reshape(-1, *finite.shape)
+                around = _around(weight, np.moveaxis(sums, 0, -1), finite, self.total)
+            else:
+                across = finite[:, :, None] * self.cross.high[:, None, :]
+                square = float(self.weight.high[1])
+                around = self.second.high - across - np.swapaxes(across, 1, 2)
+                around += square * finite[:, :, None] * finite[:, None, :]
+                around /= self.total**2 * (1 - square / self.total**2)
+        return self.known(around)
+
+    def known(self, covariance: Floats) -> Floats:
+        """Covariances with NaN where a mean is infinite."""
+        lost = self.infinite.high > 0
+        return np.where(lost[:, :, None] | lost[:, None, :], np.nan, covariance)
+
+
+def _around(weight: Floats, sums: Floats, mean: Floats, total: float) -> Floats:
+    """(B, C, C) covariances of means by units with these weights and sums, (B, C, N)."""
+    deviation = (sums - mean[:, :, None] * weight) / total
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.einsum("bcn,bdn->bcd", deviation / (1 - weight / total), deviation))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """(B, C, C) covariances of means around values that are known: those of parts add up."""
+
+    sums: Sum
+
+    def merge(self, other: Spread) -> Spread:
+        """Of the units of both."""
+        return Spread(self.sums + other.sums)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that its recipe reads."""
+        return dump(_SPREAD, {"sums": self.sums.to_values()})
+
+
+class UnitRecipe(Recipe[UnitSums]):
+    """Sums of columns over the units of a model."""
+
+    @abstractmethod
+    def columns(self, part: Part) -> Columns:
+        """The columns of some rows."""
+
+    def take(self, part: Part) -> UnitSums:
+        """The sums of some rows."""
+        columns = self.columns(part)
+        check_one_way(columns.groups, "this analysis")
+        return UnitSums.of(columns)
+
+    def load(self, stored: bytes) -> UnitSums:
+        """Sums from their bytes."""
+        return UnitSums.from_bytes(stored)
+
+
+@dataclass(frozen=True)
+class SpreadRecipe(Recipe[Spread]):
+    """The covariances of means that are known."""
+
+    recipe: UnitRecipe
+    mean: Floats
+    total: float
+
+    def take(self, part: Part) -> Spread:
+        """Of some rows."""
+        columns = self.recipe.columns(part)
+        return Spread(Sum.of(_around(columns.weight, columns.finite()[0], self.mean, self.total)))
+
+    def load(self, stored: bytes) -> Spread:
+        """Sums from their bytes."""
+        values = load(stored, _SPREAD)["sums"]
+        with refusing("is missing or of another type"):
+            return Spread(Sum.from_values(values, values.shape[1:]))
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means of columns with their covariances.
+
+    Attributes
+    ----------
+    mean, covariance : arrays of shape (B, C) and (B, C, C)
+        The means and their covariances.
+    units : CountedUnits
+        What is independent.
+    sums : UnitSums
+        What they were computed from.
+    found : Summaries
+        What else was found in the first pass.
+    """
+
+    mean: Floats
+    covariance: Floats
+    units: CountedUnits
+    sums: UnitSums
+    found: Summaries
+
+
+def means_of(handle: Handle, recipe: UnitRecipe) -> Means:
+    """The means of columns over all rows of a handle; a second pass only where rows have unequal weights."""
+    found = handle.summarise(with_fault_recipes(handle, {"units": recipe}))
+    sums: UnitSums = found["units"]
+    check_weight(sums.total)
+    covariance = sums.covariance
+    if sums.groups is None and not sums.even and handle.has_rows:
+        spread = SpreadRecipe(recipe, sums.first.high / sums.total, sums.total)
+        covariance = sums.known(handle.summarise({"spread": spread})["spread"].sums.high)
+    return Means(sums.mean, covariance, sums.units, sums, found)
+
+
+def check_weight(total: float) -> None:
+    """Refuse rows that have no weight at all."""
+    if not total > 0:
+        raise InputError("must not all be zero", argument="weights")
