@@ -98,7 +98,7 @@ def expected(name):
     return asked(pl.from_arrow(table()).lazy(), name).to_dict()
 
 
-def alike(found, expected, where=""):
+def alike(found, expected, where="", near=1e-12):
     """Hold what two results say together; rows are known by their ids, and numbers of rows may differ.
 
     What results store differs in the last digits.
@@ -106,13 +106,13 @@ def alike(found, expected, where=""):
     if isinstance(expected, dict):
         assert found.keys() == expected.keys(), where
         for key in expected.keys() - {"row", "stored"}:
-            alike(found[key], expected[key], f"{where}.{key}")
+            alike(found[key], expected[key], f"{where}.{key}", near)
     elif isinstance(expected, (list, tuple)):
         assert len(found) == len(expected), where
         for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-            alike(one, other, f"{where}[{i}]")
+            alike(one, other, f"{where}[{i}]", near)
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True), where
+        assert found == pytest.approx(expected, rel=1e-9, abs=near, nan_ok=True), where
     else:
         assert found == expected, where
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from verax.analyses.calibration.lists import ListReliability
     from verax.analyses.calibration.mass import ListDecomposition
     from verax.analyses.calibration.reliability import reliability
-    from verax.analyses.calibration.slope import CalibrationLine, CalibrationSlopes, calibration_slope
+    from verax.analyses.calibration.slope import calibration_slope
+    from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
     from verax.analyses.cards.evaluation import evaluate
     from verax.analyses.cards.listcard import ListCard
     from verax.analyses.cards.saved import load
@@ -188,8 +189,8 @@ __all__ = [
 _LAZY = {
     "AbsRPS": "verax.scores.rules",
     "Brier": "verax.scores.rules",
-    "CalibrationLine": "verax.analyses.calibration.slope",
-    "CalibrationSlopes": "verax.analyses.calibration.slope",
+    "CalibrationLine": "verax.analyses.calibration.slope_result",
+    "CalibrationSlopes": "verax.analyses.calibration.slope_result",
     "Certificate": "verax.scores.certificates.certify",
     "Combination": "verax.analyses.combination.combination",
     "Comparison": "verax.analyses.comparison.result",

@@ -44,3 +44,13 @@ def test_lengths_are_compared_as_in_memory(lists, kind):
     for options in ({}, {"k": [0, 2], "rule": ["brier", "log_score"]}):
         found, exact = both(vx.compare_lengths, y, p, own, **options)
         alike(numbers(found), numbers(exact))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lists", [False, True])
+def test_slopes_are_those_of_the_rows(lists, kind):
+    y, p, own = list_case(kind) if lists else case(kind)
+    for options in [{}, {"places": 2} if lists else {"ordered": True}]:
+        found, exact = both(vx.calibration_slope, y, p, own, **options)
+        alike(found.to_dict(), exact.to_dict(), near=1e-9)
+        assert found.heading == exact.heading

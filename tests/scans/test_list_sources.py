@@ -233,10 +233,6 @@ def test_what_lists_cannot_do_says_so(tmp_path):
         vx.compare(handle, rule="brier", reference="frequencies")
     with pytest.raises(vx.InputError, match="Pass reference='uniform' to measure the skill"):
         vx.compare(handle, rule="brier")
-    with pytest.raises(
-        vx.InputError, match=r"calibration_slope needs all rows .* `verax.files.lists.open_lists`"
-    ):
-        vx.calibration_slope(handle)
     long = pa.table({"row_id": [0, 0], "class": ["a", "b"], "probability": [0.5, 0.2], "truth": ["a", "a"]})
     with pytest.raises(vx.InputError, match="must be grouped by its ids first"):
         vx.scan(long, lists=True, classes=9)

@@ -6,17 +6,20 @@ decompositions have their complements, `<= class`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
 from verax.analyses.units import SamplingUnits
 from verax.errors import InputError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+from verax.inputs.handles import Part
 
 # What a single model is called.
 ONLY = "forecast"
@@ -96,19 +99,18 @@ class EventRows:
 
     def heading(self, what: str) -> str:
         """The first line of a result."""
-        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
-        kind = "ordered classes" if self.ordered else "classes"
-        return f"verax {what}: {len(self.y):,} rows{groups}, {self.n_classes:,} {kind}"
+        return heading(what, len(self.y), self.n_groups, self.n_classes, ordered=self.ordered)
 
     def events(self) -> list[BinaryEvent]:
         """All events; of two classes the one that class 1 happens."""
         below = np.cumsum(self.p, axis=1)
         above = np.cumsum(self.p[:, ::-1], axis=1)[:, ::-1]
         k = self.n_classes
+        names = event_names(self.labels, ordered=self.ordered)
         if self.ordered:
             return [
                 BinaryEvent(
-                    f">= {self.labels[i]}",
+                    names[i - 1],
                     above[:, i],
                     below[:, i - 1],
                     np.round(above[:, i], self.decimals),
@@ -118,12 +120,43 @@ class EventRows:
             ]
         nothing = np.zeros(len(self.y))
         events = []
-        for i in range(int(k == 2), k):
+        for name, i in zip(names, range(int(k == 2), k), strict=True):
             given = self.p[:, i]
             # Not one minus: what is left beside a nearly certain class would be rounding.
             rest = (below[:, i - 1] if i else nothing) + (above[:, i + 1] if i < k - 1 else nothing)
-            events.append(BinaryEvent(self.labels[i], given, rest, given, self.y == i))
+            events.append(BinaryEvent(name, given, rest, given, self.y == i))
         return events
+
+
+def event_names(labels: Sequence[Hashable], *, ordered: bool) -> list[str]:
+    """What the events are called; of two classes there is one."""
+    if ordered:
+        return [f">= {label}" for label in labels[1:]]
+    return [str(label) for label in (labels[1:] if len(labels) == 2 else labels)]
+
+
+def heading(what: str, n_rows: int, n_groups: int | None, n_classes: int, *, ordered: bool) -> str:
+    """The first line of a result."""
+    groups = "" if n_groups is None else f", {n_groups:,} groups"
+    kind = "ordered classes" if ordered else "classes"
+    return f"verax {what}: {n_rows:,} rows{groups}, {n_classes:,} {kind}"
+
+
+def rows_of_part(part: Part, model: str, *, ordered: bool) -> EventRows:
+    """The rows of a part that have weight; the shares of the weight are the weights themselves."""
+
+    def read() -> EventRows:
+        forecasts, rows, p = dense(part, model), seen(part, model, ()), probabilities(part, model)
+        y, groups = rows.y, forecasts.groups
+        w = np.ones(len(y)) if rows.weights is None else rows.weights
+        if not w.all():
+            kept = w > 0
+            y, p, w = y[kept], p[kept], w[kept]
+            groups = None if groups is None else Groups(groups.codes[kept], groups.labels)
+        labels = tuple(map(str, range(forecasts.n_classes)))
+        return EventRows(y, p, SamplingUnits(w, groups), labels, ordered, forecasts.unity.decimals)
+
+    return part.once(("event rows", model, ordered), read)
 
 
 def read_models(y: object, p: object, ordered: bool, read: Mapping[str, Any]) -> dict[str, EventRows]:

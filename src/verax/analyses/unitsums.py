@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.listfaults import with_fault_recipes
-from verax.analyses.units import CountedUnits
+from verax.analyses.units import CountedUnits, sums_at
 from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import sums_by_label
 from verax.engines.sums import Sum
@@ -55,9 +55,9 @@ class Columns:
     def by_group(self) -> tuple[Any, Floats]:
         """The names of the groups, and of each its weight and its sums."""
         assert self.groups is not None
-        sums, _ = self.finite()
-        flat = np.concatenate([self.weight[None], sums.reshape(-1, sums.shape[-1])]).T
-        return sums_by_label(self.groups.labels[self.groups.codes], flat)
+        codes, labels = self.groups.codes, self.groups.labels
+        columns = [self.weight, *(column for block in self.finite()[0] for column in block)]
+        return labels, np.stack([sums_at(codes, column, len(labels)) for column in columns], axis=1)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _CLASSES = {
     "verax.analyses.calibration.mass": ("ListDecomposition",),
     "verax.analyses.calibration.overfitting": ("Uncertainty",),
     "verax.analyses.calibration.places": ("Claim",),
-    "verax.analyses.calibration.slope": ("CalibrationLine", "CalibrationSlopes"),
+    "verax.analyses.calibration.slope_result": ("CalibrationLine", "CalibrationSlopes"),
     "verax.analyses.calibration.summary": ("CalibrationSummary", "Measure"),
     "verax.analyses.cards.listcard": ("ListCard",),
     "verax.analyses.cards.scorecard": ("Scorecard",),

@@ -1,0 +1,357 @@
+"""Calibration slopes of predictions that are not in memory.
+
+The first pass looks at the log odds: whether there is a fit, and a histogram, whose fit is where Newton's
+method begins. Each further pass sums gradients and curvatures over the rows; a step that is smaller than
+1e-10 is the last, because the error of the next point is about its square. The same sums give the sandwich
+variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from verax.analyses.binary import BinaryEvent, event_names, heading, rows_of_part
+from verax.analyses.calibration.logistic import (
+    Overlap,
+    Regression,
+    fit_intercept,
+    heading_of_lists,
+    line_of,
+    log_odds,
+    undefined_line,
+)
+from verax.analyses.calibration.places import ANY, WHOLE, ListEvents, place_name
+from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
+from verax.analyses.units import sums_at
+from verax.analyses.unitsums import Columns, SpreadRecipe, UnitRecipe, UnitSums, check_weight
+from verax.common.packing import dump, load, refusing
+from verax.common.sizes import in_digits
+from verax.engines.histograms import Keyed, Run
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.handles import Handle, Part, Recipe
+
+_KIND = "log odds"
+# Bins of log odds for the first fit are so wide.
+_WIDTH = 2.0**-6
+# A step that moves no coefficient by more is the last; how many steps there may be.
+_SMALL, _STEPS = 1e-10, 60
+# The columns that are summed: scores and information of the intercept if the slope is 1, scores and curvature
+# of intercept and slope, and both losses.
+_SCORES, _INFORMATION, _CURVATURE, _LOSSES = slice(0, 3), 3, slice(4, 7), slice(7, 9)
+
+
+def slopes_of_handle(handle: Handle, ordered: bool, places: int, confidence: float) -> CalibrationSlopes:
+    """Slope and intercept of every event of the rows of a handle."""
+    handle = handle.in_order() if ordered else handle
+    source = OddsSource(handle.one_model(), ordered, places if handle.lists else None)
+    names = _names(handle, ordered, places)
+    found = handle.summarise({name: LookRecipe(source, i) for i, name in enumerate(names)})
+    looks = {name: found[name] for name in names if found[name].overlap.n}
+    fits = {name: _Fit.of(source, names.index(name), look) for name, look in looks.items()}
+    for _ in range(_STEPS):
+        open_ = {name: fit.recipe for name, fit in fits.items() if not fit.done}
+        if not open_:
+            break
+        sums = handle.summarise(open_)
+        for name in open_:
+            fits[name].step(sums[name])
+    _exact(handle, fits)
+    whole = fits[WHOLE if handle.lists else next(iter(fits))].sums
+    check_weight(whole.total)
+    n_groups = None if whole.groups is None else whole.units.n
+    lines = tuple(fit.line(name, looks[name], confidence) for name, fit in fits.items())
+    if handle.lists:
+        invalid = looks[WHOLE].invalid
+        said = f"{in_digits(handle.n_classes)} classes"
+        said += f", {invalid:,} invalid lists taken as stated" if invalid else ""
+        first, prefix = heading_of_lists(whole.n, n_groups, said), ""
+    else:
+        first = heading("calibration slopes", whole.n, n_groups, handle.n_classes, ordered=ordered)
+        prefix = "y " if ordered else "class "
+    result = CalibrationSlopes(lines, first, prefix, whole.n, n_groups, ordered, confidence)
+    return result.with_skipped(found.skipped)
+
+
+def _names(handle: Handle, ordered: bool, places: int) -> list[str]:
+    if handle.lists:
+        return [*(place_name(i + 1) for i in range(places)), ANY, WHOLE]
+    return event_names(tuple(handle.classes or range(handle.n_classes)), ordered=ordered)
+
+
+def _exact(handle: Handle, fits: dict[str, _Fit]) -> None:
+    """Read rows of unequal weights once more, for variances in which each has its own leverage."""
+    uneven = {name: fit for name, fit in fits.items() if fit.sums.groups is None and not fit.sums.even}
+    if uneven and handle.has_rows:
+        recipes = {
+            name: SpreadRecipe(fit.seen, fit.sums.first.high / fit.sums.total, fit.sums.total)
+            for name, fit in uneven.items()
+        }
+        found = handle.summarise(recipes)
+        for name, fit in uneven.items():
+            fit.covariance = found[name].sums.high[0]
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OddsRows:
+    """The log odds x of an event in some rows, whether it happened, weights, and what is independent.
+
+    Entries of the same list belong together: `owner` is the list of each. Groups are those of rows, or lists.
+    """
+
+    x: Floats
+    happened: Bools
+    weights: Floats
+    owner: Ints | None = None
+    groups: Groups | None = None
+    n_owners: int = 0
+    invalid: int = 0
+
+    def summed(self, columns: Floats) -> Columns:
+        """Columns of rows as those of units, with their weights."""
+        if self.owner is None:
+            return Columns(self.weights, (columns * self.weights)[None], self.groups)
+        n, owner = self.n_owners, self.owner
+        each = np.stack([sums_at(owner, row * self.weights, n) for row in columns])
+        return Columns(sums_at(owner, self.weights, n), each[None], self.groups)
+
+
+@dataclass(frozen=True)
+class OddsSource:
+    """The events of one model, by their number: those of rows, or of lists with so many places."""
+
+    model: str
+    ordered: bool
+    places: int | None
+
+    def event(self, part: Part, i: int) -> OddsRows:
+        """One event in some rows; without any where no list is so long."""
+        found = part.once(("log odds", self), lambda: self._lists(part) if self.places else self._rows(part))
+        return found[i]
+
+    def _rows(self, part: Part) -> list[OddsRows]:
+        rows = rows_of_part(part, self.model, ordered=self.ordered)
+        check_one_way(rows.units.groups, "calibration slopes")
+        return [
+            OddsRows(log_odds(event), event.happened, rows.units.share, groups=rows.units.groups)
+            for event in rows.events()
+        ]
+
+    def _lists(self, part: Part) -> list[OddsRows]:
+        assert self.places is not None
+        none = np.zeros(0)
+        groups = part.models[self.model].groups
+        empty = None if groups is None else Groups(np.zeros(0, np.int64), groups.labels)
+        nothing = OddsRows(none, none.astype(bool), none, groups=empty)
+        events = [nothing] * (self.places + 2)
+        found = ListEvents.of(part.models[self.model], "calibration slopes")
+        if not found.n_lists:
+            return events
+        weights = np.ones(found.n_lists) if found.weights is None else found.weights
+        for event in found.all(self.places):
+            odds = log_odds(BinaryEvent(event.name, event.given, event.rest, event.given, event.happened))
+            w, own = event.taken(weights), found.groups
+            if event.name == ANY:
+                rows = OddsRows(odds, event.happened, w, event.of, own, found.n_lists)
+                events[self.places] = rows
+                continue
+            own = None if own is None else Groups(event.taken(own.codes), own.labels)
+            last = event.name == WHOLE
+            at = -1 if last else int(event.name.split()[-1]) - 1
+            events[at] = OddsRows(odds, event.happened, w, groups=own, invalid=found.n_invalid if last else 0)
+        return events
+
+
+# ---- the first look ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where the log odds of an event lie, and the sums of w, w where it happened and w*x in bins of x."""
+
+    overlap: Overlap
+    bins: Keyed
+    invalid: int
+
+    def merge(self, other: Look) -> Look:
+        """Of the rows of both."""
+        return Look(
+            self.overlap.merge(other.overlap), self.bins.merge(other.bins), self.invalid + other.invalid
+        )
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        values = {**vars(self.overlap), "invalid": self.invalid}
+        return dump(_KIND, {**values, "bins": self.bins.total.to_values()})
+
+    def start(self) -> tuple[float, Regression]:
+        """The fits to the bins: the intercept if the slope is 1, and intercept and slope."""
+        weight, hit, total = self.bins.total.sums.high.T
+        x = total / weight
+        sides = [(x[mass > 0], mass[mass > 0]) for mass in (np.maximum(weight - hit, 0.0), hit)]
+        x, w = (np.concatenate(column) for column in zip(*sides, strict=True))
+        h = np.repeat([False, True], [len(sides[0][0]), len(sides[1][0])])
+        w = w / w.sum()
+        level = fit_intercept(x, h, w)
+        if self.overlap.slope_problem or Overlap.of(x, h).slope_problem:
+            # From the forecasts as they are.
+            centre, scale = float(np.average(x, weights=w)), float(x.std()) or 1.0
+            return level, Regression(np.array([level + centre, scale]), centre, scale)
+        return level, Regression.of(x, h, w)
+
+
+@dataclass(frozen=True)
+class LookRecipe(Recipe[Look]):
+    """A look at one event."""
+
+    source: OddsSource
+    i: int
+
+    def take(self, part: Part) -> Look:
+        """At some rows."""
+        rows = self.source.event(part, self.i)
+        overlap = Overlap.of(rows.x, rows.happened)
+        finite = np.isfinite(rows.x)
+        x, w = rows.x[finite], rows.weights[finite]
+        keys = np.floor(x / _WIDTH).astype(np.int64)
+        run = Run.of(keys, [w, w * rows.happened[finite], w * x])
+        return Look(overlap, Keyed((run,)), rows.invalid)
+
+    def load(self, stored: bytes) -> Look:
+        """From its bytes."""
+        values: dict[str, Any] = load(stored, _KIND)
+        with refusing("is missing or of another type"):
+            bins, invalid = Run.from_values(values.pop("bins")), int(values.pop("invalid"))
+            values |= {name: tuple(values[name]) for name in ("without", "with_event")}
+            return Look(Overlap(**values), Keyed((bins,)), invalid)
+
+
+# ---- Newton's method ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FitRecipe(UnitRecipe):
+    """Scores, curvatures and losses of one event at some coefficients."""
+
+    source: OddsSource
+    i: int
+    level: float
+    regression: Regression
+
+    def columns(self, part: Part) -> Columns:
+        """Of some rows. Those with a forecast of 0 or 1 have no part in the fit."""
+        rows = self.source.event(part, self.i)
+        finite = np.isfinite(rows.x)
+        x = np.where(finite, rows.x, 0.0)
+        h, sign = rows.happened, np.where(rows.happened, 1.0, -1.0)
+        columns = self.regression.columns(x)
+        z = self.regression.coefficients @ columns
+        chance, plain = expit(z), expit(self.level + x)
+        curved = chance * expit(-z)
+        found = np.stack(
+            [
+                h - plain,
+                *(columns * (h - chance)),
+                plain * expit(-self.level - x),
+                curved,
+                curved * columns[1],
+                curved * columns[1] ** 2,
+                -log_expit(sign * (self.level + x)),
+                -log_expit(sign * z),
+            ]
+        )
+        return rows.summed(np.where(finite, found, 0.0))
+
+
+@dataclass
+class _Newton:
+    """Newton's method for one function, whose value, gradient and curvature are computed elsewhere."""
+
+    point: Floats
+    best: Floats | None = None
+    least: float = np.inf
+    done: bool = False
+
+    def step(self, value: float, gradient: Floats, curvature: Floats) -> None:
+        """Choose the next point, from what was found at the last one."""
+        if self.best is not None and value > self.least + 1e-12 * abs(self.least):
+            # Too far: half the way.
+            self.point = (self.best + self.point) / 2
+            self.done = bool(np.abs(self.point - self.best).max() < _SMALL)
+            return
+        self.best, self.least = self.point, value
+        step = np.linalg.solve(curvature, gradient)
+        self.point = self.point - step
+        self.done = bool(np.abs(step).max() < _SMALL)
+
+
+@dataclass
+class _Fit:
+    """Both fits of one event on their way."""
+
+    recipe: FitRecipe
+    level: _Newton
+    both: _Newton
+    problem: str
+    slope_problem: str
+    sums: UnitSums = field(init=False)
+    seen: FitRecipe = field(init=False)
+    covariance: Floats | None = None
+
+    @classmethod
+    def of(cls, source: OddsSource, i: int, look: Look) -> _Fit:
+        """From a first look."""
+        level, regression = 0.0, Regression(np.array([0.0, 1.0]), 0.0, 1.0)
+        if not look.overlap.problem:
+            level, regression = look.start()
+        recipe = FitRecipe(source, i, level, regression)
+        both = _Newton(regression.coefficients, done=bool(look.overlap.slope_problem))
+        first = _Newton(np.array([level]))
+        return cls(recipe, first, both, look.overlap.problem, look.overlap.slope_problem)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be read."""
+        return hasattr(self, "sums") and (bool(self.problem) or (self.level.done and self.both.done))
+
+    def step(self, sums: UnitSums) -> None:
+        """Take in what was found at the last coefficients."""
+        self.sums, self.seen = sums, self.recipe
+        if self.problem:
+            return
+        total = sums.first.high[0] / sums.total
+        losses = total[_LOSSES]
+        if not self.level.done:
+            self.level.step(float(losses[0]), -total[:1], np.array([[total[_INFORMATION]]]))
+        if not self.both.done:
+            self.both.step(float(losses[1]), -total[1:3], self._curvature)
+        regression = replace(self.recipe.regression, coefficients=self.both.point)
+        self.recipe = replace(self.recipe, level=float(self.level.point[0]), regression=regression)
+
+    @property
+    def _curvature(self) -> Floats:
+        a, b, c = (self.sums.first.high[0] / self.sums.total)[_CURVATURE]
+        return np.array([[a, b], [b, c]])
+
+    def line(self, name: str, look: Look, confidence: float) -> CalibrationLine:
+        """The result."""
+        units = replace(self.sums.units, in_groups=self.sums.groups is not None or name == ANY)
+        if self.problem:
+            return undefined_line(name, look.overlap, units, confidence)
+        total = self.sums.first.high[0] / self.sums.total
+        covariance = self.sums.covariance[0] if self.covariance is None else self.covariance
+        scores = covariance[_SCORES, _SCORES]
+        large = float(self.level.point[0]), float(scores[0, 0]) / float(total[_INFORMATION]) ** 2
+        both, spread = None, np.zeros((2, 2))
+        if not self.slope_problem:
+            turn = self.recipe.regression.back @ np.linalg.inv(self._curvature)
+            both = self.recipe.regression.back @ self.both.point
+            spread = turn @ scores[1:, 1:] @ turn.T
+        return line_of(name, large, both, spread, look.overlap, units, confidence)
