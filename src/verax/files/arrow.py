@@ -80,9 +80,9 @@ class Place:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a column of this type holds texts, or nothing."""
+    """Whether a column of this type holds texts, categories that have an order, or nothing."""
     if pa.types.is_dictionary(kind):
-        return True
+        return bool(kind.ordered or is_text(kind.value_type))
     views = getattr(pa.types, "is_string_view", None)
     return bool(
         pa.types.is_string(kind)
@@ -90,6 +90,12 @@ def is_text(kind: Any) -> bool:
         or pa.types.is_null(kind)
         or (views is not None and views(kind))
     )
+
+
+def plain(column: Any) -> Any:
+    """A column whose categories are numbers as these numbers; any other as it is."""
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) and not is_text(kind) else column
 
 
 def view(values: Any) -> Array:
@@ -120,10 +126,10 @@ def refuse_missing(column: Any, place: Place) -> None:
 
 
 def missing(column: Any) -> Bools:
-    """Which values of a chunked column are missing; those hidden in a dictionary, too."""
+    """Which values of a chunked column are missing: null, also within a dictionary, or not a number."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return view(column.is_null())
+    return view(column.is_null(nan_is_null=True))
 
 
 def unusable(column: Any, place: Place) -> Bools:
@@ -253,6 +259,7 @@ def from_lists(column: Any, place: Place, width: int) -> Array:
 
 def integers(column: Any, place: Place) -> Array:
     """A chunked column of numbers or truth values as whole numbers."""
+    column = plain(column)
     refuse_missing(column, place)
     if pa.types.is_boolean(column.type):
         return view(column).astype(np.int64)
@@ -289,6 +296,7 @@ def coded(column: Any, place: Place) -> tuple[Array, list[str]]:
 
 def labels(column: Any, place: Place) -> Array:
     """A chunked column of labels: whole numbers stay numbers, the rest becomes texts."""
+    column = plain(column)
     if pa.types.is_integer(column.type):
         refuse_missing(column, place)
         return view(column)
@@ -298,6 +306,7 @@ def labels(column: Any, place: Place) -> Array:
 
 def groups(column: Any, place: Place) -> Groups:
     """A chunked column of labels, coded, with the labels in order."""
+    column = plain(column)
     whole = pa.types.is_integer(column.type)
     codes, values = _codes(column if whole else _as_text(column, place), place)
     names = np.array(values) if whole else np.array([str(value) for value in values])

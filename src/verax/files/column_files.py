@@ -16,6 +16,8 @@ from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Predictions, Request, Roles
 from verax.files.source import Source
 
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+
 
 class ColumnFile(Source):
     """A file of columns, or other columns that Arrow can read.
@@ -61,8 +63,11 @@ class ColumnFile(Source):
     def _look(self, name: str) -> Target:
         """What the target holds, from its type and its first rows."""
         kind = self._table.schema.field(name).type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-            return Target(name, INTEGER, boolean=bool(pa.types.is_boolean(kind)))
+        if pa.types.is_dictionary(kind) and not arrow.is_text(kind):
+            kind = kind.value_type
+        boolean = bool(pa.types.is_boolean(kind))
+        if boolean or any(fits(kind) for fits in _NUMBERS):
+            return Target(name, INTEGER, boolean=boolean)
         place = self._place(name, "target")
         if not arrow.is_text(kind):
             raise place.refusal("must hold classes, as names or whole numbers", f"its type is {kind}")

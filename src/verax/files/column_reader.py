@@ -73,7 +73,8 @@ class ColumnReader:
         """The ids of some rows, without missing ones."""
         if self.roles.id is None or not table.num_rows:
             return ()
-        column = table[self.roles.id].drop_null()
+        column = table[self.roles.id]
+        column = column.take(np.flatnonzero(~arrow.missing(column)))
         return tuple(str(text) for text in arrow.labels(column, self._place(self.roles.id, "id")))
 
     def _unusable(self, table: Any) -> Survey:
@@ -102,6 +103,7 @@ class ColumnReader:
 
     def _add_outcomes(self, column: Any, survey: Survey) -> None:
         """Note the rows without an outcome, or with one that is no class."""
+        column = arrow.plain(column)
         bad = arrow.missing(column)
         survey.add(bad, REASONS["y", "missing"])
         there = np.flatnonzero(~bad)

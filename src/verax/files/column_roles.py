@@ -129,7 +129,7 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
         "No column is called like outcomes (label, target, y, ...)",
         "target",
         where,
-        f"the file has {_listing(others)}",
+        f"it has {_listing(others)}",
         passing(target=...),
         kind="missing",
     )
@@ -145,7 +145,7 @@ def _require(name: str, columns: Sequence[str], option: str, where: str) -> str:
     if name in columns:
         return name
     near = difflib.get_close_matches(name, columns, n=1)
-    raise _missing(name, option, where, near, f"the file has {_listing(columns)}")
+    raise _missing(name, option, where, near, f"it has {_listing(columns)}")
 
 
 def _missing(name: str, option: str, where: str, near: Sequence[str], found: str) -> InputError:
@@ -236,7 +236,7 @@ def _guessed(look: Look, request: Request, where: str) -> tuple[Chosen, bool]:
         f"No columns are called like {_what(request)} ({pattern}), nor like the classes{sums}",
         "probs",
         where,
-        f"the file has {_listing(list(kinds))}",
+        f"it has {_listing(list(kinds))}",
         _choose(look),
         *_objects(kinds),
         kind="missing",

@@ -10,7 +10,7 @@ from verax.common.paths import as_path, matching
 from verax.errors import InputError, Remedy
 from verax.files.array_files import ArrayFile
 from verax.files.column_files import ColumnFile
-from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
+from verax.files.formats.tables import ARRAYS, Table, common_format
 from verax.files.predictions import Predictions, Request
 from verax.files.source import Source
 
@@ -146,7 +146,4 @@ def open_source(path: Path, request: Request) -> Source:
                 remedies=[Remedy("`vx.scan` reads several.", python_only=True)],
             )
         return ArrayFile(paths[0], request)
-    if len(paths) == 1:
-        return ColumnFile(Table.of_file(paths[0], request), request)
-    files = [file for each in paths for file in files_of(each)]
-    return ColumnFile(Table.of_files(files, request, str(path)), request)
+    return ColumnFile(Table.of_paths(paths, request, str(path)), request)

@@ -169,7 +169,4 @@ def of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:
     """The handle on files of columns or arrays."""
     if common_format(paths) in ARRAYS:
         return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
-    if len(paths) == 1:
-        return TableHandle(asked, lambda request: Table.of_file(paths[0], request))
-    files = [file for path in paths for file in files_of(path)]
-    return TableHandle(asked, lambda request: Table.of_files(files, request, name))
+    return TableHandle(asked, lambda request: Table.of_paths(paths, request, name))

@@ -63,6 +63,9 @@ def _first_rows(frame: Any) -> Any:
         found += [part for part in heads if len(part)]
         start, step = start + step, 2 * step
     tables = [PandasFrame(part).first for part in found or [frame._meta]]
+    if len(set(tables[0].column_names)) < tables[0].num_columns:
+        # Arrow does not join such tables, and nobody can choose among their columns.
+        return tables[0]
     return pa.concat_tables(tables, promote_options="permissive")
 
 

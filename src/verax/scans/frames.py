@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ class PolarsFrame:
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
-        for part in self._frame.select(list(columns)).iter_slices(rows):
+        for part in self._frame.select(_literally(columns)).iter_slices(rows):
             yield from part.to_arrow().to_batches()
 
 
@@ -149,9 +150,15 @@ class PolarsQuery:
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
-        for part in self._query.select(list(columns)).collect_batches(chunk_size=rows, engine="streaming"):
+        chosen = self._query.select(_literally(columns))
+        for part in chosen.collect_batches(chunk_size=rows, engine="streaming"):
             for batch in part.to_arrow().to_batches():
                 yield from sliced(batch, rows)
+
+
+def _literally(columns: Sequence[str]) -> Any:
+    """Columns of polars, which takes names such as * for patterns."""
+    return import_module("polars.selectors").by_name(*columns)
 
 
 class DuckQuery:

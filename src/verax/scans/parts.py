@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from verax.errors import InputError, show
+from verax.errors import InputError, passing, show
 from verax.files.column_files import ColumnFile
 from verax.files.column_reader import ColumnReader
 from verax.files.formats.tables import Table
@@ -46,9 +46,7 @@ class PartReader:
         """Find out which column is what; the first model says which classes there are, in what order."""
         readers: dict[str, ColumnReader] = {}
         for name, request in asked.models(default_name(table.name)).items():
-            known = next((reader.labels.classes for reader in readers.values()), None)
-            own = request if known is None else replace(request, classes=known)
-            readers[name] = ColumnFile(table, own).reader
+            readers[name] = _reader(table, name, request, readers)
         table.as_numbers(set().union(*(reader.numbers for reader in readers.values())))
         return cls(readers, asked.request)
 
@@ -101,7 +99,7 @@ class PartReader:
             return collector.add(self.part(batches, start))
         except InputError as error:
             column = self.first.roles.id
-            if column is None or not error.rows:
+            if column is None or not error.rows or error.argument == "id":
                 raise
             values = pa.Table.from_batches(batches)[column]
             at = error.rows[0] - start
@@ -120,6 +118,30 @@ class PartReader:
             scale = {"normalize": self.request.normalize, "logits": self.request.logits}
             found = _in_all({name: rows.valid(**scale) for name, rows in found.items()})
         return part_of(found, self.request)
+
+
+def _reader(table: Table, name: str, request: Request, before: Mapping[str, ColumnReader]) -> ColumnReader:
+    """How the predictions of a model are read; its classes are those of the models before it."""
+    first, classes = next(((own, reader.labels.classes) for own, reader in before.items()), ("", None))
+    if classes is None or request.classes is not None:
+        return ColumnFile(table, replace(request, classes=request.classes or classes)).reader
+    try:
+        reader = ColumnFile(table, replace(request, classes=classes)).reader
+    except InputError as error:
+        if error.argument != "classes":
+            raise
+    else:
+        renamed = reader.labels.renamed
+        if all(str(a).casefold() == b.casefold() for a, b in zip(classes, renamed, strict=False)):
+            return reader
+    raise InputError(
+        "must name columns of the same classes for all models",
+        argument="probs",
+        kind="label",
+        found=f"{name} has others than {first}",
+        source=table.name,
+        remedies=[passing("in the order of the columns of every model", classes=...)],
+    )
 
 
 def default_name(source: str) -> str:

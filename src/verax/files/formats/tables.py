@@ -117,6 +117,13 @@ class Table:
         return cls(str(path), kind, request, readers.get(kind, csv), [path])
 
     @classmethod
+    def of_paths(cls, paths: Sequence[Path], request: Request, name: str) -> Table:
+        """The columns of what a caller named: a file, a folder, or files that fit a pattern or are listed."""
+        if [str(path) for path in paths] == [name]:
+            return cls.of_file(paths[0], request)
+        return cls.of_files([file for path in paths for file in files_of(path)], request, name)
+
+    @classmethod
     def of_files(
         cls, paths: Sequence[Path], request: Request, name: str, *, base: Path | None = None
     ) -> Table:
@@ -147,7 +154,8 @@ class Table:
         texts = [f.name for f in self.schema if pa.types.is_string(f.type) or pa.types.is_null(f.type)]
         head = self._head(texts, LOOK) if texts else []
         for name in texts if head else ():
-            values = [v for batch in head for v in batch.column(name).to_pylist() if v is not None]
+            # Other files may hold something else.
+            values = [v for batch in head for v in batch.column(name).to_pylist() if isinstance(v, str)]
             kinds[name] = self._kind_of_texts(values)
         return kinds
 

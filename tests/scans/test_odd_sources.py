@@ -1,0 +1,111 @@
+"""Sources as people have them: categories of numbers, missing labels, odd names, models that do not fit."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as papq
+import pytest
+
+import verax as vx
+from scanned import CLASSES, COLUMNS, arrays, same, table
+
+PLAIN = table().drop_columns(["all_p", "q_low", "q_middle", "q_high", "site"])
+
+
+def _with(rows, name, column):
+    return rows.set_column(rows.schema.get_field_index(name), name, column)
+
+
+NUMBERED = {
+    "categories": lambda y: pa.array(y).dictionary_encode(),
+    "categories of truth": lambda y: pa.array(y > 0).dictionary_encode(),
+    "decimals": lambda y: pa.array([Decimal(int(each)).quantize(Decimal("0.01")) for each in y]),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+@pytest.mark.parametrize("invalid", ["raise", "skip"])
+def test_outcomes_may_be_numbers_of_any_type(kind, invalid):
+    y, p, w, groups = arrays()
+    rows = _with(PLAIN, "label", NUMBERED[kind](y))
+    rows = _with(rows, "patient", pa.array(groups).dictionary_encode())
+    card = vx.evaluate(vx.scan(rows, invalid=invalid, **COLUMNS), ordered=True)
+    if kind == "categories of truth":
+        same(card, vx.evaluate((y > 0).astype(int), p, ordered=True, weights=w, groups=groups))
+    else:
+        same(card)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_categories_may_be_numbers_that_name_the_columns(ordered):
+    y, p, _, _ = arrays()
+    grades = pa.DictionaryArray.from_arrays(pa.array(y.astype(np.int8)), pa.array([1, 2, 3]), ordered=ordered)
+    rows = pa.table({"label": grades, **{f"p_{i + 1}": p[:, i] for i in range(3)}})
+    assert vx.evaluate(vx.scan(rows), ordered=True)["rps"] == pytest.approx(vx.rps(y, p), rel=1e-12)
+
+
+@pytest.mark.parametrize("column", ["patient", "number"])
+def test_labels_that_are_not_a_number_are_missing(column):
+    y, p, w, groups = arrays()
+    frame = table().drop_columns(["all_p"]).to_pandas()
+    frame.loc[[5, 1700], column] = np.nan
+    told = {**COLUMNS, "probs": "p_*", "id": "number"}
+    with pytest.raises(vx.InputError, match=f"'{column}' must have a value.*row 5") as caught:
+        vx.evaluate(vx.scan(frame, **told), ordered=True)
+    assert "number nan" not in str(caught.value)
+    card = vx.evaluate(vx.scan(frame, invalid="skip", **told), ordered=True)
+    kept = np.delete(np.arange(len(y)), [5, 1700])
+    assert card.skipped.rows == (5, 1700)
+    same(card, vx.evaluate(y[kept], p[kept], ordered=True, weights=w[kept], groups=groups[kept]))
+
+
+def test_files_may_differ_in_the_type_of_a_column(tmp_path):
+    texts = _with(PLAIN, "patient", PLAIN["patient"].cast(pa.string()))
+    for i, rows in enumerate((texts.slice(0, 300), PLAIN.slice(300))):
+        papq.write_table(rows, tmp_path / f"{i}.parquet")
+    with pytest.raises(vx.InputError, match=r"1\.parquet.*one type"):
+        vx.evaluate(vx.scan(tmp_path, **COLUMNS))
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_polars_takes_no_name_for_a_pattern(lazy):
+    names = {"w": "*", "patient": "^p.*$"}
+    frame = pl.from_arrow(PLAIN).rename(names)
+    told = {**COLUMNS, "weights": "*", "groups": "^p.*$"}
+    probs = [f"p_{name}" for name in CLASSES]
+    same(vx.evaluate(vx.scan(frame.lazy() if lazy else frame, probs=probs, **told), ordered=True))
+
+
+@pytest.mark.frameworks
+def test_two_columns_of_one_name_are_refused_whatever_holds_them():
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(np.ones((20, 4)) / 2, columns=["label", "p_a", "p_b", "p_b"])
+    for source in (frame, dd.from_pandas(frame, npartitions=3)):
+        with pytest.raises(vx.InputError, match="two columns called 'p_b'"):
+            vx.scan(source)
+
+
+def test_a_pattern_that_one_file_fits_names_its_folders_too(tmp_path):
+    (tmp_path / "site=a").mkdir()
+    papq.write_table(PLAIN, tmp_path / "site=a" / "0.parquet")
+    found = vx.scan(str(tmp_path / "site=*" / "*.parquet"), by="site", **COLUMNS)
+    assert len(vx.subgroups(found, by="site", rule="brier", bootstrap=0)) == 1
+
+
+@pytest.mark.parametrize("others", [["x", "y", "z"], ["low", "middle"], ["low", "middle", "top"]])
+def test_models_of_one_source_have_the_same_classes(others):
+    _, p, _, _ = arrays()
+    rows = PLAIN
+    for i, name in enumerate(others):
+        rows = rows.append_column(f"q_{name}", pa.array(p[:, i]))
+    told = {"target": "label", "probs": {"a": "p_*", "b": "q_*"}}
+    with pytest.raises(vx.InputError, match=r"same classes.*b has others than a") as caught:
+        vx.scan(rows, **told)
+    assert caught.value.argument == "probs"
+    if others == ["x", "y", "z"]:
+        assert vx.scan(rows, classes=CLASSES, **told).models == ("a", "b")
