@@ -513,7 +513,7 @@ def test_rows_of_other_forms_are_left_out(tmp_path, write):
     assert files.read(tmp_path / "a.npz", invalid="skip").rows.tolist() == [0, 4]
     np.savez(tmp_path / "b.npz", probs=p[:, 0] * 3, labels=[0, 1, 1, 1.5, 1])
     assert files.read(tmp_path / "b.npz", invalid="skip").rows.tolist() == [1, 2]
-    with pytest.raises(vx.InputError, match="has no valid row; 2 of 2 rows were left out"):
+    with pytest.raises(vx.InputError, match="no valid row; 2 of 2 rows were left out"):
         files.read(write("y,p\n5,0.5\n0,2\n"), invalid="skip")
 
 

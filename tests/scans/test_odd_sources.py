@@ -109,3 +109,30 @@ def test_models_of_one_source_have_the_same_classes(others):
     assert caught.value.argument == "probs"
     if others == ["x", "y", "z"]:
         assert vx.scan(rows, classes=CLASSES, **told).models == ("a", "b")
+
+
+def test_a_comparison_by_an_ordinal_rule_knows_how_far_errors_are_off():
+    y, p, w, groups = arrays()
+    memory = vx.compare(y, {"a": p, "b": p[:, ::-1]}, rule=["rps", "brier"], weights=w, groups=groups)
+    handle = vx.scan(table(), probs={"a": "p_*", "b": "q_*"}, **COLUMNS)
+    found = vx.compare(handle, rule=["rps", "brier"])
+    for name, traits in memory.traits.items():
+        assert found.traits[name].error_distance == pytest.approx(traits.error_distance, rel=1e-12)
+    stream = vx.scan(
+        pa.RecordBatchReader.from_batches(table().schema, table().to_batches()), **COLUMNS, probs="p_*"
+    )
+    assert vx.worst(stream, rule="rps", n=1)[0].loss == vx.worst(y, p, rule="rps", n=1)[0].loss
+
+
+def test_the_bound_of_a_decomposition_is_stated_and_holds():
+    y, p, w, groups = arrays()
+    memory = vx.decompose(y, p, rule="brier", weights=w, groups=groups)
+    found = vx.decompose(vx.scan(PLAIN, **COLUMNS), rule="brier")
+    assert memory.within is None
+    assert 0 <= memory.miscalibration - found.miscalibration <= found.within < 0.001
+
+
+@pytest.mark.parametrize("empty", [PLAIN.slice(0, 0), PLAIN.slice(0, 0).to_pandas()])
+def test_what_has_no_rows_says_so(empty):
+    with pytest.raises(vx.InputError, match=r"^the \w+ \w+: There are no rows\.$"):
+        vx.evaluate(vx.scan(empty, **COLUMNS))

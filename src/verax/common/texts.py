@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 # Control characters, marks that change the direction of text, line separators, and lone surrogates.
@@ -27,3 +28,15 @@ def on_a_line(text: str) -> str:
     'two\\nlines'
     """
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def bound(value: float) -> str:
+    """A bound on an error with one digit, rounded up, so that it stays one.
+
+    >>> bound(0.00141), bound(0.02), bound(0.0), bound(9.6e-7)
+    ('0.002', '0.02', '0', '1e-06')
+    """
+    nearest = f"{value:.1g}"
+    if not math.isfinite(value) or float(nearest) >= value:
+        return nearest
+    return f"{float(nearest) + 10.0 ** math.floor(math.log10(value)):.1g}"

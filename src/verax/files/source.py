@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from verax.errors import InputError
 from verax.files.predictions import Predictions, Request, Roles, concatenate
-from verax.inputs.skipping import Skipped
+from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 
 # The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
 _ROWS, _PROBABILITIES = 2**17, 2**21
@@ -94,10 +94,10 @@ class Source(ABC):
                 left += len(whole)
                 yield whole
         if not start:
-            raise InputError(f"{self.path} has no rows", argument="path", kind="file")
+            raise InputError(NO_ROWS, argument="path", kind="file", source=self.path)
         if not left:
             raise InputError(
-                f"{self.path} has no valid row", argument="path", kind="file", found=str(self.skipped)
+                NO_VALID_ROW, argument="path", kind="file", found=str(self.skipped), source=self.path
             )
 
     @abstractmethod

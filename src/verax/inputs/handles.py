@@ -21,7 +21,7 @@ from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy
 from verax.inputs.arrays import Ints
 from verax.inputs.rows import Rows
-from verax.inputs.skipping import Skipped
+from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -274,9 +274,9 @@ class Handle(ABC):
         """
         found = self._summarise(recipes)
         if not found.n_rows:
-            none = "has no valid row" if found.skipped is not None and found.skipped.count else "has no rows"
+            none = NO_VALID_ROW if found.skipped is not None and found.skipped.count else NO_ROWS
             left_out = "" if found.skipped is None else str(found.skipped)
-            raise InputError(f"{self.name} {none}", argument="source", kind="file", found=left_out)
+            raise InputError(none, argument="source", kind="file", found=left_out, source=self.name)
         return found
 
     def __repr__(self) -> str:

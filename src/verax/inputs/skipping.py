@@ -37,6 +37,8 @@ from verax.inputs.lists.rows import ListFaults
 # Arguments that have a value for every row, wherever they occur.
 PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids")
 _KIND = "skipped rows"
+# What errors say where nothing is left to score.
+NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # How many numbers of rows are kept where parts of a file are put together.
 _KEPT = 10_000
 # What is wrong with a row, by the argument and the kind of its error.

@@ -32,6 +32,7 @@ from verax.analyses.samples import Sample, SampleRecipe
 from verax.analyses.worst import Worst
 from verax.analyses.worst_rows import WorstRecipe, WorstRows
 from verax.common.packing import dump, load, refusing
+from verax.common.texts import bound
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.sums import Sum
 from verax.errors import InputError
@@ -282,9 +283,10 @@ def _precision(findings: Sequence[Findings]) -> str:
     parts = max(found.decomposition.whole.within or 0.0 for found in findings)
     return (
         "The rows were read once and not kept. Curves of what is left when rows are removed come from "
-        f"histograms of losses: every value is within {largest:.1g} of that of the rows. Reliability curves "
-        "and the parts of the score come from histograms of forecasts: miscalibration and discrimination are "
-        f"those of the rows, or less by at most {parts:.1g}. All other figures are exact."
+        f"histograms of losses: every value is within {bound(largest)} of that of the rows. Reliability "
+        "curves and the parts of the score come from histograms of forecasts: miscalibration and "
+        f"discrimination are those of the rows, or less by at most {bound(parts)}. All other figures "
+        "are exact."
     )
 
 

@@ -71,6 +71,7 @@ class TableHandle(LocalHandle):
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
+        self.has_rows: bool = not getattr(self._table.reader, "once", False)
 
     def in_order(self) -> Handle:
         if self.lists:

@@ -70,6 +70,7 @@ class Stream:
     schema: Any
 
     n_rows = None
+    once = True
 
     def __init__(self, reader: Any) -> None:
         self.schema, self._reader = reader.schema, reader

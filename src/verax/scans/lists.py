@@ -23,7 +23,7 @@ from verax.files.lists.streams import LOOK, Stream, records_of
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Collector, Part
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
-from verax.inputs.skipping import Skipped
+from verax.inputs.skipping import NO_ROWS, Skipped
 from verax.scans.asking import Asked
 from verax.scans.parts import default_name
 
@@ -61,7 +61,7 @@ class ListReader:
                 )
             stream = Stream(table.name, "row", enumerate(head))
             if not head:
-                raise InputError(f"{table.name} has no rows", argument="source", kind="file")
+                raise InputError(NO_ROWS, argument="source", kind="file", source=table.name)
             if not settings.columns and settings.shape is None and find_columns(schema.names, settings):
                 _refuse_long(table, head, settings)
             readers[name] = ListParts.of(stream, shape_of_records(stream, settings), settings)

@@ -11,6 +11,7 @@ from verax._version import __version__
 from verax.analyses.calibration.overfitting import Measured, Sampling, Uncertainty
 from verax.common.caching import cached_property
 from verax.common.results import Result
+from verax.common.texts import bound
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats
@@ -264,6 +265,11 @@ class Decomposition(MaySkip):
         return self.whole.corrected
 
     @property
+    def within(self) -> float | None:
+        """By how much miscalibration and discrimination may be larger, where they come from a histogram."""
+        return self.whole.within
+
+    @property
     def p_value(self) -> float | None:
         """How often a calibrated forecast with these values would show at least this miscalibration."""
         return self.whole.p_value
@@ -340,7 +346,7 @@ class Decomposition(MaySkip):
         if self.whole.within is not None:
             notes.append(
                 "From a histogram of forecasts: miscalibration and discrimination are those of the rows, or "
-                f"less by at most {self.whole.within:.1g}."
+                f"less by at most {bound(self.whole.within)}."
             )
         if self.score == float("inf"):
             notes.append(

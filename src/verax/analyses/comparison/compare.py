@@ -142,7 +142,8 @@ def compare(
     if isinstance(y, Handle):
         _check(dict.fromkeys(y.models), method, reference, lists=y.lists)
         _refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
-        handle = y.in_order() if needs_order(rules, ordered=ordered) else y
+        ordered = needs_order(rules, ordered=ordered)
+        handle = y.in_order() if ordered else y
         return compare_handle(handle, rules, ordered=ordered, reference=reference, plan=plan)
     forecasts = _check(forecasts, method, reference)
     _check_counts(plan, method, groups_given=read.get("groups") is not None)

@@ -281,7 +281,7 @@ def traits_of(sums: PairedSums, i: int, ordered: bool) -> Traits:
 def _claims(handle: Handle, sums: PairedSums, traits: dict[str, Traits], plan: Resampling) -> Claims:
     """What the rows support about the traits of models; how far they are off takes another pass."""
     errors: PairedSums | None = None
-    if any(found.error_distance is not None for found in traits.values()):
+    if handle.has_rows and any(found.error_distance is not None for found in traits.values()):
         accuracy, distance = (sums[f"trait:{trait}"].means for trait in (ACCURACY, ERROR_DISTANCE))
         means = {name: (float(accuracy[i]), float(distance[i])) for i, name in enumerate(traits)}
         errors = handle.summarise({"errors": ErrorRecipe(means)})["errors"]

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from verax.analyses.retention.cuts import Area, Options, Ties
+from verax.common.texts import bound
 from verax.display.tables import FrameKind, band_columns, data_frame, stacked
 from verax.errors import InputError, passing
 from verax.inference.bootstrap import percentile_interval
@@ -97,7 +98,9 @@ class RetentionCurve(MaySkip):
 
     def _precision(self) -> str:
         """How far values from a histogram can be off, in words."""
-        return "" if self.within is None else f"; from a histogram: within {np.max(self.within):.1g}"
+        return (
+            "" if self.within is None else f"; from a histogram: within {bound(float(np.max(self.within)))}"
+        )
 
     def _shown(self) -> dict[str, Any]:
         return {

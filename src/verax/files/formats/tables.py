@@ -20,6 +20,7 @@ from verax.files.formats.columnar import Arrow, Parquet
 from verax.files.formats.several import Files, Located, Peeked, Reader, files_in
 from verax.files.formats.texts import COMPRESSED, Csv, JsonLines
 from verax.files.predictions import Request
+from verax.inputs.skipping import NO_ROWS
 
 FORMATS = {
     ".csv": "CSV",
@@ -232,7 +233,7 @@ class Table:
         """The first rows of a column, chunked."""
         found = self._head([column], rows)
         if not found:
-            raise InputError(f"{self.name} has no rows", argument="path", kind="file")
+            raise InputError(NO_ROWS, argument="path", kind="file", source=self.name)
         # Later blocks of a JSON file may have another type.
         alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
         return pa.chunked_array(alike)
@@ -260,9 +261,10 @@ class Table:
         self._unchanged.check()
         first = (str(error).splitlines() or [type(error).__name__])[0]
         return InputError(
-            f"{self.name} cannot be read as {self.format}",
+            f"It cannot be read as {self.format}",
             argument="path",
             kind="file",
+            source=self.name,
             found=reason or first[:160].rstrip(". "),
             remedies=[Remedy("It may be truncated, or another kind of file.")],
         )
