@@ -197,7 +197,7 @@ def test_what_cannot_be_one_source_is_refused(tmp_path):
     with pytest.raises(vx.InputError, match=r"c\.parquet: .*same columns"):
         vx.evaluate(vx.scan(f"{tmp_path}/*.parquet", probs="p_*"))
     (tmp_path / "c.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:500])
-    with pytest.raises(vx.InputError, match=r"c\.parquet cannot be read"):
+    with pytest.raises(vx.InputError, match=r"c\.parquet: It cannot be read"):
         vx.scan(f"{tmp_path}/*.parquet", probs="p_*")
     np.savez(tmp_path / "a.npz", y=[0, 1], p=[[0.5, 0.5], [0.1, 0.9]])
     np.savez(tmp_path / "b.npz", y=[0, 1], p=[[0.5, 0.5, 0], [0.1, 0.9, 0]])
