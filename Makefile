@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_build.py README.md man/verax.1
 
-.PHONY: help demo test quick test-oldest test-nonumba lint browser java docs man notebooks bench fuzz clean
+.PHONY: help demo test quick test-oldest test-nonumba lint types suite browser java docs man notebooks bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -11,7 +11,11 @@ help: ## show this list
 demo: .venv/installed ## train four models, judge their probabilities, write the reports
 	@$(BIN)/verax demo
 
+# Types are checked while the tests run.
 test: .venv/tools lint browser java ## lint, types and tests, on the built wheel
+	@$(MAKE) --no-print-directory --jobs 2 types suite
+
+suite: .venv/tools
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 quick: .venv/tools ## the tests without frameworks, browsers and simulations
@@ -28,6 +32,8 @@ test-nonumba: .venv-nonumba/installed ## the tests that apply, where numba is mi
 lint: .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: .venv/tools
 	$(BIN)/mypy
 	PATH="$(CURDIR)/$(BIN):$$PATH" pyright --verifytypes verax --ignoreexternal > .venv/types.txt \
 	  || { cat .venv/types.txt; exit 1; }
@@ -82,30 +88,32 @@ fuzz: .venv/tools ## hostile calls, for long; CALLS=... for longer
 clean: ## remove the environment and all caches
 	rm -rf .venv .venv-oldest .venv-nonumba dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
+# Most files of the frameworks are never imported, so none is compiled to bytecode in advance.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(PIP_INSTALL) --upgrade 'pip>=25.1'
 
 # The package as users get it: built as a wheel, then installed.
 .venv/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet '.[all]'
-	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall .
+	$(PIP_INSTALL) '.[all]'
 	@touch $@
 
 .venv/tools: .venv/installed
-	$(BIN)/python -m pip install --quiet --group test --group lint --group docs
+	$(PIP_INSTALL) --group test --group lint --group docs
 	@touch $@
 
 # The oldest versions have wheels for the oldest Python that is allowed.
 .venv-oldest/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet uv
+	$(PIP_INSTALL) uv
 	$(BIN)/uv venv --quiet --clear --python 3.11 .venv-oldest
 	$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct '.[all]' --group oldest
 	@touch $@
 
 # Without the compiler array calls answer.
 .venv-nonumba/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet uv
+	$(PIP_INSTALL) uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-nonumba
 	$(BIN)/uv pip install --quiet --python .venv-nonumba '.[all]' --group oldest
 	$(BIN)/uv pip uninstall --quiet --python .venv-nonumba numba llvmlite
