@@ -12,10 +12,13 @@ import pytest
 
 import verax as vx
 from scanned import CLASSES, COLUMNS, N, broken, example, same, table
+from verax.scans.frames import PandasFrame
+from verax.scans.partitions import Work
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
-pytestmark = pytest.mark.frameworks
+# Dask uses an argument of pandas that is going away.
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore:(.|\\n)*The inplace keyword")]
 
 
 def partitioned(frame, seed=0, n=9):
@@ -80,6 +83,78 @@ def test_a_frame_without_rows_is_refused():
         vx.evaluate(vx.scan(empty, probs="p_*", **COLUMNS))
 
 
+def files(folder, rows, n=3, **options):
+    """Parquet files of some rows; the folder that they are in."""
+    folder.mkdir()
+    for i, part in enumerate(np.array_split(np.arange(len(rows)), n)):
+        rows.slice(part[0], len(part)).to_pandas().to_parquet(folder / f"{i}.parquet", **options)
+    return str(folder)
+
+
+# How a frame is read from files, and whether that is all that it is.
+READ = {
+    "files": (lambda path: dd.read_parquet(path), True),
+    "row groups": (lambda path: dd.read_parquet(path, split_row_groups=2), True),
+    "joined": (lambda path: dd.read_parquet(path, blocksize="60kB", aggregate_files=True), True),
+    "index": (lambda path: dd.read_parquet(path, index="site").partitions[:], True),
+    "filter": (lambda path: dd.read_parquet(path, filters=[("number", "<", 2500)]), False),
+    "arrow": (lambda path: dd.read_parquet(path, filesystem="pyarrow"), False),
+    "computed": (lambda path: dd.read_parquet(path).assign(w=lambda rows: rows.w * 1), False),
+    "chosen": (lambda path: dd.read_parquet(path).query("number >= 0"), False),
+    "persisted": (lambda path: dd.read_parquet(path).persist(), False),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_parquet_files_are_read_batch_by_batch_where_a_frame_is_nothing_else(name, tmp_path, monkeypatch):
+    read, direct = READ[name]
+    frame = read(files(tmp_path / "preds", table(), row_group_size=100))
+    made = []
+    convert = PandasFrame.batches
+    monkeypatch.setattr(PandasFrame, "batches", lambda *args: made.append(1) or convert(*args))
+    with dask.config.set(scheduler="sync"):
+        same(vx.evaluate(vx.scan(frame, probs="p_*", **COLUMNS), ordered=True))
+    assert (not made) is direct
+    for part in ([0], [-1]) if direct and frame.npartitions > 1 else ():
+        # The partitions hold the rows that Dask says they hold.
+        some = frame.partitions[part[0]]
+        card = vx.evaluate(vx.scan(some, probs="p_*", **COLUMNS))
+        assert card.n_rows == len(some.compute())
+
+
+def test_folders_named_by_values_and_rows_that_are_left_out(tmp_path):
+    path = str(tmp_path / "preds")
+    table().to_pandas().to_parquet(path, partition_cols=["site"])
+    card = vx.evaluate(vx.scan(dd.read_parquet(path), probs="p_*", by="site", **COLUMNS), ordered=True)
+    same(card)
+    few = dd.read_parquet(path, filters=[("number", "<", 700)])
+    assert vx.evaluate(vx.scan(few, probs="p_*", **COLUMNS)).n_rows == 700
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_errors_name_the_partition_of_a_frame_of_which_few_columns_are_read(computed, tmp_path):
+    wide = broken(1300)
+    for i in range(60):
+        wide = wide.append_column(f"x{i}", wide["w"])
+    frame = dd.read_parquet(files(tmp_path / "preds", wide, n=20))
+    frame = frame.assign(w=frame.w * 1) if computed else frame
+    with pytest.raises(vx.InputError, match=r"Dask frame, partition 10: .*row 50 .*\(number 1300\)"):
+        vx.evaluate(vx.scan(frame, probs="p_*", id="number", **COLUMNS))
+
+
+def test_a_partition_is_scored_by_the_threads_that_would_have_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("verax.scans.dask.n_cores", lambda: 4)
+    given = []
+    score = Work.score
+    monkeypatch.setattr(Work, "score", lambda *args: given.append(args[-1]) or score(*args))
+    for n, scheduler, threads in ((1, "threads", 4), (3, "threads", 1), (1, "sync", 1)):
+        frame = dd.from_pandas(table().to_pandas(), npartitions=n, sort=False)
+        with dask.config.set(scheduler=scheduler):
+            same(vx.evaluate(vx.scan(frame, probs="p_*", **COLUMNS), ordered=True))
+        assert set(given) == {threads}
+        given.clear()
+
+
 def dies_once(frame, flag):
     """Kills the worker that gets a certain partition first."""
     if len(frame) and frame["number"].iloc[0] == 1000 and not os.path.exists(flag):
@@ -106,7 +181,5 @@ def test_a_worker_that_dies_is_replaced_and_nothing_counts_twice(tmp_path):
             vx.evaluate(vx.scan(bad, probs="p_*", **COLUMNS))
 
 
-# Dask uses an argument of pandas that is going away.
-@pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_the_example_of_the_documentation(tmp_path):
     example("On a Dask cluster", tmp_path)

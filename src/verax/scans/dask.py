@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from verax.files.formats.tables import LOOK
 from verax.inputs.handles import Handle
+from verax.kernels.threads import n_cores
 from verax.scans.asking import Asked
+from verax.scans.daskparquet import ParquetPart, parquet_parts
 from verax.scans.frames import PandasFrame, classes_of
 from verax.scans.partitions import PartitionedHandle, Work
 
@@ -29,19 +32,39 @@ class DaskHandle(PartitionedHandle):
         score, merge = dask.delayed(_score, pure=False), dask.delayed(_merge, pure=False)
         needed = set(work.reader.columns)
         chosen = self._frame[[name for name in self._frame.columns if str(name) in needed]]
-        level = [score(shared, part, i) for i, part in enumerate(chosen.to_delayed())]
+        threads = _threads(chosen.npartitions)
+        level = [score(shared, part, i, threads) for i, part in enumerate(_parts(chosen))]
         while len(level) > 1:
             level = [merge(shared, level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
         return dask.compute(*level)  # type: ignore[no-any-return]
 
 
-def _score(work: Work, frame: Any, partition: int) -> bytes:
-    columns = work.reader.columns
-    return work.score(PandasFrame(frame).batches(columns, work.reader.rows_at_a_time), partition)
+def _score(work: Work, part: Any, partition: int, threads: int) -> bytes:
+    reader = part if isinstance(part, ParquetPart) else PandasFrame(part)
+    batches = reader.batches(work.reader.columns, work.reader.rows_at_a_time)
+    return work.score(batches, partition, threads)
 
 
 def _merge(work: Work, stored: list[bytes]) -> bytes:
     return work.merge(stored).to_bytes()
+
+
+def _parts(frame: Any) -> Sequence[Any]:
+    """The partitions of a frame: local Parquet files to be read, or delayed frames of pandas."""
+    parts: Sequence[Any] | None = parquet_parts(frame)
+    if parts is None:
+        parts = list(frame.to_delayed())
+    if len(parts) != frame.npartitions:
+        # Dask joins partitions of which it reads few columns, but errors name those of the frame.
+        parts = list(frame.simplify().to_delayed(optimize_graph=False))
+    return parts
+
+
+def _threads(partitions: int) -> int:
+    """How many threads score a partition: more than one where this process has more than partitions."""
+    scheduler = import_module("dask.base").get_scheduler()
+    here = scheduler in (None, import_module("dask.threaded").get)
+    return max(1, n_cores() // max(1, partitions)) if here else 1
 
 
 def opened(source: object, asked: Asked) -> Handle | None:
@@ -55,22 +78,27 @@ def _first_rows(frame: Any) -> Any:
     """The first rows, from as few partitions as have some."""
     dask = _dask()
     head = dask.delayed(_head, pure=False)
+    names = [str(name) for name in frame.columns]
     found: list[Any] = []
     start, step = 0, 1
     while start < frame.npartitions and len(found) < _LOOKED_AT and sum(map(len, found)) < LOOK:
-        parts = frame.partitions[start : start + step].to_delayed()
-        heads = dask.compute(*(head(part) for part in parts))
+        parts = _parts(frame.partitions[start : start + step])
+        heads = dask.compute(*(head(part, names) for part in parts))
         found += [part for part in heads if len(part)]
         start, step = start + step, 2 * step
-    tables = [PandasFrame(part).first for part in found or [frame._meta]]
+    tables = found or [PandasFrame(frame._meta).first]
     if len(set(tables[0].column_names)) < tables[0].num_columns:
         # Arrow does not join such tables, and nobody can choose among their columns.
         return tables[0]
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _head(frame: Any) -> Any:
-    return frame.head(LOOK)
+def _head(part: Any, columns: list[str]) -> Any:
+    """The first rows of a partition as a table."""
+    if not isinstance(part, ParquetPart):
+        return PandasFrame(part).first
+    found = list(islice(part.batches(columns, LOOK), 1))
+    return pa.Table.from_batches(found) if found else []
 
 
 def _dask() -> Any:

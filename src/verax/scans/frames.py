@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -103,25 +104,34 @@ class PandasFrame:
     def __init__(self, frame: Any) -> None:
         self._frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         self.n_rows: int = len(frame)
-        self.first: Any = self._arrow(self._frame.iloc[:LOOK])
-        self.schema: Any = self.first.schema
+
+    @cached_property
+    def first(self) -> Any:
+        """The first rows."""
+        return self._arrow(self._frame.iloc[:LOOK].items())
+
+    @property
+    def schema(self) -> Any:
+        """The names and types of the columns, by the first rows."""
+        return self.first.schema
 
     @staticmethod
-    def _arrow(frame: Any) -> Any:
-        # Numbers as they are, without a copy: NaN is no missing value yet.
-        arrays = [
-            pa.array(column.to_numpy())
-            if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu"
-            else pa.array(column, from_pandas=True)
-            for _, column in frame.items()
-        ]
-        return pa.table(arrays, names=list(frame.columns))
+    def _arrow(columns: Iterable[tuple[str, Any]]) -> Any:
+        names, arrays = [], []
+        for name, column in columns:
+            names.append(name)
+            # Numbers as they are, without a copy: NaN is no missing value yet.
+            plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu"
+            arrays.append(pa.array(column.to_numpy()) if plain else pa.array(column, from_pandas=True))
+        return pa.table(arrays, names=names)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
-        chosen = self._frame[list(columns)]
+        # One by one: to choose several columns of a frame copies them.
+        chosen = [(name, self._frame[name]) for name in columns]
         for start in range(0, self.n_rows, rows):
-            yield from self._arrow(chosen.iloc[start : start + rows]).to_batches()
+            piece = slice(start, start + rows)
+            yield from self._arrow((name, column.iloc[piece]) for name, column in chosen).to_batches()
 
 
 class PolarsFrame:

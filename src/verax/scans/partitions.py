@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import re
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Self
 
 from verax.common.packing import dump, load
@@ -17,6 +18,7 @@ from verax.inputs.handles import Collector, Handle, Recipe, Summaries, first_row
 from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels import limits
 from verax.kernels.ledger import expecting
+from verax.kernels.threads import by_turns
 from verax.scans.asking import Asked
 from verax.scans.frames import ArrowTable
 from verax.scans.lists import ListReader
@@ -36,16 +38,21 @@ class Work:
     recipes: Mapping[str, Recipe[Any]]
     name: str
 
-    def score(self, batches: Iterable[Any], partition: int) -> bytes:
+    def score(self, batches: Iterable[Any], partition: int, threads: int = 1) -> bytes:
         """The summaries of the record batches of a partition."""
-        collector = Collector(self.recipes)
+        collectors = [Collector(self.recipes) for _ in range(threads)]
+        runs = runs_of(batches, self.reader.rows_at_a_time)
         # Frames on several machines are large, so kernels pay from the first rows on.
         with expecting(limits.COMPILED_AT_ONCE):
-            for start, run in runs_of(batches, self.reader.rows_at_a_time):
-                self._run(run, start, partition, collector)
-        return collector.summaries().to_bytes()
+            if threads == 1:
+                for run in runs:
+                    self._run(partition, run, collectors[0])
+            else:
+                deque(by_turns(partial(self._run, partition), runs, collectors), maxlen=0)
+        return reduce(Summaries.merge, (each.summaries() for each in collectors)).to_bytes()
 
-    def _run(self, batches: list[Any], start: int, partition: int, collector: Collector) -> None:
+    def _run(self, partition: int, run: tuple[int, list[Any]], collector: Collector) -> None:
+        start, batches = run
         try:
             self.reader.collect(batches, first_row(partition) + start, collector)
             return

@@ -47,7 +47,7 @@ _MAKERS |= {"penalized": penalized, "padded": padded}
 
 def name_of(rule: Rule) -> str:
     """The registered name of a rule, or its text form."""
-    return next((name for name, known in RULES.items() if known == rule), repr(rule))
+    return next((name for name, known in RULES.items() if known == rule), None) or repr(rule)
 
 
 def each_of(rules: Rule | str | Sequence[Rule | str]) -> list[Any]:

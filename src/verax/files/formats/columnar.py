@@ -38,10 +38,12 @@ class Parquet:
         with papq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER, memory_map=False) as parquet:
             yield parquet
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """All rows of these columns, up to `rows` at a time."""
+    def batches(
+        self, columns: Sequence[str], rows: int, row_groups: Sequence[int] | None = None
+    ) -> Iterator[Any]:
+        """All rows of these columns, or those of some row groups, up to `rows` at a time."""
         with self._open() as parquet:
-            yield from parquet.iter_batches(rows, columns=list(columns))
+            yield from parquet.iter_batches(rows, row_groups, list(columns))
 
 
 class Arrow:

@@ -136,22 +136,11 @@ class Files:
         for i, file in enumerate(self.files):
             reader = self._now(file)
             self._places.note(start, str(file))
-            self._check(reader, stored, file)
+            check_columns(reader, stored, file)
             # Where no column is stored, any one tells the number of rows.
             for batch in reader.batches(stored or reader.schema.names[:1], rows):
                 start += batch.num_rows
                 yield self._whole(batch, i, columns)
-
-    def _check(self, reader: Reader, columns: Sequence[str], file: Path) -> None:
-        lacking = [name for name in columns if name not in reader.schema.names]
-        if lacking:
-            raise InputError(
-                "All files must have the same columns",
-                argument="path",
-                found=f"this one has no {show(lacking[0])}",
-                kind="missing",
-                source=str(file),
-            )
 
     def _whole(self, batch: Any, i: int, columns: Sequence[str]) -> Any:
         """A batch of the file `i` with the columns that its folders give."""
@@ -167,6 +156,19 @@ class Files:
     def place_of(self, row: int) -> str:
         """The file that a row is in."""
         return self._places.of(row)
+
+
+def check_columns(reader: Reader, columns: Sequence[str], file: Path) -> None:
+    """Refuse one of several files that lacks a column."""
+    lacking = [name for name in columns if name not in reader.schema.names]
+    if lacking:
+        raise InputError(
+            "All files must have the same columns",
+            argument="path",
+            found=f"this one has no {show(lacking[0])}",
+            kind="missing",
+            source=str(file),
+        )
 
 
 def _keys(file: Path, base: Path | None) -> dict[str, str | None]:
