@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
-from verax.scans.saved import Recorded
+from verax.analyses.cards.container import read_summaries, write_summaries
+from verax.analyses.cards.saved import merge_files
+from verax.inference.intervals import Resampling
+from verax.report.elsewhere import Elsewhere, recipes_of
+from verax.scans.saved import Recorded, merge_saved
 
 CLASSES = ["low", "middle", "high"]
 N = 600
@@ -128,3 +134,71 @@ def test_what_was_not_saved_is_said(saved, tmp_path):
 def test_the_card_is_read_by_load_too(saved):
     card = vx.load(saved / "part0.verax")
     assert (card.n_rows, card.ordered) == (100, True)
+
+
+def merged(paths, path):
+    merge_saved(paths, merge_files(paths)["card"], path)
+    return path
+
+
+def everything(handle):
+    for name in ("evaluate", "decompose", "retention", "worst", "subgroups"):
+        with suppress(vx.InputError):  # a part may have too few rows, but is recorded
+            ANALYSES[name](handle)
+    asked = Elsewhere.at(handle, None, ordered=True, costs=None, weights_are="importance")
+    handle.summarise(recipes_of(handle, asked, Resampling(0.95)))
+
+
+def test_merged_files_do_not_grow_with_the_number_of_parts(shards, tmp_path):
+    table = papq.read_table(shards / "all.parquet")
+    for name, each in {"all": table, **{f"{i}": table.slice(i * 20, 20) for i in range(N // 20)}}.items():
+        handle = Recorded(vx.scan(each, target="label", classes=CLASSES, id="name", by="site"), model="model")
+        everything(handle)
+        handle.save(tmp_path / f"{name}.verax")
+    parts = [tmp_path / f"{i}.verax" for i in range(N // 20)]
+    every = merged(parts, tmp_path / "every.verax")
+    assert every.stat().st_size == pytest.approx((tmp_path / "all.verax").stat().st_size, rel=0.02)
+    # In another order, in two steps; and again from what was merged.
+    halves = [merged(parts[1::2][::-1], tmp_path / "b.verax"), merged(parts[::2], tmp_path / "a.verax")]
+    again = merged(halves, tmp_path / "again.verax")
+    assert again.stat().st_size == pytest.approx(every.stat().st_size, rel=0.002)
+    handles = [vx.scan(path) for path in (tmp_path / "all.verax", every, again)]
+    for name in ("evaluate", "decompose", "retention", "subgroups"):
+        one, *others = (numbers(ANALYSES[name](handle).to_dict()) for handle in handles)
+        for other in others:
+            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+
+
+def test_merging_exact_sums_gives_the_same_bytes_in_any_order(tmp_path):
+    rng = np.random.default_rng(1)
+    paths = []
+    for i in range(4):
+        p = rng.multinomial(64, [0.5, 0.25, 0.25], 50) / 64
+        handle = Recorded(
+            vx.scan(pa.table({"label": rng.integers(0, 3, 50), **{f"p_{k}": p[:, k] for k in range(3)}}))
+        )
+        vx.decompose(handle, rule="brier")
+        vx.retention(handle, rule="brier", metric="accuracy")
+        vx.evaluate(handle, rules=["brier"])
+        paths.append(tmp_path / f"{i}.verax")
+        handle.save(paths[-1])
+    a, b, c, d = paths
+    steps = [[merged([a, b], tmp_path / "ab"), merged([c, d], tmp_path / "cd")], [d, c, b, a]]
+    found = [read_summaries(merged(step, tmp_path / f"all{i}")) for i, step in enumerate(steps)]
+    for name in found[0]:
+        if not name.startswith(("about", "card", "CardRecipe")):  # named like files; squared deviations
+            assert found[0][name] == found[1][name], name
+    assert len(found[0]) == len(found[1]) == 5
+
+
+def test_files_that_hold_pieces_are_read(saved, tmp_path):
+    """As merged files did before summaries were merged when saved."""
+    first, second = (read_summaries(saved / f"part{i}.verax") for i in range(2))
+    pieces = {f"{name}+1": stored for name, stored in second.items() if name not in ("about", "card")}
+    write_summaries(tmp_path / "pieces.verax", {**first, **pieces})
+    found = vx.decompose(vx.scan(tmp_path / "pieces.verax"), rule="rps")
+    expected = vx.decompose(vx.scan([saved / "part0.verax", saved / "part1.verax"]), rule="rps")
+    assert found.score == expected.score
+    again = merged([tmp_path / "pieces.verax"], tmp_path / "again.verax")
+    assert vx.decompose(vx.scan(again), rule="rps").score == expected.score
+    assert not any("+" in name for name in read_summaries(again))

@@ -61,9 +61,19 @@ class ClassSums:
         return ClassSums(self.rows + other.rows, self.losses + other.losses, weighted, labels, groups)
 
     def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
+        """As bytes that `from_bytes` reads."""
         values = {"weighted": self.weighted, "labels": self.labels, "groups": self.groups}
         return dump(_KIND, {**values, "rows": self.rows.to_values(), "losses": self.losses.to_values()})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ClassSums:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            losses = values["losses"]
+            rows = Sum.from_values(values["rows"], (losses.shape[1], 3))
+            sums = Sum.from_values(losses, losses.shape[1:])
+            return cls(rows, sums, bool(values["weighted"]), values["labels"], values["groups"])
 
     # ---- what they say ---------------------------------------------------------------------
 
@@ -176,12 +186,7 @@ class ClassRecipe(Recipe[ClassSums]):
 
     def load(self, stored: bytes) -> ClassSums:
         """Sums from their bytes."""
-        values = load(stored, _KIND)
-        with refusing("is missing or of another type"):
-            losses = values["losses"]
-            rows = Sum.from_values(values["rows"], (losses.shape[1], 3))
-            sums = Sum.from_values(losses, losses.shape[1:])
-            return ClassSums(rows, sums, bool(values["weighted"]), values["labels"], values["groups"])
+        return ClassSums.from_bytes(stored)
 
 
 def with_frequencies(

@@ -167,8 +167,14 @@ class Sample:
         return Sample(self.most, self.n_rows, **kept)
 
     def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
+        """As bytes that `from_bytes` reads."""
         return dump(_SAMPLE, vars(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sample:
+        """What `to_bytes` wrote."""
+        with refusing("is missing or of another type"):
+            return cls(**load(data, _SAMPLE))
 
 
 def _at(column: Any, rows: Any) -> Any:
@@ -212,5 +218,4 @@ class SampleRecipe(Recipe[Sample]):
 
     def load(self, stored: bytes) -> Sample:
         """A sample from its bytes."""
-        with refusing("is missing or of another type"):
-            return Sample(**load(stored, _SAMPLE))
+        return Sample.from_bytes(stored)

@@ -160,6 +160,11 @@ class Worse:
         """As bytes."""
         return dump(_RANKS, {"counts": self.counts})
 
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Worse:
+        """What `to_bytes` wrote."""
+        return cls(load(data, _RANKS)["counts"])
+
 
 @dataclass(frozen=True)
 class WorseRecipe(Recipe[Worse]):
@@ -185,7 +190,7 @@ class WorseRecipe(Recipe[Worse]):
 
     def load(self, stored: bytes) -> Worse:
         """From bytes."""
-        return Worse(load(stored, _RANKS)["counts"])
+        return Worse.from_bytes(stored)
 
 
 def rounded_losses(part: Part, model: str, rules: tuple[Rule, ...]) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.common.packing import dump, load, refusing
 from verax.inputs.groups import Groups
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import Part, Recipe, load_summary
 
 _KIND = "subgroups"
 
@@ -32,12 +32,25 @@ class Breakdown:
         return Breakdown(merged)
 
     def to_bytes(self) -> bytes:
-        """As bytes that `BreakdownRecipe.load` reads."""
+        """As bytes that `from_bytes` reads."""
         stored = [
             {name: summary.to_bytes() for name, summary in summaries.items()}
             for summaries in self.found.values()
         ]
         return dump(_KIND, {"labels": list(self.found), "summaries": stored})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Breakdown:
+        """What `to_bytes` wrote, of summaries of any kind."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            pairs = zip(values["labels"], values["summaries"], strict=True)
+            return cls(
+                {
+                    label: {name: load_summary(stored) for name, stored in own.items()}
+                    for label, own in pairs
+                }
+            )
 
     @property
     def labels(self) -> list[Any]:
@@ -68,12 +81,4 @@ class BreakdownRecipe(Recipe[Breakdown]):
 
     def load(self, stored: bytes) -> Breakdown:
         """Subgroups from their bytes."""
-        values = load(stored, _KIND)
-        with refusing("is missing or of another type"):
-            pairs = zip(values["labels"], values["summaries"], strict=True)
-            return Breakdown(
-                {
-                    label: {name: recipe.load(found[name]) for name, recipe in self.recipes.items()}
-                    for label, found in pairs
-                }
-            )
+        return Breakdown.from_bytes(stored)

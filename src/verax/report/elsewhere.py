@@ -182,8 +182,15 @@ class DecisionCounts:
         return DecisionCounts(self.counts + other.counts)
 
     def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
+        """As bytes that `from_bytes` reads."""
         return dump(_DECISIONS, {"counts": self.counts.to_values()})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> DecisionCounts:
+        """What `to_bytes` wrote."""
+        values = load(data, _DECISIONS)["counts"]
+        with refusing("is missing or of another type"):
+            return cls(Sum.from_values(values, values.shape[1:]))
 
 
 @dataclass(frozen=True)
@@ -202,9 +209,7 @@ class DecisionRecipe(Recipe[DecisionCounts]):
 
     def load(self, stored: bytes) -> DecisionCounts:
         """Counts from their bytes."""
-        values = load(stored, _DECISIONS)["counts"]
-        with refusing("is missing or of another type"):
-            return DecisionCounts(Sum.from_values(values, values.shape[1:]))
+        return DecisionCounts.from_bytes(stored)
 
 
 # ---- what it says ------------------------------------------------------------------------------

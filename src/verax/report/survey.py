@@ -72,9 +72,17 @@ class Survey:
         )
 
     def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
+        """As bytes that `from_bytes` reads."""
         ids = None if self.ids is None else vars(self.ids)
         return dump(_KIND, {**vars(self), "rows": vars(self.rows), "ids": ids})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Survey:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            ids = None if values["ids"] is None else Sketch(**values["ids"])
+            return cls(**{**values, "rows": Sketch(**values["rows"]), "ids": ids})
 
 
 @dataclass(frozen=True)
@@ -103,10 +111,7 @@ class SurveyRecipe(Recipe[Survey]):
 
     def load(self, stored: bytes) -> Survey:
         """A survey from its bytes."""
-        values = load(stored, _KIND)
-        with refusing("is missing or of another type"):
-            ids = None if values["ids"] is None else Sketch(**values["ids"])
-            return Survey(**{**values, "rows": Sketch(**values["rows"]), "ids": ids})
+        return Survey.from_bytes(stored)
 
 
 def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:

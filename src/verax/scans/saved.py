@@ -10,7 +10,7 @@ import copy
 import itertools
 import re
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
@@ -27,7 +27,7 @@ from verax.common.packing import dump, load, refusing
 from verax.common.paths import matching
 from verax.errors import InputError, Remedy
 from verax.files.predictions import Request
-from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries, load_summary
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
 
@@ -121,11 +121,28 @@ class _Renamed(Recipe[Any]):
     recipe: Recipe[Any]
     names: Mapping[str, str]
 
+    def gathering(self) -> Gathering[Any]:
+        return _RenamedParts(self.recipe.gathering(), self.names)
+
     def take(self, part: Part) -> Any:
         return self.recipe.take(_renamed(part, self.names))
 
     def load(self, stored: bytes) -> Any:
         return self.recipe.load(stored)
+
+
+@dataclass(frozen=True)
+class _RenamedParts:
+    """What takes in parts that know models by other names."""
+
+    gathered: Gathering[Any]
+    names: Mapping[str, str]
+
+    def add(self, part: Part) -> None:
+        self.gathered.add(_renamed(part, self.names))
+
+    def summary(self) -> Any:
+        return self.gathered.summary()
 
 
 def _renamed(part: Part, names: Mapping[str, str]) -> Part:
@@ -199,17 +216,26 @@ class SavedHandle(Handle):
         return reduce(lambda a, b: a.merge(b), (recipe.load(each) for _, found in pieces for each in found))
 
     def save(self, path: str | Path, card: Scorecard) -> None:
-        """Write the summaries that all files have to one file, with their card.
-
-        What only its recipe can merge stays in pieces side by side, and is merged when it is read.
-        """
+        """Write the summaries that all files have to one file, merged, with their card."""
         stored = {_ABOUT: _about_bytes(self, self.n_rows or 0, self._skipped), CARD: card.to_bytes()}
         found = [each for _, each in self._stored]
         shared = set.intersection(*(set(map(_without_place, each)) for each in found)) if found else set()
         for key in sorted(shared - {_ABOUT, CARD}):
-            pieces = [piece for each in found for piece in _pieces(each, key)]
+            pieces = _merged_bytes(piece for each in found for piece in _pieces(each, key))
             stored |= {_piece(key, i): piece for i, piece in enumerate(pieces)}
         write_summaries(path, stored)
+
+
+def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
+    """Summaries of the same kind as one; those of a kind that only a newer version knows as they are."""
+    found, unknown = None, []
+    for piece in pieces:
+        own = load_summary(piece)
+        if own is None:
+            unknown.append(piece)
+        else:
+            found = own if found is None else found.merge(own)
+    return unknown if found is None else [found.to_bytes()]
 
 
 def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:
@@ -229,7 +255,7 @@ def _without_place(name: str) -> str:
 
 
 def _pieces(stored: Mapping[str, bytes], key: str) -> list[bytes]:
-    """The summaries of the parts that a file was merged from; one where it was not."""
+    """The summary of a file; several where an older version merged it, or did not know its kind."""
     names = (_piece(key, i) for i in range(len(stored)))
     return [stored[name] for name in itertools.takewhile(stored.__contains__, names)]
 

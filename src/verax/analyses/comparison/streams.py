@@ -49,7 +49,7 @@ from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
-_KIND = "paired tallies"
+_KIND, _OUTCOMES = "paired tallies", "occurrences"
 _TRAITS = (ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE)
 
 
@@ -157,7 +157,12 @@ class Occurrences:
 
     def to_bytes(self) -> bytes:
         """As bytes."""
-        return dump("occurrences", {"weights": self.weights})
+        return dump(_OUTCOMES, {"weights": self.weights})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Occurrences:
+        """What `to_bytes` wrote."""
+        return cls(load(data, _OUTCOMES)["weights"])
 
 
 class OccurrenceRecipe(Recipe[Occurrences]):
@@ -171,7 +176,7 @@ class OccurrenceRecipe(Recipe[Occurrences]):
 
     def load(self, stored: bytes) -> Occurrences:
         """From bytes."""
-        return Occurrences(load(stored, "occurrences")["weights"])
+        return Occurrences.from_bytes(stored)
 
 
 def _traits_of(part: Part, name: str) -> Floats:

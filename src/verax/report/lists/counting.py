@@ -116,14 +116,23 @@ class ListSurvey:
     named: bool
 
     def merge(self, other: ListSurvey) -> ListSurvey:
-        """Of the rows of both."""
-        models = {name: own.merge(other.models[name]) for name, own in self.models.items()}
+        """Of the rows of both, whose models may be called like their files."""
+        pairs = zip(self.models.items(), other.models.values(), strict=True)
+        models = {name: own.merge(theirs) for (name, own), theirs in pairs}
         return replace(self, models=models, rows=self.rows.merge(other.rows))
 
     def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
+        """As bytes that `from_bytes` reads."""
         models = {name: own.to_values() for name, own in self.models.items()}
         return dump(_KIND, {**vars(self), "models": models, "rows": vars(self.rows)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ListSurvey:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            models = {name: ListCounts(**own) for name, own in values["models"].items()}
+            return cls(models, Sketch(**values["rows"]), bool(values["weighted"]), bool(values["named"]))
 
 
 class ListSurveyRecipe(Recipe[ListSurvey]):
@@ -141,12 +150,7 @@ class ListSurveyRecipe(Recipe[ListSurvey]):
 
     def load(self, stored: bytes) -> ListSurvey:
         """From bytes."""
-        values = load(stored, _KIND)
-        with refusing("is missing or of another type"):
-            models = {name: ListCounts(**own) for name, own in values["models"].items()}
-            return ListSurvey(
-                models, Sketch(**values["rows"]), bool(values["weighted"]), bool(values["named"])
-            )
+        return ListSurvey.from_bytes(stored)
 
     def __repr__(self) -> str:
         return "ListSurveyRecipe()"
