@@ -21,6 +21,8 @@ class Scattered(Handle):
     """Rows cut at random into parts, whose summaries are stored, read and merged in random order."""
 
     def __init__(self, y: Any, models: Any, *, n_parts: int = 5, seed: int = 0, **options: Any) -> None:
+        by = options.pop("by", {})
+        self.labels = by if isinstance(by, Mapping) else {"by": np.asarray(by)}
         self.given = {
             "y": np.asarray(y),
             **{name: np.asarray(v) for name, v in options.items() if v is not None},
@@ -31,7 +33,7 @@ class Scattered(Handle):
         self.classes, self.n_rows = None, len(self.given["y"])
         first = next(iter(self.forecasts.values()))
         self.n_classes, self.lists = first.shape[1], isinstance(first, TopLists)
-        self.by = ("by",) if "by" in self.given else ()
+        self.by = tuple(self.labels)
         self.passes = 0
 
     def in_order(self) -> Handle:
@@ -47,7 +49,7 @@ class Scattered(Handle):
             else Forecasts(given["y"], p[rows], **own)
             for name, p in self.forecasts.items()
         }
-        labels = {"by": given["by"]} if "by" in given else {}
+        labels = {name: column[rows] for name, column in self.labels.items()}
         return Part(read, first, given.get("ids"), labels, subset=lambda some: self.part(rows[some]))
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:

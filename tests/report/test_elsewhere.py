@@ -9,7 +9,32 @@ import verax as vx
 from scattered import Scattered, problem
 from verax.analyses import samples
 from verax.analyses.samples import Sketch
+from verax.analyses.worst_ranks import LossCounts
+from verax.analyses.worst_rows import WorstRecipe
+from verax.engines.histograms import Keyed, Run, bin_numbers
+from verax.inference.intervals import Resampling
 from verax.report import Report
+from verax.report.elsewhere import recipes_of
+from verax.report.rowless import Elsewhere
+from verax.scans.saved import Recorded
+
+
+def same_subgroups(found, exact):
+    """Two reports show the same subgroups."""
+    for name in exact.subgroups:
+        ours, true = found.subgroups[name], exact.subgroups[name]
+        assert found.left_out[name] == exact.left_out[name]
+        assert (ours.rule, ours.within_groups) == (true.rule, true.within_groups)
+        for a, b in zip(ours.lines, true.lines, strict=True):
+            assert (str(a.label), a.model, a.card.n_rows) == (str(b.label), b.model, b.card.n_rows)
+            for rule, score in b.card.scores.items():
+                values = (a.card.scores[rule].mean, *a.card.scores[rule].interval)
+                assert values == pytest.approx((score.mean, *score.interval), rel=1e-9)
+            gap = b.decomposition.miscalibration - a.decomposition.miscalibration
+            assert -1e-12 <= gap <= a.decomposition.whole.within + 1e-12
+        for label, b in true.comparisons.items():
+            (a,), (b,) = (each.differences[true.rule] for each in (ours.comparisons[label], b))
+            assert (a.difference, *a.interval) == pytest.approx((b.difference, *b.interval), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -20,14 +45,25 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered):
     rng, y, p = problem(1200, 3, 4)
     p[5] = p[4]
     y[5] = y[4]
-    options = {"weights": {"weights": rng.random(1200)}, "groups": {"groups": rng.integers(0, 30, 1200)}}
-    own = options.get(kind, {})
+    groups, weights = rng.integers(0, 30, 1200), rng.random(1200)
+    own = {"weights": {"weights": weights}, "groups": {"groups": groups}}.get(kind, {})
+    by = {
+        "plain": {
+            "size": np.where(np.arange(1200) < 15, "rare", np.where(p[:, 0] > 0.3, "large", "small")),
+            "some": np.array([None if i % 3 else float(i % 2) for i in range(1200)], dtype=object),
+            "row": np.arange(1200) // 3,
+        },
+        "weights": {"site": rng.integers(0, 4, 1200)},
+        # Subgroups of several groups, and of one each.
+        "groups": {"site": groups % 3, "patient": groups},
+    }[kind]
     models = (
         {"sharp": p, "flat": np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)} if several else {"model": p}
     )
     ids = np.array([f"row {i}" for i in range(1200)])
-    exact = Report.of(y, models, ordered=ordered, ids=ids, **own)
-    handle = Scattered(y, models, ids=ids, **own)
+    shown = {name: column for name, column in by.items() if name != "row"}
+    exact = Report.of(y, models, ordered=ordered, ids=ids, by=shown, **own)
+    handle = Scattered(y, models, ids=ids, by=by, **own)
     found = Report.of(handle, ordered=ordered)
     assert handle.passes == 1
     assert found.contents.best.name == exact.contents.best.name
@@ -40,7 +76,7 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered):
         gap = true.decomposition.miscalibration - ours.decomposition.miscalibration
         assert -1e-12 <= gap <= ours.decomposition.whole.within + 1e-12
         assert ours.sureness.to_dict() == pytest.approx(true.sureness.to_dict(), rel=1e-5)
-        assert [case.id for case in ours.worst] == [case.id for case in true.worst]
+        assert [(case.id, case.ranks) for case in ours.worst] == [(c.id, c.ranks) for c in true.worst]
         assert [panel.title for panel in ours.panels] == [panel.title for panel in true.panels]
         for a, b in zip(ours.by_class, true.by_class, strict=True):
             assert (a.position, a.n_rows) == (b.position, b.n_rows)
@@ -63,7 +99,11 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered):
         assert (ours.difference, *ours.interval) == pytest.approx((true.difference, *true.interval), rel=1e-9)
     checks = {check.question: check for check in found.contents.checks}
     assert "1 row (0.083%) repeat" in checks["Rows that are there twice"].answer
-    assert "come from histograms" in found.to_html()
+    same_subgroups(found.contents, exact.contents)
+    page = found.to_html()
+    assert "come from histograms" in page
+    assert page.count("Subgroups in numbers") == len(shown)
+    assert ("too many different values" in page) == (kind == "plain")
 
 
 def test_sketches_count_rows_that_are_there_twice(monkeypatch):
@@ -88,3 +128,37 @@ def test_what_is_about_rows_is_refused_beside_a_handle():
     _, y, p = problem(50, 3, 0)
     with pytest.raises(vx.InputError, match="beside predictions"):
         Report.of(Scattered(y, p), weights=np.ones(50))
+
+
+def test_ranks_lie_within_what_histograms_leave_open():
+    rng = np.random.default_rng(0)
+    losses = np.round(np.concatenate([rng.exponential(1, 20_000), [0.5] * 50, [np.inf] * 3]), 12)
+    parts = [losses[::3], losses[1::3], losses[2::3]]
+    runs = [Keyed((Run.of(bin_numbers(part), [None], [part]),)) for part in parts]
+    counts = LossCounts({"log": runs[2]})
+    for run in runs[:2]:
+        counts = LossCounts.from_bytes(counts.to_bytes()).merge(LossCounts({"log": run}))
+    widest = 0
+    for loss in [*losses[:500], 0.5, np.inf]:
+        rank, within = counts.rank("log", float(loss))
+        true = 1 + int((losses > loss).sum())
+        assert rank <= true <= rank + within
+        widest = max(widest, within)
+    assert 0 < widest < 200
+    assert counts.rank("log", np.inf) == (1, 0)
+
+
+def test_parts_of_an_older_version_have_a_report(tmp_path):
+    """Without what they did not save: subgroups, and ranks by other rules."""
+    _, y, p = problem(300, 3, 0)
+    handle = Recorded(Scattered(y, p, by=np.arange(300) % 2), model="model")
+    old = Elsewhere.at(handle, None, ordered=False, costs=None, weights_are="importance")
+    recipes = recipes_of(handle, old, Resampling(0.95, 100))
+    new = ("model/ranks", "model/worst", "by by")
+    recipes = {name: recipe for name, recipe in recipes.items() if name not in new}
+    handle.summarise({**recipes, "worst": WorstRecipe("model", (vx.brier,), 9)})
+    handle.save(tmp_path / "old.verax")
+    report = Report.of(vx.scan(tmp_path / "old.verax"))
+    assert [case.ranks for case in report.contents.findings[0].worst][:2] == [{"brier": 1}, {"brier": 2}]
+    assert report.contents.subgroups == {}
+    assert "By <bdi>" not in report.to_html()

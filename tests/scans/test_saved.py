@@ -13,7 +13,8 @@ import verax as vx
 from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
 from verax.inference.intervals import Resampling
-from verax.report.elsewhere import Elsewhere, recipes_of
+from verax.report.elsewhere import recipes_of
+from verax.report.rowless import Elsewhere
 from verax.scans.saved import Recorded, merge_saved
 
 CLASSES = ["low", "middle", "high"]

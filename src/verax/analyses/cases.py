@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ class Case:
         Its rank by each rule, 1 for the worst of all rows.
     source : str
         Where the loss comes from, in words.
+    rank_within : dict
+        By how much a rank may be larger, for the rules by which it comes from a histogram of losses and is
+        not exact.
     """
 
     row: int
@@ -43,6 +46,23 @@ class Case:
     loss: float
     ranks: dict[str, int]
     source: str
+    rank_within: dict[str, int] = field(default_factory=dict, kw_only=True)
+
+    def rank_words(self, rule: str) -> str:
+        """The rank by a rule: one number, or from which to which where it is not exact.
+
+        Parameters
+        ----------
+        rule : str
+            The name of the rule.
+
+        Returns
+        -------
+        str
+            The rank in words.
+        """
+        beyond = self.rank_within.get(rule, 0)
+        return f"{self.ranks[rule]:,}" + (f" to {self.ranks[rule] + beyond:,}" if beyond else "")
 
     def columns(self, width: int) -> dict[str, Any]:
         """The forecast as columns of a table that has room for `width` classes.
@@ -61,7 +81,7 @@ class Case:
 
     def to_dict(self) -> dict[str, Any]:
         """The case as plain Python values."""
-        return vars(self).copy()
+        return {name: value for name, value in vars(self).items() if value or name != "rank_within"}
 
     @property
     def shown(self) -> str:
@@ -109,7 +129,7 @@ class ListCase(Case):
     def to_dict(self) -> dict[str, Any]:
         """The case as plain Python values: the list as pairs of a class and its probability."""
         listed = [[plain_of(name), value] for name, value in self.forecast.items()]
-        return {**vars(self), "outcome": plain_of(self.outcome), "forecast": listed}
+        return {**super().to_dict(), "outcome": plain_of(self.outcome), "forecast": listed}
 
     @property
     def shown(self) -> str:

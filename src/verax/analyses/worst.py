@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
@@ -242,29 +242,39 @@ def find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
     return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
 
 
-def read_worst(rows: WorstRows, handle: Handle, rules: Sequence[Rule], counts: Ints | None = None) -> Worst:
+def read_worst(
+    rows: WorstRows,
+    handle: Handle,
+    rules: Sequence[Rule],
+    counts: Ints | None = None,
+    classes: tuple[Hashable, ...] | None = None,
+) -> Worst:
     """The worst rows of a handle from what was kept of them.
 
     `counts` says how many rows are worse by each rule; without it only their order by the first is known.
+    `classes` may be called otherwise than the handle does.
     """
+    classes = handle.classes if classes is None else classes
     ranked = rules if counts is not None else rules[:1]
     if counts is None:
         counts = np.array([[np.sum(rows.losses[:, 0] > loss) for loss in rows.losses[:, 0]]])
     cases = []
     for i, number in enumerate(rows.numbers.tolist()):
-        name = number if rows.ids is None else rows.ids[i].item()
-        case = _case_in(rows, i, number, name, handle, rules[0])
+        name = number if rows.ids is None else rows.ids[i : i + 1].tolist()[0]
+        case = _case_in(rows, i, number, name, classes, rules[0])
         ranks = {name_of(rule): 1 + int(counts[j, i]) for j, rule in enumerate(ranked)}
         cases.append(replace(case, ranks=ranks))
     return Worst(name_of(rules[0]), rows.n_rows, tuple(cases), rows.ids is not None)
 
 
-def _case_in(rows: WorstRows, i: int, number: int, name: Any, handle: Handle, rule: Rule) -> Case:
+def _case_in(
+    rows: WorstRows, i: int, number: int, name: Any, classes: tuple[Hashable, ...] | None, rule: Rule
+) -> Case:
     """One of the worst rows of a handle."""
     loss, outcome = float(rows.losses[i, 0]), rows.outcomes[i]
-    if handle.lists:
+    if isinstance(rows.forecasts, list):
         return Stated.from_values(outcome, rows.forecasts[i]).case(number, name, loss)
-    return dense_case(number, name, int(outcome), rows.forecasts[i], loss, handle.classes, rule)
+    return dense_case(number, name, int(outcome), rows.forecasts[i], loss, classes, rule)
 
 
 def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:

@@ -58,6 +58,7 @@ RECORDS: dict[str, str] = {name: module for module, names in _CLASSES.items() fo
 
 # The summaries of rows, by the kind that their bytes say; each has `from_bytes` and `merge`.
 SUMMARIES = {
+    "bounded subgroups": "verax.analyses.subgroups.bounded:BoundedBreakdown",
     "calibration bins": "verax.analyses.calibration.binsums:BinSums",
     "card": "verax.analyses.cards.scorecard:Scorecard",
     "card of top lists": "verax.analyses.cards.listcard:ListCard",
@@ -68,6 +69,7 @@ SUMMARIES = {
     "faults of lists": "verax.inputs.lists.rows:ListFaults",
     "loss histograms": "verax.analyses.retention.lossbins:Histograms",
     "losses by class": "verax.analyses.classsums:ClassSums",
+    "numbers of losses": "verax.analyses.worst_ranks:LossCounts",
     "occurrences": "verax.analyses.comparison.streams:Occurrences",
     "paired tallies": "verax.analyses.comparison.streams:PairedSums",
     "paired tally": "verax.engines.differences:PairedTally",

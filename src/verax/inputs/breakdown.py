@@ -9,10 +9,26 @@ from typing import Any
 import numpy as np
 
 from verax.common.packing import dump, load, refusing
+from verax.errors import InputError
+from verax.inputs.arrays import to_array, to_host
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe, load_summary
 
 _KIND = "subgroups"
+MISSING = "(missing)"
+
+
+def labels_of(column: Any, n_rows: int) -> Groups:
+    """The subgroups that rows belong to; rows without a label have one that says so."""
+    raw = to_host(to_array(column, "by")[0])
+    if raw.dtype.kind in "fO":
+        values = [MISSING if v is None or v != v else v for v in raw.tolist()]
+        if any(isinstance(v, str) for v in values):
+            raw = np.array([str(v) for v in values], dtype=object)
+    try:
+        return Groups.of(raw, n_rows)
+    except InputError as error:
+        raise (error.replace(argument="by") if error.argument == "groups" else error) from None
 
 
 @dataclass(frozen=True)
@@ -46,10 +62,7 @@ class Breakdown:
         with refusing("is missing or of another type"):
             pairs = zip(values["labels"], values["summaries"], strict=True)
             return cls(
-                {
-                    label: {name: load_summary(stored) for name, stored in own.items()}
-                    for label, own in pairs
-                }
+                {label: {name: load_summary(stored) for name, stored in own.items()} for label, own in pairs}
             )
 
     @property

@@ -262,6 +262,21 @@ class Handle(ABC):
     def in_order(self) -> Handle:
         """The same predictions for analyses to which the order of the classes matters; it must be known."""
 
+    def knows(self, recipe: Recipe[Any]) -> bool:
+        """Whether it can make this summary: always, unless there are only summaries that were made before.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            What to make.
+
+        Returns
+        -------
+        bool
+            Whether it can.
+        """
+        return True
+
     @abstractmethod
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         """The summaries of all rows, from one pass over them."""

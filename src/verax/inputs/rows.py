@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from copy import copy
+from typing import Any, Protocol, TypeVar
 
 from verax.errors import InputError
 from verax.inputs.arrays import Array, Ints, Namespace
@@ -44,6 +45,16 @@ class Rows(Protocol):
     def batch(self, start: int, stop: int) -> RowBatch: ...
     def batches(self, rows: int) -> Iterator[RowBatch]: ...
     def check(self) -> None: ...
+
+
+RowsT = TypeVar("RowsT", bound=Rows)
+
+
+def without_groups(rows: RowsT) -> RowsT:
+    """The same rows, taken to be independent."""
+    same = copy(rows)
+    same.groups = None
+    return same
 
 
 def numbers_of(batch: RowBatch, at: Ints) -> Ints:

@@ -104,6 +104,8 @@ class Contents:
         By the name of the breakdown.
     left_out : dict
         The subgroups that are too small or too many, by the name of the breakdown, with their sizes.
+    too_many : tuple of str
+        The breakdowns with so many subgroups that none was kept while the rows were read.
     precision : str
         What comes from histograms, and how far it can be off; empty where everything is exact.
     """
@@ -118,6 +120,7 @@ class Contents:
     replicates: int
     confidence: float
     seed: int
+    too_many: tuple[str, ...] = ()
     precision: str = ""
 
     @property

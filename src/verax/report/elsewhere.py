@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from verax.analyses.calibration.streams import event_names, read_curve, read_dec
 from verax.analyses.calibration.streams import read_sureness as sureness_from
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
-from verax.analyses.cases import dense_case
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
 from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.conclusions import conclude
@@ -29,8 +28,8 @@ from verax.analyses.retention.lossbins import CurveRecipe, Measures
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.retention.streams import read_curves
 from verax.analyses.samples import Sample, SampleRecipe
-from verax.analyses.worst import Worst
-from verax.analyses.worst_rows import WorstRecipe, WorstRows
+from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.worst_ranks import read_ranked, worst_recipes
 from verax.common.packing import dump, load, refusing
 from verax.common.texts import bound
 from verax.engines.counts import CONFUSION_UP_TO
@@ -40,6 +39,7 @@ from verax.inference.estimates import Estimate, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.kernels.threads import side_by_side
+from verax.report.breakdowns import breakdown_recipes, read_breakdowns
 from verax.report.contents import (
     WORST,
     ClassLoss,
@@ -50,82 +50,19 @@ from verax.report.contents import (
     heaviest,
     mean_with_interval,
 )
-from verax.report.problem import Problem, by_merit, fitting
+from verax.report.problem import Problem, fitting
 from verax.report.reliability import RESAMPLES, ReliabilityPanel, all_shown, most_miscalibrated, panel_of
 from verax.report.remedies import Remedy, remedies_of, sample_size
+from verax.report.rowless import RANKS, Elsewhere
 from verax.report.survey import SurveyRecipe, survey_checks
-from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.decisions import cheapest
-from verax.scores.metrics import CostsLike, cost_matrix, cost_range, expected_cost_of, needs_order
+from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of, needs_order
 from verax.scores.registry import RULES, as_rules, name_of
 
 _DECISIONS = "cheapest decisions"
 # How many replicates curves and tests of calibration have; curves fewer where groups are drawn row by row.
 _REPLICATES, _OF_GROUPS = 100, 20
-
-
-@dataclass(frozen=True, eq=False)
-class Elsewhere(Problem):
-    """What a report is about where the rows are elsewhere: there are no arrays of them."""
-
-    size: int = 0
-    is_weighted: bool = False
-    is_grouped: bool = False
-    is_named: bool = False
-
-    @classmethod
-    def at(
-        cls,
-        handle: Handle,
-        rules: Sequence[Rule | str] | None,
-        *,
-        ordered: bool,
-        costs: CostsLike | None,
-        weights_are: WeightsAre,
-    ) -> Elsewhere:
-        """What is known before the rows are read."""
-        chosen = as_rules(rules) if rules is not None else fitting(ordered)
-        if costs is not None:
-            cost_range(costs, None, handle.n_classes)
-        labels = range(handle.n_classes) if handle.classes is None else handle.classes
-        return cls(
-            models=dict.fromkeys(distinct(handle.models)),
-            y=None,
-            classes=handle.classes,
-            names=distinct(labels),
-            ordered=ordered,
-            costs=costs if costs is not None or not ordered else "quadratic",
-            weights=None,
-            groups=None,
-            by={},
-            ids=None,
-            rules=by_merit(chosen, handle.n_classes, ordered),
-            normalize=False,
-            logits=False,
-            weights_are=weights_are,
-            time_ordered=False,
-        )
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self.size
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.is_weighted
-
-    @property
-    def grouped(self) -> bool:
-        """Whether rows belong to groups."""
-        return self.is_grouped
-
-    @property
-    def named(self) -> bool:
-        """Whether rows have ids."""
-        return self.is_named
 
 
 def look_at(
@@ -161,9 +98,10 @@ def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, 
         found[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
         found[f"{name}/events"] = EventRecipe(name, problem.ordered)
         found[f"{name}/curves"] = CurveRecipe(name, tuple(keys), measures, None, _OF_GROUPS, plan.seed)
-        found[f"{name}/worst"] = WorstRecipe(name, (problem.primary,), WORST)
+        found |= worst_recipes(handle, name, problem.primary, WORST)
         if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
             found[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
+    found |= breakdown_recipes(handle, problem, plan)
     found["survey"] = SurveyRecipe()
     found["sample"] = SampleRecipe(sample_size(handle.n_classes, len(handle.models)))
     if len(handle.models) > 1:
@@ -247,6 +185,8 @@ def read_contents(
         np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0),
         classes[0].rows.high[:, 1],
     )
+    parts = read_breakdowns(handle, problem, plan, found.found)
+    problem = replace(problem, by={name: groups for name, groups in problem.by.items() if parts.has(name)})
     findings = []
     for i, name in enumerate(handle.models):
         curves = _curves(found, name, recipes, problem, plan, handle.n_classes)
@@ -257,7 +197,7 @@ def read_contents(
                 card=cards[model],
                 decomposition=parted[model],
                 sureness=sureness_from(events[model]),
-                worst=_worst(problem, found[f"{name}/worst"]),
+                worst=read_ranked(found, handle, name, problem.primary, problem.names),
                 panels=panels[model],
                 remedy=remedies[model],
                 retained=[curve for curve in curves if curve.sees_outcome],
@@ -271,27 +211,29 @@ def read_contents(
         primary=name_of(problem.primary),
         findings=findings,
         comparison=comparison,
-        subgroups={},
-        left_out={},
-        checks=survey_checks(problem, survey, cards, classes[0].rows.high[:, 0], {}),
+        subgroups=parts.shown,
+        left_out=parts.left_out,
+        too_many=parts.too_many,
+        checks=survey_checks(problem, survey, cards, classes[0].rows.high[:, 0], parts),
         replicates=0 if problem.grouped else plan.replicates,
         confidence=plan.confidence,
         seed=plan.seed,
-        precision=_precision(findings),
+        precision=_precision(findings, parts.shown.values()),
     )
 
 
-def _precision(findings: Sequence[Findings]) -> str:
+def _precision(findings: Sequence[Findings], subgroups: Iterable[Subgroups]) -> str:
     """What comes from histograms, and how far it can be off."""
     curves = [curve for found in findings for curve in (*found.retained, *found.selected)]
     largest = max(float(np.max(curve.within)) for curve in curves if curve.within is not None)
-    parts = max(found.decomposition.whole.within or 0.0 for found in findings)
+    parted = [found.decomposition for found in findings]
+    parted += [line.decomposition for found in subgroups for line in found.lines]
+    parts = max(found.whole.within or 0.0 for found in parted)
     return (
         "The rows were read once and not kept. Curves of what is left when rows are removed come from "
-        f"histograms of losses: every value is within {bound(largest)} of that of the rows. Reliability "
-        "curves and the parts of the score come from histograms of forecasts: miscalibration and "
-        f"discrimination are those of the rows, or less by at most {bound(parts)}. All other figures "
-        "are exact."
+        f"histograms of losses: every value is within {largest:.1g} of that of the rows. Reliability curves "
+        "and the parts of the score come from histograms of forecasts: miscalibration and discrimination are "
+        f"those of the rows, or less by at most {parts:.1g}. {RANKS} All other figures are exact."
     )
 
 
@@ -329,23 +271,6 @@ def _curves(
     options = Options(None, "mean", "nan", n, plan.seed, plan.confidence, weights_are=problem.weights_are)
     curves = read_curves(found[f"{name}/curves"], recipe, metrics, options, n_classes)
     return list(curves.values())
-
-
-def _worst(problem: Problem, rows: WorstRows) -> Worst:
-    """The worst rows; their ranks by other rules would take a second pass."""
-    primary, cases = name_of(problem.primary), []
-    for i, (number, outcome) in enumerate(zip(rows.numbers.tolist(), rows.outcomes.tolist(), strict=True)):
-        name = (
-            number
-            if rows.ids is None
-            else rows.ids[i].item()
-            if hasattr(rows.ids[i], "item")
-            else rows.ids[i]
-        )
-        loss = float(rows.losses[i, 0])
-        case = dense_case(number, name, outcome, rows.forecasts[i], loss, problem.names, problem.primary)
-        cases.append(replace(case, ranks={primary: i + 1}))
-    return Worst(primary, rows.n_rows, tuple(cases), rows.ids is not None)
 
 
 def _by_class(problem: Problem, sums: ClassSums, shown: list[int], confidence: float) -> list[ClassLoss]:

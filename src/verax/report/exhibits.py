@@ -276,6 +276,9 @@ def by_class_exhibit(contents: Contents) -> dict[str, Any]:
 
 def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     """The losses and the calibration of the subgroups of one breakdown."""
+    if name in contents.too_many:
+        words = "There are too many different values to keep their subgroups while rows are read once."
+        return {"name": name, "lines": [], "words": words, "flagged": ""}
     found = contents.subgroups.get(name)
     left = contents.left_out[name]
     words = ""

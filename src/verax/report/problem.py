@@ -6,12 +6,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from verax.common.checks import check_flag
 from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
+from verax.inputs.breakdown import labels_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.skipping import Skipped
@@ -19,8 +18,6 @@ from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, cost_range, needs_order
 from verax.scores.registry import RULES, as_rules, name_of
-
-_MISSING = "(missing)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,15 +230,7 @@ def _breakdowns(by: object | None, n_rows: int) -> dict[str, Groups]:
     if by is None:
         return {}
     columns = dict(by) if isinstance(by, Mapping) else {str(getattr(by, "name", None) or "subgroup"): by}
-    read = {}
-    for shown, column in zip(distinct(columns), columns.values(), strict=True):
-        raw = to_host(to_array(column, "by")[0])
-        if raw.dtype.kind in "fO":
-            values = [_MISSING if v is None or v != v else v for v in raw.tolist()]
-            if any(isinstance(v, str) for v in values):
-                raw = np.array([str(v) for v in values], dtype=object)
-        try:
-            read[shown] = Groups.of(raw, n_rows)
-        except InputError as error:
-            raise (error.replace(argument="by") if error.argument == "groups" else error) from None
-    return read
+    return {
+        shown: labels_of(column, n_rows)
+        for shown, column in zip(distinct(columns), columns.values(), strict=True)
+    }

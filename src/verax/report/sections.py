@@ -156,8 +156,8 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
     order = sorted(range(len(names)), key=lambda i: -p[i])
     shown = range(len(names)) if len(names) <= _WRITTEN else sorted({*order[:_TOP], outcome}, key=order.index)
     others = [
-        f"{rank:,} by {within(title_of(rule))}"
-        for rule, rank in case.ranks.items()
+        f"{case.rank_words(rule)} by {within(title_of(rule))}"
+        for rule in case.ranks
         if rule != contents.primary
     ]
     return {

@@ -16,6 +16,7 @@ from verax.common.packing import dump, load, refusing
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Part, Recipe
+from verax.report.breakdowns import MOST_VALUES, Breakdowns
 from verax.report.checks import Check, certain, impossible, left_out_check, observed, small, unpredicted
 from verax.report.problem import Problem
 from verax.report.words import count, percent
@@ -148,7 +149,7 @@ def survey_checks(
     survey: Survey,
     cards: Mapping[str, Scorecard],
     class_rows: Floats,
-    left_out: Mapping[str, list[tuple[str, int]]],
+    parts: Breakdowns,
 ) -> list[Check]:
     """All checks, in the order in which the page shows them."""
     numbers = problem.n_rows * problem.n_classes
@@ -163,7 +164,8 @@ def survey_checks(
         observed(problem, class_rows),
         _constant(problem, survey, list(cards)),
         certain(problem, shares),
-        *(small(name, left) for name, left in left_out.items()),
+        *(small(name, left) for name, left in parts.left_out.items()),
+        *(_many(name) for name in parts.too_many),
     ]
 
 
@@ -220,3 +222,8 @@ def _constant(problem: Problem, survey: Survey, models: list[str]) -> Check:
         return Check(question, "fine", "No: forecasts differ from row to row.")
     who = "" if len(models) == 1 else f"{', '.join(constant)}: "
     return Check(question, "look", f"{who}every row has the same probabilities. Are these predictions?")
+
+
+def _many(name: str) -> Check:
+    few = f"More than {MOST_VALUES} different values: no subgroup was kept while the rows were read."
+    return Check(f"Subgroups of {name}", "note", f"{few} Put values together to see them.")

@@ -195,6 +195,10 @@ class SavedHandle(Handle):
         # What depends on the order was recorded only where it was known.
         return self
 
+    def knows(self, recipe: Recipe[Any]) -> bool:
+        key = _key(recipe, self.models)
+        return all(key in stored for _, stored in self._stored)
+
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         found = {name: self._merged(recipe) for name, recipe in recipes.items()} if self._stored else {}
         return Summaries(found, self.n_rows or 0, self._skipped)

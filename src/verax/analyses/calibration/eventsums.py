@@ -117,6 +117,13 @@ class EventSums:
             found = found._at(found.level + 1)
         return found
 
+    def at_most(self, keys: int) -> EventSums:
+        """With neighbouring bins joined until there are no more than that, if possible."""
+        found = self
+        while found.level < _LEVELS and len(found.bins.total.keys) > keys:
+            found = found._at(found.level + 1)
+        return found
+
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads."""
         values = {name: getattr(self, name) for name in ("n_events", "level", "whole", "labels", "groups")}

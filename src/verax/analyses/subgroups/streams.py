@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -87,9 +87,19 @@ def _decomposition(events: Any, rule: Rule, handle: Handle, plan: Resampling) ->
 
 
 def read_subgroups(
-    found: Breakdown, column: str, handle: Handle, asked: SubgroupRequest, plan: Resampling
+    found: Breakdown,
+    column: str,
+    handle: Handle,
+    asked: SubgroupRequest,
+    plan: Resampling,
+    *,
+    within_groups: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> Subgroups:
-    """The subgroups from their sums."""
+    """The subgroups from their sums; `within_groups` if each is one group and the sums have none. Models may
+    have other names in the result.
+    """
+    shown = {model: model if names is None else names[model] for model in handle.models}
     first = f"card:{handle.models[0]}"
     check_sizes({label: found[label][first].n_rows for label in found.labels}, asked.least)
     _check_groups({label: found[label][first] for label in found.labels})
@@ -104,19 +114,19 @@ def read_subgroups(
             card, events = own[f"card:{model}"], own[f"events:{model}"]
             check_whole(card, f"{handle.name}, {column} {label}")
             parted = _decomposition(events, asked.rule, handle, plan)
-            lines.append(Subgroup(label, model, card, parted, parted.p_value, None, False))
-            draw[label, model] = partial(_drawn, events, asked.rule, handle, plan)
+            lines.append(Subgroup(label, shown[model], card, parted, parted.p_value, None, False))
+            draw[label, shown[model]] = partial(_drawn, events, asked.rule, handle, plan)
         if "pairs" in own:
             comparisons[label] = read_comparison(
                 own["pairs"],
-                list(handle.models),
+                list(shown.values()),
                 [asked.rule],
                 ordered=asked.ordered,
                 reference=None,
                 plan=plan,
             )
     tested = corrected(lines, 1 - plan.confidence, draw, asked.among or len(found.labels))
-    return Subgroups(tested, comparisons, name_of(asked.rule), column)
+    return Subgroups(tested, comparisons, name_of(asked.rule), column, within_groups=within_groups)
 
 
 def _drawn(events: Any, rule: Rule, handle: Handle, plan: Resampling, n: int, stage: int) -> Floats:

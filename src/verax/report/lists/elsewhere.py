@@ -17,8 +17,7 @@ from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import check_whole
 from verax.analyses.comparison.references import UNIFORM
 from verax.analyses.comparison.streams import PairedRecipe, read_comparison
-from verax.analyses.worst import read_worst
-from verax.analyses.worst_rows import WorstRecipe
+from verax.analyses.worst_ranks import read_ranked, worst_recipes
 from verax.errors import InputError
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle, Recipe, Summaries
@@ -26,6 +25,7 @@ from verax.report.lists.checks import survey_checks
 from verax.report.lists.contents import PANELS, PLACES, RESAMPLES, TESTS, WORST, ListContents, ListFindings
 from verax.report.lists.counting import ListSurvey, ListSurveyRecipe
 from verax.report.lists.problem import ListProblem, rules_of_lists
+from verax.report.rowless import RANKS, Rowless
 from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.combinators import padded
@@ -33,19 +33,11 @@ from verax.scores.registry import RULES, name_of
 
 
 @dataclass(frozen=True, eq=False)
-class ListsElsewhere(ListProblem):
+class ListsElsewhere(Rowless, ListProblem):
     """What a report is about where the lists are elsewhere."""
 
-    size: int = 0
     classes_in_all: int = 0
     weight: float | None = None
-    is_grouped: bool = False
-    is_named: bool = False
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self.size
 
     @property
     def n_classes(self) -> int:
@@ -56,16 +48,6 @@ class ListsElsewhere(ListProblem):
     def total_weight(self) -> float | None:
         """The sum of the weights; None where rows have none."""
         return self.weight
-
-    @property
-    def grouped(self) -> bool:
-        """Whether rows belong to groups."""
-        return self.is_grouped
-
-    @property
-    def named(self) -> bool:
-        """Whether rows have ids."""
-        return self.is_named
 
 
 def look_at_lists(
@@ -90,7 +72,7 @@ def _recipes(handle: Handle, rules: tuple[Rule, ...], plan: Resampling) -> dict[
         recipes[f"{name}/card"] = CardRecipe(name, fined, False, None, plan)
         recipes[f"{name}/stated"] = ListEventRecipe(name, PLACES)
         recipes[f"{name}/scored"] = ListEventRecipe(name, scored=True)
-        recipes[f"{name}/worst"] = WorstRecipe(name, (rules[0],), WORST)
+        recipes |= worst_recipes(handle, name, rules[0], WORST)
     recipes["pairs"] = PairedRecipe(tuple(handle.models), rules, reference=UNIFORM)
     return recipes
 
@@ -152,7 +134,7 @@ def _findings(
         reliability=read_list_reliability(stated, PANELS, m, RESAMPLES, plan.seed, plan.confidence),
         claims=read_claims(stated, PLACES),
         decomposition=read_list_decomposition(scored, RULES["brier"], m, tested),
-        worst=read_worst(found[f"{name}/worst"], handle, rules[:1]).with_faults({"": card.of_lists}),
+        worst=read_ranked(found, handle, name, rules[0]).with_faults({"": card.of_lists}),
         lengths=None,
     )
 
@@ -163,5 +145,5 @@ def _precision(findings: Sequence[ListFindings]) -> str:
     return (
         "The lists were read once and not kept. Reliability curves and the parts of the score come from "
         "histograms of confidences: miscalibration and discrimination are those of the lists, or less by at "
-        f"most {parts:.1g}. What shorter lists lose is left out. All other figures are exact."
+        f"most {parts:.1g}. {RANKS} What shorter lists lose is left out. All other figures are exact."
     )

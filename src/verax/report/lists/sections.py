@@ -136,8 +136,8 @@ def _case(contents: ListContents, case: Any) -> dict[str, Any]:
     ]
     hidden = len(entries) - len(shown)
     others = [
-        f"{rank:,} by {within(title_of(rule))}"
-        for rule, rank in case.ranks.items()
+        f"{case.rank_words(rule)} by {within(title_of(rule))}"
+        for rule in case.ranks
         if rule != contents.primary
     ]
     return {
