@@ -19,7 +19,7 @@ def path(tmp_path_factory):
     y = (rng.random(4000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
     path = tmp_path_factory.mktemp("large") / "preds.parquet"
     columns = {f"p_{i}": p[:, i] for i in range(3)}
-    papq.write_table(pa.table({"y": y, **columns}), path, row_group_size=1000)
+    papq.write_table(pa.table({"y": y, **columns, "site": np.arange(4000) % 3}), path, row_group_size=1000)
     return path
 
 
@@ -30,12 +30,19 @@ def run(*arguments):
 
 
 def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, monkeypatch, tmp_path):
-    exact = run("evaluate", path)
+    exact = run("evaluate", path, "--by", "site")
     monkeypatch.setattr("verax.scans.sources.MOST_IN_MEMORY", 1000)
-    found = run("evaluate", path, "--html", tmp_path / "report.html")
+    found = run("evaluate", path, "--by", "site", "--html", tmp_path / "report.html")
     assert found["card"]["scores"] == exact["card"]["scores"]
     assert any("without holding the rows" in note for note in found["notes"])
-    assert "come from histograms" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "come from histograms" in page
+    assert "Subgroups in numbers" in page
+    ours, theirs = (each["subgroups"]["site"]["subgroups"] for each in (found, exact))
+    assert len(ours) == 3
+    for a, b in zip(ours, theirs, strict=True):
+        assert a["label"] == b["label"]
+        assert a["card"]["scores"]["brier"] == b["card"]["scores"]["brier"]
 
 
 @pytest.mark.parametrize("command", ["retain", "decompose"])

@@ -78,8 +78,9 @@ def same_report(found, exact):
     for name, own in wanted["models"].items():
         other = shown["models"][name]
         alike(other["card"], own["card"])
-        cases = [[case["id"] for case in each["worst"]["cases"]] for each in (other, own)]
+        cases = [[(case["id"], case["ranks"]) for case in each["worst"]["cases"]] for each in (other, own)]
         assert cases[0] == cases[1]
+        alike(other["lengths"], own["lengths"])
     assert [check["kind"] for check in shown["checks"]] == [check["kind"] for check in wanted["checks"]]
 
 

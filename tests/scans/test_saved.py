@@ -13,6 +13,7 @@ import verax as vx
 from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
 from verax.inference.intervals import Resampling
+from verax.report import Report
 from verax.report.elsewhere import recipes_of
 from verax.report.rowless import Elsewhere
 from verax.scans.saved import Recorded, merge_saved
@@ -147,7 +148,7 @@ def everything(handle):
         with suppress(vx.InputError):  # a part may have too few rows, but is recorded
             ANALYSES[name](handle)
     asked = Elsewhere.at(handle, None, ordered=True, costs=None, weights_are="importance")
-    handle.summarise(recipes_of(handle, asked, Resampling(0.95)))
+    handle.summarise(recipes_of(handle, asked, Resampling(0.95, 100)))
 
 
 def test_merged_files_do_not_grow_with_the_number_of_parts(shards, tmp_path):
@@ -168,6 +169,12 @@ def test_merged_files_do_not_grow_with_the_number_of_parts(shards, tmp_path):
         one, *others = (numbers(ANALYSES[name](handle).to_dict()) for handle in handles)
         for other in others:
             np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+    one, other = (Report.of(handle, ordered=True).contents for handle in handles[:2])
+    found, expected = (numbers(each.subgroups["site"].to_dict()) for each in (other, one))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    cases = [[(case.id, case.ranks) for case in each.findings[0].worst] for each in (one, other)]
+    assert cases[0] == cases[1]
+    assert len(cases[0][0][1]) == 3
 
 
 def test_merging_exact_sums_gives_the_same_bytes_in_any_order(tmp_path):

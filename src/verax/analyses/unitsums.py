@@ -9,7 +9,8 @@ weights the sums of s, u s and s s' do. Rows with other weights are read once mo
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,19 @@ class UnitSums:
             labels,
             groups,
         )
+
+    def some(self, columns: Sequence[int]) -> UnitSums:
+        """The sums of some of the columns."""
+        at = list(columns)
+        blocks, n = self.first.high.shape
+        groups = self.groups
+        if groups is not None:
+            groups = groups[:, [0, *(1 + b * n + c for b in range(blocks) for c in at)]]
+        first, cross, infinite = (
+            Sum(own.high[:, at], own.low[:, at]) for own in (self.first, self.cross, self.infinite)
+        )
+        second = Sum(self.second.high[:, at][:, :, at], self.second.low[:, at][:, :, at])
+        return replace(self, first=first, cross=cross, infinite=infinite, second=second, groups=groups)
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads."""

@@ -145,7 +145,7 @@ def read_ranked(
         return worst
     cases = []
     for case, losses in zip(worst.cases, rows.losses.tolist(), strict=True):
-        ranks, within = dict(case.ranks), {}
+        ranks, within = dict(case.ranks), dict(case.rank_within)
         for other, loss in zip(rules[1:], losses[1:], strict=True):
             name = name_of(other)
             ranks[name], beyond = counts.rank(name, loss)

@@ -56,10 +56,10 @@ def evaluate(
 ) -> None:
     """Score a file of predictions by every rule that fits, with intervals, and their calibration.
 
-    Rows are read in batches and only those of small files are kept, so the file may be larger than memory;
-    --by and bounds on calibration keep all rows, --html those of files that fit into memory. A file with a
-    list per row is recognised by its content: lists that name all classes are scored as distributions, others
-    as `verax toplist` scores them.
+    Rows are read in batches and only those of small files are kept, so the file may be larger than memory.
+    Bounds on calibration keep all rows, --html those of files that fit into memory, and --by all rows, unless
+    a report is made of a larger file. A file with a list per row is recognised by its content: lists that
+    name all classes are scored as distributions, others as `verax toplist` scores them.
     """
     from verax import files
     from verax.scans.sources import SourceHandle, fits_in_memory
@@ -145,7 +145,7 @@ def evaluate(
     kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
     # A report on a large file needs one pass over it, and has the card.
     alone = html is not None and save is None
-    large = alone and not source.roles.by and not fits_in_memory(source)
+    large = alone and not fits_in_memory(source)
     at_once = large and not bounds
     report: Report | None = None
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
@@ -168,13 +168,11 @@ def evaluate(
     calibration = None
     if card.weight and not at_once:
         calibration = _calibration(kept, asked_rules, bounds, bootstrap, **settings)
-    rows = source.read() if source.roles.by or (alone and not large) else None
+    rows = source.read() if not large and (source.roles.by or alone) else None
     asked = rule[0] if rule else None
-    parts = (
-        {}
-        if rows is None
-        else subgroups_by(rows, rows.p, asked, least=least, bootstrap=bootstrap, **settings)
-    )
+    parts = {} if report is None else report.subgroups
+    if rows is not None:
+        parts = subgroups_by(rows, rows.p, asked, least=least, bootstrap=bootstrap, **settings)
     no_report = None
     if html is not None and save is not None:
         shard = SourceHandle(source, ordered=card.ordered)

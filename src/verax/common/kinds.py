@@ -67,6 +67,7 @@ SUMMARIES = {
     "event histograms": "verax.analyses.calibration.eventsums:EventSums",
     "event histograms of lists": "verax.analyses.calibration.listsums:ListSums",
     "faults of lists": "verax.inputs.lists.rows:ListFaults",
+    "longest list": "verax.analyses.comparison.length_streams:Longest",
     "loss histograms": "verax.analyses.retention.lossbins:Histograms",
     "losses by class": "verax.analyses.classsums:ClassSums",
     "numbers of losses": "verax.analyses.worst_ranks:LossCounts",
@@ -76,6 +77,7 @@ SUMMARIES = {
     "ranks": "verax.analyses.worst_rows:Worse",
     "row sample": "verax.analyses.samples:Sample",
     "subgroups": "verax.inputs.breakdown:Breakdown",
+    "sums over units": "verax.analyses.unitsums:UnitSums",
     "survey": "verax.report.survey:Survey",
     "worst rows": "verax.analyses.worst_rows:WorstRows",
 }

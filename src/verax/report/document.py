@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from verax._version import __version__
+from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_choice
 from verax.common.strictjson import plain
 from verax.display.writing import written
@@ -215,6 +216,11 @@ class Report:
         """The verdict in one sentence."""
         contents = self.contents
         return list_verdict(contents) if isinstance(contents, ListContents) else verdict_of(contents)
+
+    @property
+    def subgroups(self) -> dict[str, Subgroups]:
+        """The subgroups that are shown, by the name of the breakdown; top lists have none."""
+        return {} if isinstance(self.contents, ListContents) else self.contents.subgroups
 
     def __repr__(self) -> str:
         problem = self.contents.problem

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from verax.common.packing import dump, load, refusing
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
-from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.rows import ListFaults, ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.rows import Rows
 from verax.scores.base import losses_of
@@ -35,7 +36,8 @@ def lengths_of_handle(
         longest = found["longest"].length
     recipe = LengthRecipe(handle.one_model(), tuple(rules), tuple(check_lengths(k, longest)))
     means = means_of(handle, recipe)
-    return read_lengths(handle, recipe, means.sums, means.covariance, means.found, confidence)
+    faults = faults_in(handle, means.found)
+    return read_lengths(handle, recipe, means.sums, means.covariance, means.found, faults, confidence)
 
 
 def read_lengths(
@@ -44,11 +46,11 @@ def read_lengths(
     sums: UnitSums,
     covariance: Floats,
     found: Summaries,
+    faults: dict[str, ListFaults],
     confidence: float,
 ) -> LengthComparison:
     """The comparison from sums over rows."""
     names = [name_of(rule.rule) for rule in recipe.rules]
-    faults = faults_in(handle, found)
     return (
         LengthComparison(
             names_of(recipe.lengths, lists=handle.lists),
@@ -68,6 +70,24 @@ def read_lengths(
     )
 
 
+def read_known_lengths(
+    handle: Handle,
+    recipe: LengthRecipe,
+    sums: UnitSums,
+    longest: int,
+    found: Summaries,
+    faults: dict[str, ListFaults],
+    confidence: float,
+) -> LengthComparison | None:
+    """The comparison from the sums of more lengths than there are; None where all lists have one class."""
+    lengths = tuple(check_lengths(None, longest))
+    if longest < 2:
+        return None
+    at = [0, *(1 + recipe.lengths.index(length) for length in lengths), 1 + len(recipe.lengths)]
+    some, known = sums.some(at), replace(recipe, lengths=lengths)
+    return read_lengths(handle, known, some, some.covariance, found, faults, confidence)
+
+
 @dataclass(frozen=True)
 class LengthRecipe(UnitRecipe):
     """The losses of one model's hard prediction, of its lists of some lengths, and of all that it says."""
@@ -79,8 +99,12 @@ class LengthRecipe(UnitRecipe):
     def columns(self, part: Part) -> Columns:
         """The losses of some rows, rule by rule."""
         rows = part.models[self.model]
-        predictions = [*shorter_lists(self._lists(rows), self.lengths), rows]
-        losses = np.array([[to_host(loss) for loss in losses_of(self.rules, each)] for each in predictions])
+        lists = self._lists(rows)
+        # Lists that are no longer stay as they are.
+        n = bisect_left(self.lengths, lists.lists.lengths.max(initial=0)) if lists is rows else None
+        predictions = [*shorter_lists(lists, self.lengths[:n]), rows]
+        found = [[to_host(loss) for loss in losses_of(self.rules, each)] for each in predictions]
+        losses = np.array(found + found[-1:] * (2 + len(self.lengths) - len(found)))
         weights = rows.batch(0, rows.n_rows).weights
         w = np.ones(rows.n_rows) if weights is None else np.asarray(to_host(weights), float)
         with np.errstate(invalid="ignore"):
@@ -107,8 +131,15 @@ class Longest:
         return Longest(max(self.length, other.length))
 
     def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
+        """As bytes that `from_bytes` reads."""
         return dump(_KIND, {"length": self.length})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Longest:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            return cls(int(values["length"]))
 
 
 @dataclass(frozen=True)
@@ -125,6 +156,4 @@ class LongestRecipe(Recipe[Longest]):
 
     def load(self, stored: bytes) -> Longest:
         """From bytes."""
-        values = load(stored, _KIND)
-        with refusing("is missing or of another type"):
-            return Longest(int(values["length"]))
+        return Longest.from_bytes(stored)

@@ -15,8 +15,10 @@ from verax.analyses.calibration.listsums import ListEventRecipe
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import check_whole
+from verax.analyses.comparison.length_streams import LengthRecipe, read_known_lengths
 from verax.analyses.comparison.references import UNIFORM
 from verax.analyses.comparison.streams import PairedRecipe, read_comparison
+from verax.analyses.unitsums import UnitSums
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
 from verax.errors import InputError
 from verax.inference.intervals import Resampling, WeightsAre
@@ -73,6 +75,9 @@ def _recipes(handle: Handle, rules: tuple[Rule, ...], plan: Resampling) -> dict[
         recipes[f"{name}/stated"] = ListEventRecipe(name, PLACES)
         recipes[f"{name}/scored"] = ListEventRecipe(name, scored=True)
         recipes |= worst_recipes(handle, name, rules[0], WORST)
+        lengths = LengthRecipe(name, fined)
+        # Older versions saved none.
+        recipes |= {f"{name}/lengths": lengths} if handle.knows(lengths) else {}
     recipes["pairs"] = PairedRecipe(tuple(handle.models), rules, reference=UNIFORM)
     return recipes
 
@@ -118,7 +123,7 @@ def _contents(handle: Handle, rules: tuple[Rule, ...], plan: Resampling, found: 
         survey_checks(problem, {shown[name]: own for name, own in survey.models.items()}, survey.rows, cards),
         plan.confidence,
         plan.seed,
-        precision=_precision(findings),
+        precision=_precision(problem, findings),
     )
 
 
@@ -128,6 +133,7 @@ def _findings(
     card: ListCard = found[f"{name}/card"]
     stated, scored = found[f"{name}/stated"], found[f"{name}/scored"]
     m, tested = handle.n_classes, replace(plan, replicates=TESTS)
+    shorter: UnitSums | None = found.found.get(f"{name}/lengths")
     return ListFindings(
         name=shown,
         card=card,
@@ -135,15 +141,30 @@ def _findings(
         claims=read_claims(stated, PLACES),
         decomposition=read_list_decomposition(scored, RULES["brier"], m, tested),
         worst=read_ranked(found, handle, name, rules[0]).with_faults({"": card.of_lists}),
-        lengths=None,
+        lengths=None
+        if shorter is None
+        else read_known_lengths(
+            handle,
+            LengthRecipe(name, tuple(padded(rule) for rule in rules)),
+            shorter,
+            found["survey"].models[name].longest,
+            found,
+            {"": card.of_lists},
+            plan.confidence,
+        ),
     )
 
 
-def _precision(findings: Sequence[ListFindings]) -> str:
+def _precision(problem: ListProblem, findings: Sequence[ListFindings]) -> str:
     """What comes from histograms, and how far it can be off."""
+    weighed = (
+        "Intervals of what shorter lists lose take rows of other weights to have the same influence. "
+        if problem.total_weight is not None and not problem.grouped
+        else ""
+    )
     parts = max(found.decomposition.whole.within or 0.0 for found in findings)
     return (
         "The lists were read once and not kept. Reliability curves and the parts of the score come from "
         "histograms of confidences: miscalibration and discrimination are those of the lists, or less by at "
-        f"most {parts:.1g}. {RANKS} What shorter lists lose is left out. All other figures are exact."
+        f"most {parts:.1g}. {RANKS} {weighed}All other figures are exact."
     )
