@@ -20,8 +20,8 @@ from verax.inputs.handles import Part, Recipe
 from verax.inputs.rows import without_groups
 
 _KIND = "bounded subgroups"
-# How many bins the events of one subgroup have together, for each model.
-_BINS = 2**13
+# How many bins the events of all subgroups have together, for each model; each has the same share of them.
+_BINS = 2**19
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,12 @@ def _one_group_each(found: Breakdown) -> bool:
 
 
 def _coarse(found: Breakdown) -> Breakdown:
-    """With as many bins joined as there must not be."""
+    """With as few bins joined as fit into memory, whatever the order of merging."""
+    most = _BINS // max(1, len(found.found))
     return Breakdown(
         {
             label: {
-                name: own.at_most(_BINS) if isinstance(own, EventSums) else own
+                name: own.at_most(most) if isinstance(own, EventSums) else own
                 for name, own in summaries.items()
             }
             for label, summaries in found.found.items()
