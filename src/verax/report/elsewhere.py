@@ -228,13 +228,13 @@ def _precision(findings: Sequence[Findings], subgroups: Iterable[Subgroups]) -> 
     largest = max(float(np.max(curve.within)) for curve in curves if curve.within is not None)
     parts = max(found.decomposition.whole.within or 0.0 for found in findings)
     smaller = [line.decomposition.whole.within or 0.0 for found in subgroups for line in found.lines]
-    of_subgroups = f" (of subgroups {max(smaller):.1g})" if smaller else ""
+    of_subgroups = f" (of subgroups {bound(max(smaller))})" if smaller else ""
     return (
         "The rows were read once and not kept. Curves of what is left when rows are removed come from "
-        f"histograms of losses: every value is within {largest:.1g} of that of the rows. Reliability curves "
-        "and the parts of the score come from histograms of forecasts: miscalibration and discrimination are "
-        f"those of the rows, or less by at most {parts:.1g}{of_subgroups}. {RANKS} All other figures are "
-        "exact."
+        f"histograms of losses: every value is within {bound(largest)} of that of the rows. Reliability "
+        "curves and the parts of the score come from histograms of forecasts: miscalibration and "
+        f"discrimination are those of the rows, or less by at most {bound(parts)}{of_subgroups}. {RANKS} All "
+        "other figures are exact."
     )
 
 

@@ -20,6 +20,7 @@ from verax.analyses.comparison.references import UNIFORM
 from verax.analyses.comparison.streams import PairedRecipe, read_comparison
 from verax.analyses.unitsums import UnitSums
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
+from verax.common.texts import bound
 from verax.errors import InputError
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle, Recipe, Summaries
@@ -166,5 +167,5 @@ def _precision(problem: ListProblem, findings: Sequence[ListFindings]) -> str:
     return (
         "The lists were read once and not kept. Reliability curves and the parts of the score come from "
         "histograms of confidences: miscalibration and discrimination are those of the lists, or less by at "
-        f"most {parts:.1g}. {RANKS} {weighed}All other figures are exact."
+        f"most {bound(parts)}. {RANKS} {weighed}All other figures are exact."
     )
