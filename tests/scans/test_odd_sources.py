@@ -13,6 +13,7 @@ import pytest
 
 import verax as vx
 from scanned import CLASSES, COLUMNS, arrays, same, table
+from verax.files import read_together
 
 PLAIN = table().drop_columns(["all_p", "q_low", "q_middle", "q_high", "site"])
 
@@ -98,7 +99,7 @@ def test_a_pattern_that_one_file_fits_names_its_folders_too(tmp_path):
 
 
 @pytest.mark.parametrize("others", [["x", "y", "z"], ["low", "middle"], ["low", "middle", "top"]])
-def test_models_of_one_source_have_the_same_classes(others):
+def test_models_of_one_source_have_the_same_classes(others, tmp_path):
     _, p, _, _ = arrays()
     rows = PLAIN
     for i, name in enumerate(others):
@@ -107,6 +108,9 @@ def test_models_of_one_source_have_the_same_classes(others):
     with pytest.raises(vx.InputError, match=r"same classes.*b has others than a") as caught:
         vx.scan(rows, **told)
     assert caught.value.argument == "probs"
+    papq.write_table(rows, tmp_path / "a.parquet")
+    with pytest.raises(vx.InputError, match="same classes"):
+        read_together(dict.fromkeys("ab", tmp_path / "a.parquet"), **told)
     if others == ["x", "y", "z"]:
         assert vx.scan(rows, classes=CLASSES, **told).models == ("a", "b")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.files.predictions import Array, Predictions
+from verax.files.predictions import Array, Predictions, Roles
 from verax.files.sources import read
 from verax.inputs.skipping import Skipped
 
@@ -166,11 +166,8 @@ def read_together(
     parts: dict[str, Predictions] = {}
     for name, path in paths.items():
         own = probs[name] if isinstance(probs, Mapping) else probs
-        parts[name] = read(path, probs=own, **(rest if parts else request))
-        first = next(iter(parts.values()))
-        if first.classes is not None:
-            rest["classes"] = first.classes
-        _check_classes(first, parts[name])
+        parts[name] = _read_like(parts, name, path, {"probs": own, **(rest if parts else request)})
+        _check_classes(next(iter(parts.values())), parts[name])
     files, left_out, skipped = _matched(parts, shared_ids)
     first, *others = files.values()
     for other in others:
@@ -179,6 +176,51 @@ def read_together(
     how = "by the order of the rows" if first.ids is None else f"by {first.roles.id}"
     models = {name: part.p for name, part in files.items()}
     return Joined(first.y, first.classes, models, files, how, left_out, skipped)
+
+
+def _read_like(
+    before: Mapping[str, Predictions], name: str, path: str | Path, request: dict[str, Any]
+) -> Predictions:
+    """The rows of a model, whose classes are those of the models before it."""
+    first, classes = next(((own, part.classes) for own, part in before.items()), ("", None))
+    if classes is None or request.get("classes") is not None:
+        return read(path, **request)
+    return with_classes_of(first, name, classes, lambda own: read(path, **{**request, "classes": own}))
+
+
+class _Read(Protocol):
+    """Predictions, or what reads them: it knows what was taken for what."""
+
+    @property
+    def roles(self) -> Roles: ...
+
+
+R = TypeVar("R", bound=_Read)
+
+
+def with_classes_of(
+    first: str, name: str, classes: Sequence[Hashable], read_as: Callable[[tuple[Hashable, ...]], R]
+) -> R:
+    """A model read with the classes of the first one, which its columns must be called by, if by names."""
+    source = ""
+    try:
+        found = read_as(tuple(classes))
+    except InputError as error:
+        if error.argument != "classes":
+            raise
+        source = error.source
+    else:
+        renamed = found.roles.renamed
+        if all(str(a).casefold() == b.casefold() for a, b in zip(classes, renamed, strict=False)):
+            return found
+    raise InputError(
+        "must name columns of the same classes for all models",
+        argument="probs",
+        kind="label",
+        found=f"{name} has others than {first}",
+        source=source,
+        remedies=[passing("in the order of the columns of every model", classes=...)],
+    )
 
 
 def _matched(

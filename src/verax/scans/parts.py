@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from verax.errors import InputError, passing, show
+from verax.errors import InputError, show
 from verax.files.column_files import ColumnFile
 from verax.files.column_reader import ColumnReader
 from verax.files.formats.tables import Table
+from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request
 from verax.files.scoring import forecasts_of
 from verax.files.source import rows_at_a_time
@@ -124,23 +125,9 @@ def _reader(table: Table, name: str, request: Request, before: Mapping[str, Colu
     """How the predictions of a model are read; its classes are those of the models before it."""
     first, classes = next(((own, reader.labels.classes) for own, reader in before.items()), ("", None))
     if classes is None or request.classes is not None:
-        return ColumnFile(table, replace(request, classes=request.classes or classes)).reader
-    try:
-        reader = ColumnFile(table, replace(request, classes=classes)).reader
-    except InputError as error:
-        if error.argument != "classes":
-            raise
-    else:
-        renamed = reader.labels.renamed
-        if all(str(a).casefold() == b.casefold() for a, b in zip(classes, renamed, strict=False)):
-            return reader
-    raise InputError(
-        "must name columns of the same classes for all models",
-        argument="probs",
-        kind="label",
-        found=f"{name} has others than {first}",
-        source=table.name,
-        remedies=[passing("in the order of the columns of every model", classes=...)],
+        return ColumnFile(table, request).reader
+    return with_classes_of(
+        first, name, classes, lambda own: ColumnFile(table, replace(request, classes=own)).reader
     )
 
 
