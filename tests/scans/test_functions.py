@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import verax as vx
@@ -54,3 +55,46 @@ def test_slopes_are_those_of_the_rows(lists, kind):
         found, exact = both(vx.calibration_slope, y, p, own, **options)
         alike(found.to_dict(), exact.to_dict(), near=1e-9)
         assert found.heading == exact.heading
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lists", [False, True])
+def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind):
+    y, p, own = list_case(kind) if lists else case(kind)
+    more = {"rule": "brier"} if lists else {"rule": "rps", "by": "entropy"}
+    for options in [{}, more, {"rule": "log"}, {} if lists else {"costs": "quadratic"}]:
+        found, exact = both(vx.risk_coverage, y, p, own, **options)
+        assert found.aurc == pytest.approx(exact.aurc, abs=found.aurc_within + 1e-12)
+        assert found.augrc == pytest.approx(exact.augrc, abs=found.augrc_within + 1e-12)
+        assert found.loss == exact.loss
+        if not np.isfinite(exact.aurc):
+            continue
+        assert found.aurc_within < 0.05
+        assert found.risk_at(1) == pytest.approx(exact.risk_at(1), rel=1e-12)
+        # Bins end at rows, where the curve is exact.
+        ends = found.coverage[:: max(1, len(found.coverage) // 7)]
+        for end in ends:
+            assert found.risk_at(end) == pytest.approx(exact.risk_at(end), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind):
+    y, p, own = case(kind, n=900)
+    p = np.round(p, 1)
+    p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), 1)
+    found, exact = both(vx.risk_coverage, y, p, own, bootstrap=200)
+    if own["weights"] is None:
+        assert found.aurc_within == found.augrc_within == 0
+        for c in (0.01, 0.2, 0.55, 0.9, 1):
+            assert found.risk_at(c) == pytest.approx(exact.risk_at(c), rel=1e-12)
+        for r in (0.3, exact.risk_at(0.5), 0.6):
+            assert found.coverage_at(r) == pytest.approx(exact.coverage_at(r), rel=1e-9, nan_ok=True)
+    for name in ("aurc", "augrc"):
+        assert getattr(found, name) == pytest.approx(
+            getattr(exact, name), rel=1e-9 if kind == "rows" else 0.01
+        )
+        ours, true = (getattr(each, f"{name}_interval") for each in (found, exact))
+        assert list(ours) == pytest.approx(list(true), abs=0.35 * (true.high - true.low))
+    again = type(found).from_dict(found.to_dict())
+    assert again.aurc == found.aurc
+    assert "histogram" in repr(found)

@@ -42,6 +42,7 @@ _CLASSES = {
     "verax.analyses.recalibration.result": ("Recalibration",),
     "verax.analyses.retention.result": ("RetentionCurve", "RetentionCurves"),
     "verax.analyses.retention.risk": ("RiskCoverage",),
+    "verax.analyses.retention.risk_bins": ("RiskBins",),
     "verax.analyses.subgroups.result": ("Subgroup", "Subgroups"),
     "verax.analyses.table": ("RowTable",),
     "verax.analyses.units": ("CountedUnits", "SamplingUnits"),

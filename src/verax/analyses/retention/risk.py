@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from verax.analyses.retention.doubts import Doubt, doubt
+from verax.analyses.retention.risk_bins import BinCurve, RiskBins, risk_of_handle
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.checks import check_number
@@ -20,6 +21,7 @@ from verax.inference.bootstrap import bootstrap_interval, percentile_interval
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
@@ -39,7 +41,7 @@ _ROUNDING = 1e-12
 @reads
 def risk_coverage(
     y: object,
-    p: object,
+    p: object = None,
     *,
     by: Rule | str = "max_probability",
     rule: Rule | str | None = None,
@@ -60,9 +62,11 @@ def risk_coverage(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,), or TopLists
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`. The curve then comes from a histogram of what ranks
+        the rows; `aurc_within` and `augrc_within` say how far its areas can be off.
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough.
     by : {"max_probability", "entropy"}, Rule or str, default "max_probability"
@@ -103,6 +107,10 @@ def risk_coverage(
     plan = Resampling.checked(confidence, bootstrap, seed, or_none=True)
     key, scored = doubt(by), None if rule is None else parse(rule)
     rules = [] if scored is None else [scored]
+    if isinstance(y, Handle):
+        return _of_handle(
+            y.in_order() if needs_order([key, *rules], costs=costs) else y, key, scored, costs, plan
+        )
     if isinstance(p, TopLists):
         refuse_costs("costs", costs)
         return _of_lists(pair(y, p, ordered=needs_order([key, *rules]), **read), key, scored, plan)
@@ -110,11 +118,10 @@ def risk_coverage(
     if costs is not None:
         cost_matrix(costs, forecasts.n_classes)
     rows = RowTable.of(forecasts, rules, costs)
-    if scored is not None:
-        losses, name = rows.losses[scored], name_of(scored)
-    else:
-        losses = row_costs(rows.y, rows.decisions, "zero_one" if costs is None else costs)
-        name = _WRONG if costs is None else "mean cost"
+    losses = (
+        rows.losses[scored] if scored is not None else row_costs(rows.y, rows.decisions, costs or "zero_one")
+    )
+    name = _loss_name(scored, costs)
     return RiskCoverage(key.name, name, np.asarray(key.of(rows.p)), losses, rows.without_forecasts(), plan)
 
 
@@ -123,9 +130,32 @@ def _of_lists(lists: Rows, key: Doubt, scored: Rule | None, plan: Resampling) ->
     assert isinstance(lists, ListRows)
     measure = find_list_metric("error") if scored is None else scored
     rows = RowTable.of(lists, [measure])
-    name = _WRONG if scored is None else name_of(scored)
+    name = _loss_name(scored, None)
     found = RiskCoverage(key.name, name, key.of_lists(lists), rows.losses[measure], rows, plan)
     return found.with_faults(faults_of({"": lists}))
+
+
+def _of_handle(
+    handle: Handle, key: Doubt, scored: Rule | None, costs: CostsLike | None, plan: Resampling
+) -> RiskCoverage:
+    """The same from a histogram: each of its bins stands for its rows."""
+    if handle.lists:
+        refuse_costs("costs", costs)
+    elif costs is not None:
+        cost_matrix(costs, handle.n_classes)
+    bins, found, faults = risk_of_handle(handle, key, scored, costs, plan)
+    none = np.zeros(0, np.int64)
+    rows = RowTable(none, np.zeros((0, 0)), none, {}, bins.weight, None, handle.n_classes)
+    place = np.arange(len(bins.weight), dtype=float)
+    name = _loss_name(scored, costs)
+    result = RiskCoverage(key.name, name, place, bins.total / bins.weight, rows, plan, bins)
+    return result.with_skipped(found.skipped).with_faults(faults)
+
+
+def _loss_name(scored: Rule | None, costs: CostsLike | None) -> str:
+    if scored is not None:
+        return name_of(scored)
+    return _WRONG if costs is None else "mean cost"
 
 
 @dataclass(frozen=True)
@@ -139,7 +169,8 @@ class _Curve:
     def risk(self) -> Floats:
         return np.asarray(self.generalized / self.coverage)
 
-    def area(self, heights: Floats) -> float:
+    def area(self, of: Literal["risk", "generalized"]) -> float:
+        heights: Floats = getattr(self, of)
         if len(heights) < 2:
             return math.nan
         steps = np.diff(self.coverage)
@@ -172,6 +203,9 @@ class RiskCoverage(MaySkip):
         The rows.
     resampling : Resampling
         How intervals are computed.
+    bins : RiskBins or None
+        Of rows that are not in memory: their histogram. There is a doubt, a loss and a point of the curve for
+        each of its bins then, from the most certain on.
 
     Examples
     --------
@@ -188,6 +222,7 @@ class RiskCoverage(MaySkip):
     losses: Floats
     rows: RowTable
     resampling: Resampling
+    bins: RiskBins | None = None
 
     @property
     def coverage(self) -> Floats:
@@ -202,7 +237,7 @@ class RiskCoverage(MaySkip):
     @property
     def aurc(self) -> float:
         """Area under the risk-coverage curve: the mean risk over all coverages. Lower is better."""
-        return self._observed.area(self._observed.risk)
+        return self._observed.area("risk")
 
     @property
     def augrc(self) -> float:
@@ -210,7 +245,22 @@ class RiskCoverage(MaySkip):
 
         For wrong decisions: how probable it is that a row is wrong and kept, at a coverage drawn at random.
         """
-        return self._observed.area(self._observed.generalized)
+        return self._observed.area("generalized")
+
+    @property
+    def aurc_within(self) -> float:
+        """How far `aurc` can be from that of the rows: 0 where they are in memory."""
+        return 0.0 if self.bins is None else self.bins.within[0]
+
+    @property
+    def augrc_within(self) -> float:
+        """How far `augrc` can be from that of the rows: 0 where they are in memory."""
+        return 0.0 if self.bins is None else self.bins.within[1]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.losses) if self.bins is None else self.bins.n_rows
 
     def risk_at(self, coverage: float) -> float:
         """The risk of the most certain rows that make at least this share of all.
@@ -245,12 +295,12 @@ class RiskCoverage(MaySkip):
     @property
     def aurc_interval(self) -> Interval:
         """The interval of `aurc`, from the bootstrap."""
-        return self._interval(lambda curve: curve.area(curve.risk))
+        return self._interval(lambda curve: curve.area("risk"))
 
     @property
     def augrc_interval(self) -> Interval:
         """The interval of `augrc`, from the bootstrap."""
-        return self._interval(lambda curve: curve.area(curve.generalized))
+        return self._interval(lambda curve: curve.area("generalized"))
 
     def risk_interval(self, coverage: float) -> Interval:
         """The interval of `risk_at`, from the bootstrap.
@@ -298,14 +348,20 @@ class RiskCoverage(MaySkip):
         """
         if not self.resampling.replicates:
             return None
-        drawn = [[curve.risk_at(c) for c in coverages] for curve in self._replicates]
-        return percentile_interval(np.array(drawn), self.resampling.confidence)
+        drawn = np.array([[curve.risk_at(c) for c in coverages] for curve in self._replicates])
+        if self.bins is not None:
+            drawn = drawn[1:] - drawn[0] + [self.risk_at(c) for c in coverages]
+        return percentile_interval(drawn, self.resampling.confidence)
 
-    def _interval(self, of: Callable[[_Curve], float]) -> Interval:
+    def _interval(self, of: Callable[[_Curve | BinCurve], float]) -> Interval:
         plan = self.resampling
         if not plan.replicates:
             return Interval.undefined("there was no bootstrap", method=_BOOTSTRAP, confidence=plan.confidence)
         values = np.array([of(curve) for curve in self._replicates])
+        if self.bins is not None:
+            # How far replicates are from what was observed in the same bins.
+            with np.errstate(invalid="ignore"):
+                values = values[1:] - values[0] + of(self._observed)
         return bootstrap_interval(values, plan.confidence, _BOOTSTRAP)
 
     @cached_property
@@ -317,13 +373,17 @@ class RiskCoverage(MaySkip):
         return order, np.cumsum(np.concatenate([[0], key[order][1:] != key[order][:-1]])).astype(np.int64)
 
     @cached_property
-    def _observed(self) -> _Curve:
+    def _observed(self) -> _Curve | BinCurve:
+        if self.bins is not None:
+            return self.bins.curve
         weights = self.rows.weights
         return self._curve(np.ones(len(self.losses)) if weights is None else weights / weights.max())
 
     @cached_property
-    def _replicates(self) -> list[_Curve]:
+    def _replicates(self) -> Sequence[_Curve | BinCurve]:
         plan = self.resampling
+        if self.bins is not None:
+            return list(self.bins.replicates())
         return [self._curve(w) for w in self.rows.multiplicities(plan.replicates, plan.seed)]
 
     def _curve(self, weights: Floats) -> _Curve:
@@ -354,6 +414,11 @@ class RiskCoverage(MaySkip):
             "replicates": self.resampling.replicates,
             "confidence": self.resampling.confidence,
             "seed": self.resampling.seed,
+            **(
+                {}
+                if self.bins is None
+                else {"within": {"aurc": self.aurc_within, "augrc": self.augrc_within}}
+            ),
             **self._noted(),
         }
 
@@ -398,8 +463,11 @@ class RiskCoverage(MaySkip):
             )
         ]
         risks = ", ".join(f"{self.risk_at(c):.4f} at {100 * c:g}%" for c in (1.0, 0.9, 0.8, 0.5))
-        first = f"verax risk and coverage: {self.loss} by {self.order}, {len(self.losses):,} rows"
-        return "\n".join([first, ", ".join(areas), f"risk {risks} coverage", *self._said()])
+        first = f"verax risk and coverage: {self.loss} by {self.order}, {self.n_rows:,} rows"
+        lines = [first, ", ".join(areas), f"risk {risks} coverage"]
+        if self.bins is not None:
+            lines.append(f"AURC from a histogram: within {self.aurc_within:.1g} of that of the rows.")
+        return "\n".join([*lines, *self._said()])
 
 
 def _share(argument: str, value: object) -> float:

@@ -1,0 +1,268 @@
+"""Risk and coverage of rows that are not in memory, from a histogram of their doubts.
+
+All rows of a bin count with their mean loss, as rows that tie do. So the curve is exact where bins end, and
+between its ends it differs from that of the rows by what an order of the rows of the bin can do: of losses
+from a to b with the mean r, a part of a bin of weight W can have at most D = W (b - r) (r - a) / (b - a) more
+or less than its share. The largest that this makes of the area is a triangle over the bin, D W / 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.retention.doubts import Doubt
+from verax.analyses.retention.lossbins import CurveRecipe, Measures
+from verax.analyses.retention.streams import Bins
+from verax.engines.histograms import Histogram
+from verax.inference.intervals import Resampling
+from verax.inputs.arrays import Bools, Floats
+from verax.inputs.handles import Handle, Summaries
+from verax.inputs.lists.rows import ListFaults
+from verax.scores.base import Rule
+from verax.scores.coverage import find_list_metric
+from verax.scores.metrics import CostsLike, expected_cost_metric
+
+# Coverages that differ by less are equal, as for rows.
+_ROUNDING = 1e-12
+# Replicates are drawn from so many bins at most: sampling noise is larger.
+_DRAWN = 2**10
+
+
+@dataclass(frozen=True)
+class BinCurve:
+    """Coverage and the sum of the losses kept, at the end of every bin; rows of a bin tie.
+
+    Attributes
+    ----------
+    weight, total : array of shape (B,)
+        The share of each bin, from the most certain on, and what its losses add to the mean of all rows.
+    count : array of shape (B,)
+        How many rows each bin has.
+    """
+
+    weight: Floats
+    total: Floats
+    count: Floats
+
+    @property
+    def coverage(self) -> Floats:
+        """The share of the weight that is kept at the end of each bin."""
+        return np.asarray(np.cumsum(self.weight))
+
+    @property
+    def generalized(self) -> Floats:
+        """The losses kept, per row of all."""
+        return np.asarray(np.cumsum(self.total))
+
+    @property
+    def risk(self) -> Floats:
+        """The mean loss of what is kept."""
+        return np.asarray(self.generalized / self.coverage)
+
+    @property
+    def first(self) -> float:
+        """The share of the first row."""
+        return float(self.weight[0] / self.count[0])
+
+    def area(self, heights: str) -> float:
+        """The area under the risk, or under the generalized risk, from the first row on."""
+        if self.count.sum() < 2:
+            return math.nan
+        if not np.isfinite(self.total).all():
+            return math.inf
+        before, start = self.coverage - self.weight, self.generalized - self.total
+        row = self.weight / self.count
+        if heights == "generalized":
+            areas = self.weight * (start + self.total / 2)
+            areas[0] -= self.total[0] / self.count[0] * row[0] / 2
+        else:
+            mean = self.total / self.weight
+            areas = mean * self.weight + (start - mean * before) * _reciprocals(before, row, self.count)
+            areas[0] = mean[0] * (self.weight[0] - row[0])
+        return float(areas.sum() / (1 - self.first))
+
+    def risk_at(self, coverage: float) -> float:
+        """The risk of the most certain rows that make at least this share."""
+        ends = self.coverage
+        at = min(int(np.searchsorted(ends, coverage - _ROUNDING)), len(ends) - 1)
+        before, row = float(ends[at] - self.weight[at]), float(self.weight[at] / self.count[at])
+        rows = min(max(math.ceil((coverage - _ROUNDING - before) / row), 1), float(self.count[at]))
+        start, share = float(self.generalized[at] - self.total[at]), rows / float(self.count[at])
+        return (start + share * float(self.total[at])) / (before + share * float(self.weight[at]))
+
+    def coverage_at(self, risk: float) -> float:
+        """The largest coverage at which the risk is at most this."""
+        limit = risk + _ROUNDING
+        fits = np.flatnonzero(self.risk <= limit)
+        last = int(fits[-1]) if len(fits) else -1
+        kept = float(self.coverage[last]) if len(fits) else 0.0
+        if len(fits) and last + 1 < len(self.weight):
+            # So many rows of the next bin still fit.
+            at = last + 1
+            excess = float(self.total[at] / self.weight[at]) - limit
+            room = (limit * kept - float(self.generalized[last])) / excess
+            row = float(self.weight[at] / self.count[at])
+            kept += math.floor(room / row + _ROUNDING) * row
+        return kept if kept > 0 else math.nan
+
+
+def _reciprocals(before: Floats, row: Floats, count: Floats) -> Floats:
+    """Trapezoids under 1 / coverage over the rows of each bin; not for the first, which begins at zero."""
+    from scipy.special import digamma
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = before / row
+        inner = digamma(first + count) - digamma(first + 1)
+        found = inner + (1 / first + 1 / (first + count)) / 2
+    return np.where(before > 0, found, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskBins:
+    """A histogram of rows by their doubts, with the losses in each bin, and bootstrap replicates of it.
+
+    Attributes
+    ----------
+    weight, total, count, least, most : array of shape (B,)
+        Of each bin, from the most certain on: its share of the weight, what its losses add to the mean of all
+        rows, how many rows it has, and the extremes of their losses.
+    tied : (B,) bool array
+        Whether the rows of a bin all have the same doubt.
+    even : bool
+        Whether all rows have the same weight.
+    drawn_weight, drawn_total : array of shape (R, C)
+        The same of each replicate, in C wider bins. Row 0 has what was observed.
+    drawn_count : array of shape (C,)
+        The numbers of rows in these.
+    n_rows : int
+        The number of rows.
+    """
+
+    weight: Floats
+    total: Floats
+    count: Floats
+    least: Floats
+    most: Floats
+    tied: Bools
+    even: bool
+    drawn_weight: Floats
+    drawn_total: Floats
+    drawn_count: Floats
+    n_rows: int
+
+    @property
+    def curve(self) -> BinCurve:
+        """What was observed."""
+        return BinCurve(self.weight, self.total, self.count)
+
+    def replicates(self) -> Iterator[BinCurve]:
+        """What was observed, and each replicate, in the wider bins."""
+        for weight, total in zip(self.drawn_weight, self.drawn_total, strict=True):
+            here = weight > 0
+            own, sums = weight[here], total[here]
+            rows = self.drawn_count[here] * own / self.drawn_weight[0][here]
+            yield BinCurve(own / own.sum(), sums / own.sum(), np.maximum(rows, 1e-9))
+
+    @property
+    def within(self) -> tuple[float, float]:
+        """How far the areas under the risk and under the generalized risk can be from those of the rows."""
+        if not np.isfinite(self.total).all():
+            return 0.0, 0.0
+        mean = self.total / self.weight
+        up, down = np.maximum(self.most - mean, 0.0), np.maximum(mean - self.least, 0.0)
+        wide = up + down
+        apart = np.where(self.tied, 0.0, np.divide(up * down, wide, out=np.zeros_like(wide), where=wide > 0))
+        before = np.cumsum(self.weight) - self.weight
+        triangle = self.weight**2 * apart / 2
+        whole = np.where(apart > 0, self.weight * np.maximum(up, down), 0.0)
+        risk = np.minimum(np.divide(triangle, before, out=whole.copy(), where=before > 0), whole)
+        curve, loose = self.curve, np.zeros(2)
+        if not self.even:
+            # Where the weights of single rows matter: the first of all, and the steps of 1 / coverage.
+            end = before + self.weight
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = self.weight * (1 / before + 1 / end) / 2 - np.log(end / before)
+                start = np.cumsum(self.total) - self.total
+                risk = risk + np.where(before > 0, np.abs(start - mean * before) * steps, 0.0)
+            first = float(self.weight[0])
+            most = np.array(
+                [self.most[0] + curve.area("risk"), first * self.most[0] + curve.area("generalized")]
+            )
+            loose = first * np.abs(most) / max(1 - first, 1e-300)
+        width = 1 - curve.first
+        found = np.array([risk.sum(), triangle.sum()]) / width + loose
+        return float(found[0]), float(found[1])
+
+
+def risk_of_handle(
+    handle: Handle,
+    key: Doubt,
+    scored: Rule | None,
+    costs: CostsLike | None,
+    plan: Resampling,
+) -> tuple[RiskBins, Summaries, dict[str, ListFaults]]:
+    """The histogram of the rows of a handle by their doubts, what else was found, and faults of lists."""
+    metric = expected_cost_metric("zero_one" if costs is None else costs)
+    measure = scored or (find_list_metric("error") if handle.lists else metric)
+    measures = Measures.of([measure], handle.n_classes)
+    recipe = CurveRecipe(handle.one_model(), (key,), measures, costs, plan.replicates, plan.seed)
+    found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
+    histograms = found["curves"]
+    order = histograms.orders[key.name]
+    fine = _Columns(order)
+    draws = _drawn(order, histograms.replicates[key.name], plan)
+    squares = fine.squares
+    bins = RiskBins(
+        fine.weight / fine.weight.sum(),
+        fine.total / fine.weight.sum(),
+        fine.count,
+        fine.least,
+        fine.most,
+        fine.tied,
+        bool(np.ptp(squares / fine.weight) <= 1e-12 * float((squares / fine.weight).max())),
+        *draws,
+        int(found.n_rows),
+    )
+    return bins, found, faults_in(handle, found)
+
+
+class _Columns:
+    """The columns of a histogram, from the most certain bin on."""
+
+    def __init__(self, found: Histogram) -> None:
+        bins, own = Bins(found), found.bins.total.sums.high
+        self.keys = found.bins.total.keys
+        self.count, self.weight, self.squares = own[:, 0], own[:, 1], own[:, 2]
+        self.total = np.where(bins.infinite[::-1, 0] > 0, np.inf, bins.sums[::-1, 0])
+        self.least, self.most = bins.least[::-1, 0], bins.most[::-1, 0]
+        self.tied: Bools = bins.tied[::-1]
+
+
+def _drawn(
+    order: Histogram, groups: tuple[Histogram, ...], plan: Resampling
+) -> tuple[Floats, Floats, Floats]:
+    """Weights and losses in the bins of what was observed and of each replicate, and the numbers of rows."""
+    wide = order.coarser(max(0, groups[0].level - order.level)) if groups else order
+    base = wide.at_most(_DRAWN)
+    own = _Columns(base)
+    weights, totals = [own.weight], [own.total]
+    if groups:
+        for each in groups:
+            if len(each.bins.total.keys):
+                found = _Columns(each.coarser(max(0, base.level - each.level)))
+                at = np.searchsorted(own.keys, found.keys)
+                for column, values in ((weights, found.weight), (totals, found.total)):
+                    spread = np.zeros(len(own.keys))
+                    spread[at] = values
+                    column.append(spread)
+    elif plan.replicates:
+        for drawn in Bins(base).drawn(plan.replicates, plan.seed, copies=plan.copies):
+            lost = drawn.infinite[::-1, 0] > 0
+            weights.append(drawn.weights[::-1])
+            totals.append(np.where(lost, np.inf, drawn.sums[::-1, 0]))
+    return np.array(weights), np.array(totals), own.count
