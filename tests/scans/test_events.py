@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import verax as vx
+from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration import eventsums
+from verax.analyses.calibration import componentsums, eventsums
 from verax.analyses.calibration.eventsums import EventRecipe
 from verax.analyses.calibration.leaning import leanings
 from verax.analyses.calibration.streams import read_leanings, read_sureness
@@ -121,3 +122,57 @@ def test_event_sums_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
     assert found[0].whole.within == pytest.approx(found[1].whole.within, abs=1e-13)
     gap = exact.miscalibration - found[0].miscalibration
     assert 0 <= gap <= found[0].whole.within
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights", "groups", "both", "counts"])
+@pytest.mark.parametrize("rule", ["brier", "rps", vx.Log(base=2)])
+def test_components_have_the_intervals_of_those_of_the_rows(rule, kind):
+    rng, y, p = problem(1500, 3, 4)
+    weights = rng.integers(0, 4, len(y)) if kind in ("weights", "both", "counts") else None
+    groups = rng.integers(0, 40, len(y)) if kind in ("groups", "both") else None
+    asked = {"rule": rule, "bootstrap": 60}
+    asked |= {"weights_are": "counts"} if kind == "counts" else {}
+    found = vx.decompose(Scattered(y, p, weights=weights, groups=groups), **asked)
+    exact = vx.decompose(y, p, weights=weights, groups=groups, **asked)
+    agree(found, exact)
+    assert found.n_rows == exact.n_rows
+    assert (found.p_value is None) == (exact.p_value is None)
+    assert found.p_value in (None, pytest.approx(exact.p_value, abs=0.05))
+
+
+def agree(found, exact, near=0.12):
+    """Hold intervals from histograms to those of the rows: scores are sums, the rest has draws of its own.
+
+    Where classes are about equally frequent, chance alone makes the interval of the uncertainty, and events
+    that are taken to rise and fall together widen it.
+    """
+    for ours, true in zip([found.whole, *found.parts], [exact.whole, *exact.parts], strict=True):
+        assert list(ours.intervals["score"]) == pytest.approx(list(true.intervals["score"]), rel=1e-9)
+        for name, interval in true.intervals.items():
+            off = near * (interval.high - interval.low) + ours.within
+            assert ours.corrected[name] == pytest.approx(true.corrected[name], abs=off)
+            off *= 4 if name == "uncertainty" else 1
+            assert list(ours.intervals[name]) == pytest.approx(list(interval), abs=off), name
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_components_of_lists_have_the_intervals_of_those_of_the_lists(grouped):
+    y, models = in_memory()
+    own = OWN if grouped else {}
+    found = vx.decompose(Scattered(y, models["a"], **own), rule="brier", bootstrap=60)
+    exact = vx.decompose(y, models["a"], rule="brier", bootstrap=60, **own)
+    agree(found, exact, near=0.2)
+    assert found.p_value == pytest.approx(exact.p_value, abs=0.25)
+
+
+def test_many_groups_are_told_apart_by_hashes(monkeypatch):
+    rng, y, p = problem(2000, 3, 4)
+    groups = rng.integers(0, 400, len(y))
+    asked = {"rule": "brier", "bootstrap": 60}
+    exact = vx.decompose(y, p, groups=groups, **asked)
+    monkeypatch.setattr(componentsums, "_SLOTS", 64)
+    found = [vx.decompose(Scattered(y, p, groups=groups, n_parts=n, seed=n), **asked) for n in (2, 9)]
+    agree(found[0], exact)
+    np.testing.assert_allclose(*(each.whole.calibrated for each in found), rtol=0, atol=1e-12)
+    with pytest.raises(vx.InputError, match="at least two groups"):
+        vx.decompose(Scattered(y, p, groups=groups * 0), **asked)

@@ -9,7 +9,7 @@ weights the sums of s, u s and s s' do. Rows with other weights are read once mo
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,10 +93,16 @@ class UnitSums:
     groups: Floats | None = None
 
     @classmethod
-    def of(cls, columns: Columns) -> UnitSums:
-        """Of some units."""
+    def of(cls, columns: Columns, *, copies: bool = False) -> UnitSums:
+        """Of some units; with `copies` their weights are numbers of units that have weight 1."""
         u = columns.weight
         sums, infinite = columns.finite()
+        if copies:
+            weight, square = float(u.sum()), np.divide(sums, u, out=np.zeros_like(sums), where=u > 0)
+            first = Sum.of(sums.sum(axis=2))
+            second = Sum.of(np.einsum("bcn,bdn->bcd", square, sums))
+            weights = Sum.of([weight, weight])
+            return cls(round(weight), weights, 1.0, 1.0, first, first, Sum.of(infinite), second)
         some = u[u > 0]
         labels = groups = None
         if columns.groups is not None:
@@ -292,9 +298,12 @@ class Means:
     found: Summaries
 
 
-def means_of(handle: Handle, recipe: UnitRecipe) -> Means:
-    """The means of columns over all rows of a handle; a second pass only where rows have unequal weights."""
-    found = handle.summarise(with_fault_recipes(handle, {"units": recipe}))
+def means_of(handle: Handle, recipe: UnitRecipe, also: Mapping[str, Recipe[Any]] | None = None) -> Means:
+    """The means of columns over all rows of a handle; a second pass only where rows have unequal weights.
+
+    `also` are recipes for the first pass.
+    """
+    found = handle.summarise(with_fault_recipes(handle, {**(also or {}), "units": recipe}))
     sums: UnitSums = found["units"]
     check_weight(sums.total)
     covariance = sums.covariance

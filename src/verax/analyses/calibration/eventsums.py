@@ -49,6 +49,11 @@ def _joined(keys: Ints, times: int) -> Ints:
     )
 
 
+def joined_bins(q: Floats, times: int) -> Ints:
+    """The number of the bin of each probability, after neighbours were joined so many times."""
+    return _joined(forecast_bins(q), times)
+
+
 @dataclass(frozen=True)
 class EventSums:
     """What is known of the events of rows, without the rows.
@@ -158,6 +163,10 @@ class EventSums:
     @cached_property
     def _edges(self) -> Ints:
         return np.searchsorted(self.bins.total.keys, _SPAN * np.arange(self.n_events + 2))
+
+    def numbers(self, i: int) -> Ints:
+        """The numbers of the bins of one event."""
+        return self.bins.total.keys[self._edges[i] : self._edges[i + 1]] - _SPAN * i
 
     def of(self, i: int) -> EventBins:
         """The bins of one event."""

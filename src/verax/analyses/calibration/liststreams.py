@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from verax.analyses.calibration.components import Components
+from verax.analyses.calibration.accuracy import Accuracy, Scored, accuracy_of
+from verax.analyses.calibration.componentsums import ListEventsSource
+from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import CLAIM, HIT
 from verax.analyses.calibration.lists import SQUARED, ListReliability
 from verax.analyses.calibration.listsums import LEFT_OUT, LENGTH, WEIGHT, ListEventRecipe, ListSums
 from verax.analyses.calibration.mass import LISTED, UNLISTED, ListDecomposition, split_of_lists
 from verax.analyses.calibration.places import ANY, WHOLE, Claim, Found, check_places, corrected, place_name
-from verax.analyses.calibration.streams import component_of, p_value_of, read_curve
+from verax.analyses.calibration.streams import components_of_events, p_value_of, read_curve
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
 from verax.scores.base import Rule
@@ -23,38 +25,38 @@ from verax.scores.base import Rule
 
 def decomposition_of_list_handle(handle: Handle, rule: Rule, plan: Resampling) -> ListDecomposition:
     """The decomposition of the Brier score of the events that the lists of a handle define."""
-    split_of_lists(rule, handle.n_classes)
-    found = handle.summarise({"events": ListEventRecipe(handle.one_model(), scored=True)})
-    return read_list_decomposition(found["events"], rule, handle.n_classes, plan).with_skipped(found.skipped)
+    how = split_of_lists(rule, handle.n_classes)
+    recipe = ListEventRecipe(handle.one_model(), scored=True)
+    found = handle.summarise({"events": recipe})
+    events = _scored(found["events"], how)
+    source = ListEventsSource(recipe.model, LISTED in events)
+    known = accuracy_of(handle, source, how, list(events.values()), plan)
+    result = read_list_decomposition(found["events"], rule, handle.n_classes, plan, known)
+    return result.with_skipped(found.skipped)
+
+
+def _scored(found: ListSums, how: Split) -> dict[str, Scored]:
+    """The events by name; of all listed classes together there are so many in a list on average."""
+    length = float(found.totals.high[LENGTH]) / float(found.totals.high[WEIGHT])
+    times = {LISTED: length, UNLISTED: 1.0}
+    return {
+        name: Scored(found.events[name], 0, times[name], how.factor) for name in times if name in found.events
+    }
 
 
 def read_list_decomposition(
-    found: ListSums, rule: Rule, n_classes: int, plan: Resampling
+    found: ListSums, rule: Rule, n_classes: int, plan: Resampling, known: Accuracy | None = None
 ) -> ListDecomposition:
-    """The decomposition from sums; both events are taken to rise and fall together."""
+    """The decomposition from sums."""
     how = split_of_lists(rule, n_classes)
     weight = float(found.totals.high[WEIGHT])
-    times = {LISTED: float(found.totals.high[LENGTH]) / weight, UNLISTED: 1.0}
-    parts = {
-        name: component_of(found.events[name], 0, name, how, plan, np.random.default_rng([plan.seed, i]))
-        for i, name in enumerate(times)
-        if name in found.events
-    }
-    factor = {name: how.factor * times[name] for name in parts}
-    drawn = [factor[name] * np.sort(part.calibrated) for name, part in parts.items()]
-    whole = Components(
-        how.quantity,
-        np.sum([factor[name] * part.observed for name, part in parts.items()], axis=0),
-        None,
-        np.sum(drawn, axis=0),
-        plan.confidence,
-        sum(factor[name] * (part.within or 0.0) for name, part in parts.items()),
-    )
+    events = _scored(found, how)
+    whole, parts = components_of_events(list(events), list(events.values()), how, plan, known)
     groups = found.events[UNLISTED].groups
     return ListDecomposition(
         rule=repr(rule),
         whole=whole,
-        parts=tuple(parts.values()),
+        parts=parts,
         total=how.total,
         thresholds=False,
         n_rows=found.n_lists,
@@ -62,7 +64,7 @@ def read_list_decomposition(
         n_groups=None if groups is None else len(groups),
         resampling=plan,
         left_out=how.factor * float(found.totals.high[LEFT_OUT]) / weight,
-        mean_length=times[LISTED],
+        mean_length=float(found.totals.high[LENGTH]) / weight,
         n_invalid=found.n_invalid,
     )
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from verax.analyses.calibration.events import Event, Split, recalibrate
 from verax.analyses.calibration.refits import Draw, IndependentDraws, Refits, least_loss
-from verax.analyses.units import SamplingUnits, dot, sums_at
+from verax.analyses.units import SamplingUnits, Units, dot, sums_at
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
@@ -34,7 +34,7 @@ _ROUNDING = 1e-14
 # From this many rows on, memory matters.
 _MANY = 2**18
 # Random streams: outcomes drawn from the forecast, and from its smooth recalibration.
-_FORECAST, _SMOOTH = 1, 2
+FORECAST, SMOOTH = 1, 2
 
 Draws = Iterator[Draw] | IndependentDraws
 B = TypeVar("B")
@@ -155,21 +155,29 @@ class Measured:
 
     def uncertainty(self, units: SamplingUnits) -> Uncertainty:
         """How uncertain the components are."""
-        fit, rate = self.optimism.T
-        gains = [np.zeros_like(fit), fit, fit - rate, -rate]
-        cautions = [units.caution]
-        if self.certain:
-            cautions.append("some forecasts are certain, and one that fails makes the score infinite")
-        return Uncertainty(
-            bias=np.mean(gains, axis=1),
-            variance=units.variances(self.influence),
-            plug_in=np.array([0.0, *self.plug_in, 0.0]),
-            noise=np.var(gains, axis=1, ddof=1),
-            n_units=units.n,
-            freedom=units.freedom,
-            grouped=units.groups is not None,
-            caution="; ".join(filter(None, cautions)),
-        )
+        variance = units.variances(self.influence)
+        return uncertainty_of(self.optimism, self.plug_in, variance, units, certain=self.certain)
+
+
+def uncertainty_of(
+    optimism: Floats, plug_in: Floats, variance: Floats, units: Units, *, certain: bool
+) -> Uncertainty:
+    """How uncertain components are, from what `Measured` has of them and the variances of mean losses."""
+    fit, rate = optimism.T
+    gains = [np.zeros_like(fit), fit, fit - rate, -rate]
+    cautions = [units.caution]
+    if certain:
+        cautions.append("some forecasts are certain, and one that fails makes the score infinite")
+    return Uncertainty(
+        bias=np.mean(gains, axis=1),
+        variance=variance,
+        plug_in=np.array([0.0, *plug_in, 0.0]),
+        noise=np.var(gains, axis=1, ddof=1),
+        n_units=units.n,
+        freedom=units.freedom,
+        grouped=units.grouped,
+        caution="; ".join(filter(None, cautions)),
+    )
 
 
 # ---- draws -------------------------------------------------------------------------------------
@@ -291,15 +299,15 @@ class Sampling:
 
             return np.array(list(self._each(gain, iter(draws))))
 
-        n_refits = min(max(self.replicates, _FEWEST), _MOST)
+        n_refits = refits_for(self.replicates)
 
         def independent() -> Draws:
-            return self._independent(event, chance, _SMOOTH, n_refits)
+            return self._independent(event, chance, SMOOTH, n_refits)
 
         if not self.wild:
             return gains(event.how, independent())
         squared = replace(event.how, binary="squared", unit=1.0)
-        found = gains(squared, self._wild(event, chance, _SMOOTH, n_refits))
+        found = gains(squared, self._wild(event, chance, SMOOTH, n_refits))
         if event.how.binary == "squared":
             return found
         # Wild outcomes are no zeros and ones, so log scores take theirs from the squared error.
@@ -313,9 +321,9 @@ class Sampling:
         how, share = event.how, self.units.share
         draws: Draws
         if not self.wild:
-            draws = self._independent(event, event.given, _FORECAST, self.replicates)
+            draws = self._independent(event, event.given, FORECAST, self.replicates)
         elif how.binary == "squared":
-            draws = self._wild(event, event.given, _FORECAST, self.replicates)
+            draws = self._wild(event, event.given, FORECAST, self.replicates)
         else:
             return np.zeros(0)
         # An infinite loss belongs to an outcome that is never drawn.
@@ -348,6 +356,11 @@ class Sampling:
             return np.asarray(chance + signs[codes] * deviation)
 
         return (partial(drawn, rng.choice([-1.0, 1.0], n_groups)) for _ in range(n))
+
+
+def refits_for(replicates: int) -> int:
+    """How many refits measure the bias, for so many replicates."""
+    return min(max(replicates, _FEWEST), _MOST)
 
 
 def _sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:

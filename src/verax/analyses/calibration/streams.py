@@ -11,12 +11,17 @@ that tie are pooled in either case.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from verax.analyses.calibration.accuracy import Accuracy, Scored, accuracy_of
+from verax.analyses.calibration.bindraws import BinDraws
 from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.curves import Reliability, ReliabilityCurve, cell_of, shares_of
+from verax.analyses.calibration.componentsums import RowEvents
+from verax.analyses.calibration.curves import Reliability, ReliabilityCurve, shares_of
 from verax.analyses.calibration.events import Split, recalibrate, split
 from verax.analyses.calibration.eventsums import (
     CLAIM,
@@ -24,7 +29,6 @@ from verax.analyses.calibration.eventsums import (
     INFINITE,
     LOSS,
     VARIANCE,
-    EventBins,
     EventRecipe,
     EventSums,
 )
@@ -43,36 +47,28 @@ _EACH = 2**20
 
 
 def decomposition_of_handle(handle: Handle, rule: Rule, plan: Resampling) -> Decomposition:
-    """The decomposition of the score of all rows of a handle."""
+    """The decomposition of the score of all rows of a handle; intervals take another pass over them."""
     how = split(rule, handle.n_classes)
     recipe = EventRecipe(handle.one_model(), how.thresholds, how.binary)
     found = handle.summarise({"events": recipe})
-    return read_decomposition(found["events"], rule, handle, plan).with_skipped(found.skipped)
+    sums: EventSums = found["events"]
+    events = [Scored(sums, i, 1.0, how.factor) for i in range(sums.n_events)]
+    known = accuracy_of(handle, RowEvents(recipe.model, how), how, events, plan)
+    result = read_decomposition(sums, rule, handle, plan, known)
+    return replace(result, n_rows=found.n_rows).with_skipped(found.skipped)
 
 
-def read_decomposition(found: EventSums, rule: Rule, handle: Handle, plan: Resampling) -> Decomposition:
-    """The decomposition from sums; events are taken to rise and fall together, so that no p-value is too
-    small.
-    """
+def read_decomposition(
+    found: EventSums, rule: Rule, handle: Handle, plan: Resampling, known: Accuracy | None = None
+) -> Decomposition:
+    """The decomposition from sums."""
     how, names = split(rule, handle.n_classes), event_names(handle, rule)
-
-    def part(i: int) -> Components:
-        return component_of(found, i, names[i], how, plan, _stream(plan.seed, i))
-
-    parts = side_by_side(part, range(len(names)), found.n_rows)
-    drawn = [np.sort(part.calibrated) for part in parts]
-    whole = Components(
-        how.quantity,
-        how.factor * np.sum([part.observed for part in parts], axis=0),
-        None,
-        how.factor * np.sum(drawn, axis=0),
-        plan.confidence,
-        how.factor * sum(part.within or 0.0 for part in parts),
-    )
+    events = [Scored(found, i, 1.0, how.factor) for i in range(len(names))]
+    whole, parts = components_of_events(names, events, how, plan, known)
     return Decomposition(
         rule=repr(rule),
         whole=whole,
-        parts=tuple(parts),
+        parts=parts,
         total=how.total,
         thresholds=how.thresholds,
         n_rows=found.n_rows,
@@ -82,15 +78,45 @@ def read_decomposition(found: EventSums, rule: Rule, handle: Handle, plan: Resam
     )
 
 
-def component_of(
-    found: EventSums, i: int, name: str, how: Split, plan: Resampling, rng: np.random.Generator
-) -> Components:
-    """The components of one event, with draws of calibrated forecasts where rows have no groups."""
-    observed, within = components_of_bins(found, i, how)
-    calibrated = np.zeros(0)
-    if plan.replicates and found.groups is None:
-        calibrated = observed[1] + _Drawn(found.of(i), how, found.whole).gains(plan.replicates, rng)[1]
-    return Components(name, observed, None, calibrated, plan.confidence, within)
+def components_of_events(
+    names: Sequence[str], events: Sequence[Scored], how: Split, plan: Resampling, known: Accuracy | None
+) -> tuple[Components, tuple[Components, ...]]:
+    """The components of the whole and of every event.
+
+    Independent rows are drawn event by event. These are taken to rise and fall together, so that no p-value
+    is too small. Groups are drawn for all events at once.
+    """
+
+    def part(i: int) -> Components:
+        event = events[i]
+        observed, within = components_of_bins(event.sums, event.i, how)
+        calibrated = np.zeros(0)
+        if event.sums.groups is None and plan.replicates:
+            draws = BinDraws(event.sums.of(event.i), how, plan.copies)
+            calibrated = observed[1] + draws.gains(plan.replicates, _stream(plan.seed, i))[1]
+        elif known is not None and known.calibrated is not None:
+            calibrated = observed[1] + known.calibrated[i]
+        own = None if known is None else known.parts[i]
+        return Components(names[i], observed, own, calibrated, plan.confidence, within)
+
+    parts = side_by_side(part, range(len(events)), events[0].sums.n_rows)
+    drawn = [each.calibrated for each in parts]
+    if events[0].sums.groups is None:
+        drawn = [np.sort(each) for each in drawn]
+    factors = [event.factor * event.times for event in events]
+
+    def total(values: Sequence[Any]) -> Any:
+        return np.sum([f * value for f, value in zip(factors, values, strict=True)], axis=0)
+
+    whole = Components(
+        how.quantity,
+        total([each.observed for each in parts]),
+        None if known is None else known.whole,
+        total(drawn),
+        plan.confidence,
+        float(total([each.within or 0.0 for each in parts])),
+    )
+    return whole, tuple(parts)
 
 
 def reliability_of_handle(
@@ -123,7 +149,7 @@ def read_curve(
     observed, within = components_of_bins(found, i, how)
     band, calibrated = None, np.zeros(0)
     if resamples:
-        drawn = _Drawn(bins, how, found.whole)
+        drawn = BinDraws(bins, how, copies=False)
         curves, gains = drawn.gains(resamples, rng)
         band = percentile_interval(curves, confidence)[:, drawn.cell]
         calibrated = gains + observed[1] if found.groups is None else calibrated
@@ -153,48 +179,13 @@ def components_of_bins(found: EventSums, i: int, how: Split) -> tuple[Floats, fl
     """Score, miscalibration, discrimination and uncertainty, and by how much the middle two may be larger."""
     bins, weight = found.of(i), float(found.weight.high[0])
     totals = found.totals.high[i]
-    score = math.inf if totals[INFINITE] > 0 else float(totals[LOSS]) / weight
+    # Losses were summed in natural logarithms.
+    score = math.inf if totals[INFINITE] > 0 else how.unit * float(totals[LOSS]) / weight
     cells = bins.cells
     uncertainty = how.entropy(cells.sum(axis=0, keepdims=True)) / weight
     fitted = how.entropy(recalibrate(cells).blocks) / weight
     best = how.entropy(recalibrate(bins.sorted_cells).blocks) / weight
     return np.array([score, score - fitted, uncertainty - fitted, uncertainty]), max(fitted - best, 0.0)
-
-
-class _Drawn:
-    """Outcomes drawn from the forecasts of bins; very many bins are drawn together in cells."""
-
-    def __init__(self, bins: EventBins, how: Split, whole: bool) -> None:
-        self.cell = cell_of(bins.weight)
-        self._how = how
-        self._size = np.bincount(self.cell, bins.weight)
-        # Rounded, so that draws do not depend on the order in which rows were added up.
-        chance = np.clip(np.bincount(self.cell, bins.claimed) / self._size, 0.0, 1.0)
-        self._chance: Floats = np.round(chance.astype(float), 12)
-        self._happened = np.bincount(self.cell, bins.happened).astype(float)
-        squares = np.bincount(self.cell, bins.squares)
-        # Rows of other weights count as many rows of one weight as tell as much.
-        self._unit = np.ones_like(self._size) if whole else squares / self._size
-
-    def gains(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The curves of calibrated forecasts, and what their miscalibration exceeds the observed one by."""
-        rows = np.maximum(np.round(self._size / self._unit), 1).astype(np.int64)
-        curves, found = np.empty((n, len(rows))), np.empty(n)
-        observed = self._gain(self._happened)[1]
-        for i in range(n):
-            share = rng.binomial(rows, self._chance) / rows
-            curves[i], found[i] = self._gain(share * self._size)
-        return curves, found - observed
-
-    def _gain(self, happened: Floats) -> tuple[Floats, float]:
-        how, without = self._how, np.maximum(self._size - happened, 0.0)
-        fit = recalibrate(np.stack([without, happened], axis=1))
-        sides = (how.losses(self._chance, 1 - self._chance, happens) for happens in (False, True))
-        loss = sum(
-            float((mass * np.where(mass > 0, side, 0.0)).sum())
-            for mass, side in zip((without, happened), sides, strict=True)
-        )
-        return fit.values, (loss - how.entropy(fit.blocks)) / float(self._size.sum())
 
 
 # ---- claims on average -------------------------------------------------------------------------

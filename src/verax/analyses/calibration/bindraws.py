@@ -1,0 +1,179 @@
+"""Outcomes that are drawn bin by bin, and how far isotonic fits to bins follow their noise.
+
+`overfitting` says the same of rows in memory. Here rows of a bin have one forecast, and rows of other weights
+count as many rows of one weight as tell as much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.calibration.curves import cell_of
+from verax.analyses.calibration.events import Split, recalibrate
+from verax.analyses.calibration.eventsums import EventBins, EventSums
+from verax.analyses.calibration.overfitting import smooth_frequencies
+from verax.analyses.calibration.refits import least_loss
+from verax.analyses.units import sums_at
+from verax.inputs.arrays import Floats, Ints
+
+# Chances are rounded, so that draws do not depend on the order in which rows were added up.
+_DECIMALS = 12
+# Smaller gains of the squared error are rounding.
+_ROUNDING = 1e-14
+
+
+class BinDraws:
+    """Outcomes drawn from the forecasts of bins; very many bins are drawn together in cells."""
+
+    def __init__(self, bins: EventBins, how: Split, copies: bool) -> None:
+        self.cell = cell_of(bins.weight)
+        self._how = how
+        n = int(self.cell[-1]) + 1
+        self._size, claimed, self._happened, squares = (
+            sums_at(self.cell, column, n)
+            for column in (bins.weight, bins.claimed, bins.happened, bins.squares)
+        )
+        chance: Floats = np.clip(claimed / self._size, 0.0, 1.0)
+        self._chance = np.round(chance, _DECIMALS)
+        self._rows = effective_rows(self._size, squares, copies=copies)
+
+    def gains(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """The curves of calibrated forecasts, and what their miscalibration exceeds the observed one by."""
+        curves, found = np.empty((n, len(self._rows))), np.empty(n)
+        observed = self._gain(self._happened)[1]
+        for i in range(n):
+            share = rng.binomial(self._rows, self._chance) / self._rows
+            curves[i], found[i] = self._gain(share * self._size)
+        return curves, found - observed
+
+    def _gain(self, happened: Floats) -> tuple[Floats, float]:
+        how, without = self._how, np.maximum(self._size - happened, 0.0)
+        fit = recalibrate(np.stack([without, happened], axis=1))
+        sides = (how.losses(self._chance, 1 - self._chance, happens) for happens in (False, True))
+        loss = sum(
+            float((mass * np.where(mass > 0, side, 0.0)).sum())
+            for mass, side in zip((without, happened), sides, strict=True)
+        )
+        return fit.values, (loss - how.entropy(fit.blocks)) / float(self._size.sum())
+
+
+def effective_rows(weight: Floats, squares: Floats, *, copies: bool) -> Ints:
+    """How many rows of one weight tell as much as the rows of each bin; of copies, as many as there are."""
+    rows = weight if copies else weight**2 / squares
+    return np.maximum(np.round(rows), 1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class EventFit:
+    """The smooth recalibration of an event, which need not be monotone, and the isotonic fit to it.
+
+    Attributes
+    ----------
+    numbers : Ints
+        (B,) the numbers of the bins, increasing.
+    level : int
+        How many times neighbouring bins were joined.
+    share, rows : arrays
+        (B,) the share of the weight of each bin, and how many rows it counts for.
+    chance, limit : Floats
+        (B,) the smooth recalibration, and the isotonic fit to it.
+    cell : Ints
+        (B,) which of a few cells each bin belongs to.
+    rate : float
+        How often the event happened.
+    """
+
+    numbers: Ints
+    level: int
+    share: Floats
+    rows: Ints
+    chance: Floats
+    limit: Floats
+    cell: Ints
+    rate: float
+
+    @classmethod
+    def of(cls, sums: EventSums, i: int, how: Split, n_cells: int, *, copies: bool) -> EventFit:
+        """From the bins of an event."""
+        bins, n_rows = sums.of(i), sums.n_rows
+        total = float(bins.weight.sum())
+        share = bins.weight / total
+        rows = effective_rows(bins.weight, bins.squares, copies=copies)
+        smooth = smooth_frequencies(share, bins.happened / total, share**2 / rows)
+        limit = smooth
+        if not bool((smooth[1:] >= smooth[:-1]).all()):
+            limit = recalibrate(np.stack([share - share * smooth, share * smooth], axis=1)).values
+        if how.binary == "log":
+            # Never certain, so that no loss is infinite.
+            limit = np.clip(limit, 0.25 / n_rows, 1 - 0.25 / n_rows)
+        middle = (np.cumsum(share) - share / 2) * n_cells
+        cell = np.minimum(middle.astype(np.int64), n_cells - 1)
+        rate = float(bins.happened.sum()) / total
+        return cls(sums.numbers(i), sums.level, share, rows, smooth, limit, cell, rate)
+
+    def plug_in(self, bins: EventBins, how: Split) -> tuple[float, float]:
+        """Miscalibration and discrimination under the smooth recalibration; infinite where that may be."""
+        expected = float(self.share @ how.expected(self.limit, 1 - self.limit, self.chance))
+        given = float(self.share @ how.expected(bins.forecast, 1 - bins.forecast, self.chance))
+        mean = float(self.share @ self.chance)
+        return given - expected, how.entropy(np.array([[1 - mean, mean]])) - expected
+
+    def optimism(self, how: Split, n: int, rng: np.random.Generator) -> Floats:
+        """What the isotonic fit and the frequency gain by following noise of independent rows, (n, 2)."""
+        return _gains(how, self.share, self.limit, self.chance, self._drawn(n, rng))
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> Floats:
+        chance = np.round(np.clip(self.chance, 0.0, 1.0), _DECIMALS)
+        return np.array([rng.binomial(self.rows, chance) / self.rows * self.share for _ in range(n)])
+
+    # ---- rows that belong together ---------------------------------------------------------
+
+    def wild_optimism(self, how: Split, wild: Floats, n: int, rng: np.random.Generator) -> Floats:
+        """The same where rows belong to groups: `wild` are the weights of the event in cells, (n, C).
+
+        Cells are wider than bins, and wild outcomes are no zeros and ones. So it is the gain of the bins,
+        times what groups make of that of the cells, by the squared error.
+        """
+        squared = replace(how, binary="squared", unit=1.0)
+        share, limit, chance = self.in_cells(self.share), self.mean(self.limit), self.mean(self.chance)
+        drawn = self._drawn(n, rng)
+        plain = np.array([self.in_cells(each) for each in drawn])
+        found = _gains(squared, share, limit, chance, wild)
+        independent = _gains(squared, share, limit, chance, plain).mean(axis=0)
+        own = _gains(how, self.share, self.limit, self.chance, drawn).mean(axis=0)
+        ratio: Floats = np.divide(own, independent, out=np.ones(2), where=independent > _ROUNDING)
+        return found * ratio
+
+    def wild_miscalibration(self, how: Split, bins: EventBins, wild: Floats, observed: Floats) -> Floats:
+        """What the miscalibrations of wild outcomes, (n, C), exceed that of the outcomes in cells by."""
+        share, given = self.in_cells(self.share), self.mean(np.clip(bins.forecast, 0.0, 1.0))
+        found = _gains(how, share, given, given, np.concatenate([observed[None], wild]))[:, 0]
+        return np.asarray(found[1:] - found[0])
+
+    def in_cells(self, values: Floats) -> Floats:
+        """The sums of values of bins in each cell."""
+        return sums_at(self.cell, values, int(self.cell[-1]) + 1)
+
+    def mean(self, values: Floats) -> Floats:
+        """The means of values of bins in each cell; zero in cells without any."""
+        share = self.in_cells(self.share)
+        return np.divide(self.in_cells(self.share * values), share, out=np.zeros_like(share), where=share > 0)
+
+
+def _gains(how: Split, share: Floats, limit: Floats, chance: Floats, draws: Floats) -> Floats:
+    """What an isotonic fit gains on `limit`, and a constant on the mean chance, in each draw: (n, 2)."""
+    here = share > 0
+    share, limit, draws = share[here], limit[here], draws[:, here]
+    rate = np.array([float(share @ chance[here])])
+
+    def gain(s: Any) -> list[float]:
+        loss = float(share @ how.expected(limit, 1 - limit, s / share))
+        fit = recalibrate(np.stack([share - s, s], axis=1)).blocks
+        whole = np.array([[1 - s.sum(), s.sum()]])
+        constant = float(how.expected(rate, 1 - rate, whole[:, 1]).sum()) - least_loss(how, whole)
+        return [loss - least_loss(how, fit), constant]
+
+    return np.array([gain(s) for s in draws])
