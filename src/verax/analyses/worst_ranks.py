@@ -103,10 +103,10 @@ class _Gathered:
             self._others = found if self._others is None else self._others.merge(found)
             return
         rows = seen(part, recipe.model, recipe.rules)
-        one_kind = part.once("rows of one kind", lambda: np.zeros(part.n_rows, np.int64))
+        one_kind = part.once("rows of one kind", lambda: np.zeros(part.n_rows, np.uint8))
         for rule in recipe.rules:
             table = self._tables.setdefault(name_of(rule), RankTable(0, 1))
-            table.add(np.ascontiguousarray(rows.losses[rule]), rows.table, np.zeros(0, np.int64), one_kind)
+            table.add(np.ascontiguousarray(rows.losses[rule]), (), one_kind)
 
     def summary(self) -> LossCounts:
         runs = {name: table.histogram((), 0).bins.total for name, table in self._tables.items()}

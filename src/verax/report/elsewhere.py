@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,7 @@ from verax.errors import InputError
 from verax.inference.estimates import Estimate, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
-from verax.kernels.threads import side_by_side
+from verax.kernels.threads import meanwhile, side_by_side
 from verax.report.breakdowns import breakdown_recipes, read_breakdowns
 from verax.report.contents import (
     WORST,
@@ -61,6 +63,8 @@ from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of, needs
 from verax.scores.registry import RULES, as_rules, name_of
 
 _DECISIONS = "cheapest decisions"
+# What the page needs after the pass over the rows.
+_PACKAGES = ("scipy.optimize", "altair")
 # How many replicates curves and tests of calibration have; curves fewer where groups are drawn row by row.
 _REPLICATES, _OF_GROUPS = 100, 20
 
@@ -81,7 +85,16 @@ def look_at(
     problem = Elsewhere.at(handle, rules, ordered=ordered, costs=costs, weights_are=weights_are)
     plan = Resampling(confidence, _REPLICATES, seed, weights_are)
     recipes = recipes_of(handle, problem, plan)
-    return read_contents(handle, problem, plan, recipes, handle.summarise(recipes))
+    with meanwhile(_load_packages):
+        found = handle.summarise(recipes)
+    return read_contents(handle, problem, plan, recipes, found)
+
+
+def _load_packages() -> None:
+    """Import what the page takes long to import; where something is missing, whoever needs it says so."""
+    for name in _PACKAGES:
+        with suppress(ImportError):
+            import_module(name)
 
 
 # ---- what is asked -----------------------------------------------------------------------------
@@ -177,9 +190,18 @@ def read_contents(
     )
     events = {shown[name]: found[f"{name}/events"] for name in handle.models}
     classes: list[ClassSums] = [found[f"{name}/classes"] for name in handle.models]
-    parted, panels = _calibration(handle, problem, plan, events)
+
+    def look_at_curves() -> dict[str, list[RetentionCurve]]:
+        return {name: _curves(found, name, recipes, problem, plan, handle.n_classes) for name in shown}
+
+    def look_at_calibration() -> Any:
+        parted, panels = _calibration(handle, problem, plan, events)
+        return parted, panels, _remedies(problem, plan, found["sample"], panels, events)
+
+    curves, (parted, panels, remedies) = side_by_side(
+        lambda look: look(), [look_at_curves, look_at_calibration], found.n_rows
+    )
     comparison = _comparison(problem, plan, classes, found.found.get("pairs"))
-    remedies = _remedies(problem, plan, found["sample"], panels, events)
     in_order = heaviest(
         problem,
         np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0),
@@ -189,7 +211,6 @@ def read_contents(
     problem = replace(problem, by={name: groups for name, groups in problem.by.items() if parts.has(name)})
     findings = []
     for i, name in enumerate(handle.models):
-        curves = _curves(found, name, recipes, problem, plan, handle.n_classes)
         model = shown[name]
         findings.append(
             Findings(
@@ -200,8 +221,8 @@ def read_contents(
                 worst=read_ranked(found, handle, name, problem.primary, problem.names),
                 panels=panels[model],
                 remedy=remedies[model],
-                retained=[curve for curve in curves if curve.sees_outcome],
-                selected=[curve for curve in curves if not curve.sees_outcome],
+                retained=[curve for curve in curves[name] if curve.sees_outcome],
+                selected=[curve for curve in curves[name] if not curve.sees_outcome],
                 by_class=_by_class(problem, classes[i], in_order, plan.confidence),
                 decisions=_decisions(problem, cards[model], found.found.get(f"{name}/decisions")),
             )

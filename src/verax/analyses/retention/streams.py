@@ -161,10 +161,10 @@ class BinCuts:
         found = np.bincount(last * n_cells + bins.cell, bins.counts, (n + 1) * n_cells)
         kept = np.cumsum(found.reshape(n + 1, n_cells)[::-1], axis=0)[::-1][1:].astype(float)
         inside = np.zeros((n, n_cells))
-        order = np.argsort(bins.rank, kind="stable")
-        first, end = (np.searchsorted(bins.rank[order], self.at, side=side) for side in ("left", "right"))
+        # Cells are in the order of their bins, from the best on.
+        first, end = (np.searchsorted(-bins.rank, -self.at, side=side) for side in ("left", "right"))
         for c in range(n):
-            own = order[first[c] : end[c]]
+            own = slice(first[c], end[c])
             inside[c, bins.cell[own]] = bins.counts[own]
         kept += (1 - self.share)[:, None] * inside
         kept[kept <= 1e-12 * (self.kept + 1e-300)[:, None]] = 0.0
