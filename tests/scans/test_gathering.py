@@ -126,10 +126,10 @@ def alike(ours, theirs):
 
 def test_counts_beyond_their_type_go_on(monkeypatch):
     monkeypatch.setattr(tables, "_COUNTED", 5)
-    table, kinds = tables.RankTable(0, 2), np.array([0, 1, 1])
+    table, kinds = tables.RankTable(0, 2), np.array([0, 1, 1], np.uint8)
     for scale in (1.0, 1e-9, 1e6):
         for _ in range(4):
-            table.add(scale * np.array([1.0, 2.0, -3.0]), np.zeros((0, 3)), kinds[:0], kinds)
+            table.add(scale * np.array([1.0, 2.0, -3.0]), (), kinds)
     found = table.histogram([], 2)
     assert found.bins.total.sums.high[:, 0].sum() == 36
     assert found.cells.total.sums.high[:, 0].tolist() == [4.0] * 9

@@ -7,6 +7,7 @@ it has to, however many parts the rows come in.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -74,16 +75,17 @@ class RankTable:
         self._first, self._n_rows = 0, 0
         self._counts = np.zeros((0, n_codes), np.uint32)
         self._more: Floats | None = None
-        places = range(2, 2 + 4 * n_sums, 4)
+        # Compiled loops know no tuples without a value.
+        places = range(2, 2 + 4 * max(n_sums, 1), 4)
         self._table = _Table(
-            2 + 4 * n_sums,
+            2 + 4 * len(places),
             least=[0, *(place + 2 for place in places)],
             most=[1, *(place + 3 for place in places)],
             sums=[place + square for place in places for square in (0, 1)],
         )
 
-    def add(self, ranks: Floats, losses: Floats, summed: Ints, codes: Ints) -> None:
-        """Add rows of these kinds, and sum up some of their losses, (R, N), which are finite."""
+    def add(self, ranks: Floats, values: tuple[Floats, ...], codes: Any) -> None:
+        """Add rows of these kinds (uint8), and sum up some values of theirs, which are finite."""
         from verax.kernels.filling import fill_bins
 
         if self._n_rows + len(ranks) > _COUNTED:
@@ -92,7 +94,7 @@ class RankTable:
         scale, done = 10.0**DECIMALS, 0
         while True:
             into = LAYOUT, self._first, self._table.cells, self._counts
-            done, least, most = fill_bins(done, ranks, losses, summed, codes, scale, *into)
+            done, least, most = fill_bins(done, ranks, values or (ranks,), codes, scale, *into)
             if done == len(ranks):
                 break
             self._reach(least, most)
@@ -196,6 +198,15 @@ class EventTable:
         )
         keys = np.where(used > self._one // 2, used + self._gap, used)
         return Run(keys, sums, least[:, None], most[:, None])
+
+
+def coded(y: Ints, decided: Ints, n_classes: int, codes: Any) -> Any:
+    """The code of each row, by its outcome and the decision; codes are uint8."""
+    from verax.kernels.filling import code_rows
+
+    out = np.empty(len(y), np.uint8)
+    code_rows(y, decided, n_classes, codes, out)
+    return out
 
 
 def cumulated(columns: Floats) -> tuple[Floats, Floats]:

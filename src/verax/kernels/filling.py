@@ -19,8 +19,7 @@ _TURNS = 4
 def fill_bins(
     begin: int,
     ranks: Any,
-    losses: Any,
-    summed: Any,
+    values: Any,
     codes: Any,
     scale: float,
     layout: Any,
@@ -31,13 +30,13 @@ def fill_bins(
     """Add rows to the bins of what ranks them, from row `begin` on.
 
     The columns of the table are the extremes of the ranks, which are rounded to multiples of 1 / `scale`; for
-    each of the rows `summed` of `losses` the sums of it and of its square and its extremes. Rows with each
+    each of the `values`, a tuple of arrays, the sums of it and of its square and its extremes. Rows with each
     code are counted apart. The layout of bins is that of `engines.histograms.bin_numbers`. Returns how many
     rows are done, and the bins that are needed, where the table lacks some of them.
     """
     near, shift, lowest, top, infinite = layout
-    keys, numbers = np.empty(_STRIP), np.empty(_STRIP, np.int64)
-    n_values = summed.size
+    # Unsigned numbers are places as they are; others would be looked at whether they count from the end.
+    keys, places = np.empty(_STRIP), np.empty(_STRIP, np.uint64)
     last = first + len(table)
     for start in range(begin, ranks.size, _STRIP):
         n = min(_STRIP, ranks.size - start)
@@ -50,19 +49,19 @@ def fill_bins(
             number = select(abs(x) == np.inf, infinite, number)
             number = select(x == 0.0, 0, number + 1)
             number = select(x < 0.0, -number, number)
-            numbers[i] = number
+            places[i] = np.uint64(number - first)
             least = min(least, number)
             most = max(most, number)
         if least < first or most >= last:
             return start, least, most
         for i in range(n):
-            x, at = keys[i], numbers[i] - first
+            x, at = keys[i], places[i]
             if x < table[at, 0]:
                 table[at, 0] = x
             if x > table[at, 1]:
                 table[at, 1] = x
-            for c in range(n_values):
-                v = losses[summed[c], start + i]
+            for c in range(len(values)):
+                v = values[c][start + i]
                 table[at, 4 * c + 2] += v
                 table[at, 4 * c + 3] += v * v
                 if v < table[at, 4 * c + 4]:
@@ -71,6 +70,13 @@ def fill_bins(
                     table[at, 4 * c + 5] = v
             counts[at, codes[start + i]] += np.uint32(1)
     return ranks.size, first, last - 1
+
+
+@numba.njit(**OPTIONS)
+def code_rows(y: Any, decided: Any, n_classes: int, codes: Any, out: Any) -> None:
+    """The code of each pair of an outcome and a decision."""
+    for i in range(y.size):
+        out[i] = codes[y[i] * n_classes + decided[i]]
 
 
 @numba.njit(**OPTIONS)
@@ -86,7 +92,7 @@ def fill_events(
     probability * (1 - probability), and of the squared error.
     """
     near, shift, lowest, _, _ = layout
-    keys, numbers = np.empty(_STRIP), np.empty(_STRIP, np.int64)
+    keys, places = np.empty(_STRIP), np.empty(_STRIP, np.uint64)
     claimed, hits, variance, squared = 0.0, 0.0, 0.0, 0.0
     for start in range(0, key.size, _STRIP):
         n = min(_STRIP, key.size - start)
@@ -100,7 +106,7 @@ def fill_events(
             number = np.int64(bits(abs(x) + near) >> np.uint64(shift)) - lowest + 1
             number = select(x == 0.0, 0, number)
             number = select(x < 0.0, -number, number)
-            numbers[i] = select(upper, one - number, number)
+            places[i] = np.uint64(select(upper, one - number, number))
         if rest.size:
             others = rest[start : start + n]
             for i in range(n):
@@ -116,7 +122,7 @@ def fill_events(
             hits = plus(hits, float(hit[i]))
             variance = plus(variance, claim * (1.0 - claim))
         for i in range(n):
-            x, at = keys[i], numbers[i]
+            x, at = keys[i], places[i]
             table[at, hit[i]] += 1.0
             table[at, 2] += min(claims[i], 1.0)
             if x < table[at, 3]:

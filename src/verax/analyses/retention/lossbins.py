@@ -16,7 +16,7 @@ from verax.analyses.retention.doubts import Doubt
 from verax.common.packing import dump, load, refusing
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram, compiled
-from verax.engines.tables import RankTable
+from verax.engines.tables import RankTable, coded
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
@@ -238,11 +238,11 @@ class _Gathered:
         rows = seen(part, recipe.model, [*(k for k in recipe.keys if isinstance(k, Rule)), *kinds.rules])
         if not all(np.isfinite(rows.losses[rule].sum()) for rule in kinds.rules):
             return False
-        summed = np.array([list(rows.losses).index(rule) for rule in kinds.rules], np.int64)
-        codes = kinds.codes[rows.y * forecasts.n_classes + recipe.decided(part, rows)]
+        values = tuple(rows.losses[rule] for rule in kinds.rules)
+        codes = coded(rows.y, recipe.decided(part, rows), forecasts.n_classes, kinds.codes)
         for key in recipe.keys:
-            table = self._tables.setdefault(named(key), RankTable(len(summed), kinds.n))
-            table.add(np.ascontiguousarray(recipe.ranks(key, part, rows)), rows.table, summed, codes)
+            table = self._tables.setdefault(named(key), RankTable(len(values), kinds.n))
+            table.add(np.ascontiguousarray(recipe.ranks(key, part, rows)), values, codes)
         return True
 
     def summary(self) -> Histograms:
@@ -263,8 +263,8 @@ class _Kinds:
     ----------
     n, n_cells : int
         The number of kinds, and of cells where tables are kept, which are the kinds then.
-    codes : Ints
-        (K * K,) the kind of each pair of outcome and decision.
+    codes : array
+        (K * K,) the kind of each pair of outcome and decision, as uint8.
     values : tuple
         For each measure the number of its rule, or (n,) what rows of each kind have.
     rules : tuple
@@ -273,7 +273,7 @@ class _Kinds:
 
     n: int
     n_cells: int
-    codes: Ints
+    codes: Any
     values: tuple[int | Floats, ...]
     rules: tuple[Rule, ...]
 
@@ -282,7 +282,7 @@ class _Kinds:
         """The kinds of rows of so many classes."""
         rules = tuple(measures.rules)
         if n_classes > _KINDS:
-            return cls(_KINDS + 1, 0, np.zeros(0, np.int64), (), rules)
+            return cls(_KINDS + 1, 0, np.zeros(0, np.uint8), (), rules)
         y, decided = (each.ravel() for each in np.indices((n_classes, n_classes)))
         metrics = [each for each in measures.values if not isinstance(each, Rule)]
         found = np.array([_of_row(metric, y, decided) for metric in metrics]).reshape(-1, len(y))
@@ -292,7 +292,7 @@ class _Kinds:
             found, n, n_cells = found[1:], found.shape[1], 0
         columns, numbers = iter(found), iter(range(len(rules)))
         values = (next(numbers) if isinstance(each, Rule) else next(columns) for each in measures.values)
-        return cls(n, n_cells, codes.reshape(-1), tuple(values), rules)
+        return cls(n, n_cells, codes.reshape(-1).astype(np.uint8), tuple(values), rules)
 
 
 def _of_row(metric: Rule | DecisionMetric | RowMetric, y: Ints, decided: Ints) -> Floats:
