@@ -71,9 +71,11 @@ def test_variances_are_those_of_the_definition(rows, name):
     variance = max(first + second - pairs, first, second)
     card = vx.evaluate(y, p, groups=[league, date], ordered=True)
     if name == "qwk":
-        found = card._metric_errors[0][[m.name for m in card.count_metrics].index("qwk")]
+        found = card._intervals.metric_errors[0][[m.name for m in card.count_metrics].index("qwk")]
     else:
-        found = card._errors_of_groups[0][0 if name == "accuracy" else 1 + list(card.scores).index(name)]
+        found = card._intervals.group_errors[0][
+            0 if name == "accuracy" else 1 + list(card.scores).index(name)
+        ]
     assert found == pytest.approx(variance, rel=1e-9)
 
 
@@ -94,8 +96,8 @@ def test_groups_within_groups_are_the_larger_ones(rows):
     y, p, league, date = rows
     pairs = np.char.add(league, date.astype(str))
     nested = vx.evaluate(y, p, groups=[league, pairs])
-    variance, _ = nested._errors_of_groups
-    coarse, fine = (vx.evaluate(y, p, groups=g)._errors_of_groups[0] for g in (league, pairs))
+    variance, _ = nested._intervals.group_errors
+    coarse, fine = (vx.evaluate(y, p, groups=g)._intervals.group_errors[0] for g in (league, pairs))
     assert variance == pytest.approx(np.maximum(coarse, fine), rel=1e-9)
 
 
@@ -103,8 +105,8 @@ def test_variances_are_no_less_than_those_of_either_kind(rows):
     y, p, league, date = rows
     card = vx.evaluate(y, p, groups=[league, date], ordered=True)
     for groups in (league, date):
-        variances = vx.evaluate(y, p, groups=groups, ordered=True)._errors_of_groups[0]
-        assert (card._errors_of_groups[0] >= variances * (1 - 1e-12)).all()
+        variances = vx.evaluate(y, p, groups=groups, ordered=True)._intervals.group_errors[0]
+        assert (card._intervals.group_errors[0] >= variances * (1 - 1e-12)).all()
     for line in lines(card).values():
         assert (line.interval.method, line.interval.caution) == ("jackknife over 12 and 25 groups", "")
 

@@ -140,7 +140,7 @@ class ListCard(Scorecard):
                 results[measure.name] = CardLine(
                     name=measure.name,
                     mean=float(self.tally.moments.mean[i]),
-                    interval=self._interval_of_mean(i, bounds),
+                    interval=self._intervals.of_mean(i, bounds),
                     bounds=bounds,
                     orientation=measure.orientation,
                     summary=measure.summary,

@@ -8,40 +8,26 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from verax._version import __version__
 from verax.analyses.cards.container import CARD, write_summaries
-from verax.analyses.cards.lines import CardLine, is_share, line_numbers, line_values, texts_of
+from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
+from verax.analyses.cards.lines import CardLine, line_numbers, line_values, texts_of
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
-from verax.engines.clusters import Clusters, both_ways
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import Tally
 from verax.errors import InputError, VeraxError
-from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
-from verax.inference.intervals import (
-    Interval,
-    Resampling,
-    between,
-    bounded,
-    few,
-    few_groups,
-    skewed,
-    t_quantile,
-    wilson,
-)
-from verax.inference.jackknife import metric_variances
-from verax.inputs.arrays import Floats, Ints
+from verax.inference.intervals import Resampling, few_groups
+from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
-from verax.scores.cells import table_metrics
 from verax.scores.metrics import (
     HIGHER,
     LOWER,
@@ -53,11 +39,6 @@ from verax.scores.metrics import (
 )
 from verax.scores.registry import name_of, parse
 from verax.scores.storing import metric_named, metric_values, tally_of, tally_values
-
-# An effective number of rows is 1 up to rounding, and losses are the same.
-_ONE, _ROUNDING = 1e-9, 1e-12
-_BOOTSTRAP = "bootstrap of confusion counts"
-_NO_ROWS = "there is only one row to learn from"
 
 
 def check_groups(count: GroupCount, source: str = "") -> None:
@@ -272,7 +253,7 @@ class Scorecard(MaySkip):
     @property
     def n_groups(self) -> GroupCount | None:
         """The number of clusters, of both kinds where there are two; None if rows stand for themselves."""
-        return None if self.tally.clusters is None else self.tally.clusters.count
+        return self._intervals.n_groups
 
     @cached_property
     def scores(self) -> dict[str, CardLine]:
@@ -288,7 +269,7 @@ class Scorecard(MaySkip):
             results[name_of(rule)] = CardLine(
                 name=name_of(rule),
                 mean=mean,
-                interval=self._interval_of_mean(i, rule.bounds(self.n_classes)),
+                interval=self._intervals.of_mean(i, rule.bounds(self.n_classes)),
                 bounds=rule.bounds(self.n_classes),
                 orientation=LOWER,
                 summary=rule.summary,
@@ -306,74 +287,14 @@ class Scorecard(MaySkip):
             return "strictly"
         return {True: "yes", False: "no", None: "unknown"}[claims["proper"]]
 
-    def _interval_of_mean(self, i: int, bounds: tuple[float, float]) -> Interval:
-        moments, n = self.tally.moments, self.effective_rows
-        if moments.n_infinite[i] > 0:
-            return self._undefined("the mean is infinite", "t")
-        if self.tally.clusters is not None:
-            return self._interval_over_groups(i, bounds)
-        if is_share(self.tally.rules[i]) and n > 1 + _ONE:
-            return self._interval_of_share(i)
-        if not n > 1 + _ONE:
-            return self._undefined(_NO_ROWS, "t")
-        half = t_quantile(n - 1, self.resampling.confidence) * math.sqrt(self._variances[i])
-        mean, confidence = float(moments.mean[i]), self.resampling.confidence
-        caution = few(n, "row", "rows") or skewed(n, mean, float(moments.std[i]))
-        interval = Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
-        return interval.within(bounds)
-
-    def _interval_of_share(self, i: int) -> Interval:
-        """Wilson's interval of a mean of zeros and ones over rows; of as many rows as give its variance."""
-        mean, n = float(self.tally.moments.mean[i]), self.effective_rows
-        rows = self.weight if self.resampling.copies else self.tally.n_positive
-        variance = float(self._variances[i]) * (1 - 1 / rows)
-        if between(mean) and variance > 0:
-            n = mean * (1 - mean) / variance
-        return wilson(mean, n, self._quantile, self.resampling.confidence)
-
     @property
     def effective_rows(self) -> float:
         """How many rows of equal weight tell as much (Kish); without weights, all rows."""
-        return self.tally.effective_rows(copies=self.resampling.copies)
+        return self._intervals.rows
 
     @cached_property
-    def _variances(self) -> Floats:
-        """The variances of the means over independent rows."""
-        return self.tally.variances(copies=self.resampling.copies)
-
-    def _interval_over_groups(self, i: int, bounds: tuple[float, float]) -> Interval:
-        """The t interval of a mean, by the jackknife that leaves out whole groups."""
-        variances, freedom = self._errors_of_groups
-        variance, mean = float(variances[1 + i]), float(self.tally.moments.mean[i])
-        if is_share(self.tally.rules[i]):
-            return self._bounded_over_groups(mean, variance, float(freedom[1 + i]), bounds)
-        varies = self.tally.moments.std[i] > _ROUNDING * abs(mean)
-        if math.isnan(variance) or (variance == 0 and varies):
-            return self._undefined("the groups do not tell how the mean varies", self._jackknife)
-        half = t_quantile(float(freedom[1 + i]), self.resampling.confidence) * math.sqrt(variance)
-        interval = Interval(mean - half, mean + half, confidence=self.resampling.confidence)
-        return interval.within(bounds).by(self._jackknife, few_groups(self.n_groups or 0))
-
-    @cached_property
-    def _errors_of_groups(self) -> tuple[Floats, Floats]:
-        """Variances of accuracy and of the means over groups, and their degrees of freedom."""
-        assert self.tally.clusters is not None
-        variances, freedom = self.tally.clusters.errors()
-        return variances, np.broadcast_to(freedom, variances.shape)
-
-    @property
-    def _jackknife(self) -> str:
-        return f"jackknife over {in_words(self.n_groups or 0)}"
-
-    def _undefined(self, caution: str, method: str) -> Interval:
-        return Interval.undefined(caution, method=method, confidence=self.resampling.confidence)
-
-    def _from_replicates(self, replicates: Floats) -> Interval:
-        return bootstrap_interval(replicates, self.resampling.confidence, _BOOTSTRAP)
-
-    @property
-    def _quantile(self) -> float:
-        return -NormalDist().inv_cdf((1 - self.resampling.confidence) / 2)
+    def _intervals(self) -> CardIntervals:
+        return CardIntervals(self.tally, self.count_metrics, self.resampling)
 
     @cached_property
     def metrics(self) -> dict[str, CardLine]:
@@ -385,7 +306,7 @@ class Scorecard(MaySkip):
             results[metric.name] = CardLine(
                 name=metric.name,
                 mean=self._value(metric),
-                interval=self._interval_of_metric(i),
+                interval=self._intervals.of_metric(i, self._value(metric)),
                 bounds=metric.bounds(self.n_classes),
                 orientation=metric.orientation,
                 summary=metric.summary,
@@ -440,95 +361,10 @@ class Scorecard(MaySkip):
         assert self._counts.confusion is not None
         return float(metric.of(self._counts.confusion))
 
-    def _interval_of_metric(self, i: int) -> Interval:
-        if self.count_metrics[i].name == "accuracy":
-            return self._interval_of_accuracy()
-        if self.n_groups is not None:
-            return self._metric_over_groups(i)
-        if not self.effective_rows > 1 + _ONE:
-            return self._undefined(_NO_ROWS, _BOOTSTRAP)
-        drawn = self._of_counts[:, i]
-        if self.tally.squares is None or self.resampling.copies or np.isnan(drawn).any():
-            return self._from_replicates(drawn)
-        metric, n = self.count_metrics[i], self.effective_rows
-        value = self._value(metric)
-        bounds = metric.bounds(self.n_classes)
-        return bounded(value, float(drawn.var(ddof=1)), n - 1, n, bounds, self.resampling)
-
-    def _interval_of_accuracy(self) -> Interval:
-        """By Wilson's formula, which also holds for shares of 0 and 1."""
-        if self.n_groups is not None:
-            variance, freedom = (float(column[0]) for column in self._errors_of_groups)
-            return self._bounded_over_groups(self.accuracy, variance, freedom, (0.0, 1.0))
-        if not self.effective_rows > 1 + _ONE:
-            return self._undefined(_NO_ROWS, "Wilson")
-        share, n = self.accuracy, self.effective_rows
-        if not self.resampling.copies and between(share):
-            # The variance of the weighted share, from the squared weights of right and wrong decisions.
-            right, total = self._counts.squared_correct, self.tally.squared[0]
-            squares = right * (1 - share) ** 2 + (total - right) * share**2
-            n = share * (1 - share) * float(self.tally.weights.high[0]) ** 2 / squares
-        return wilson(share, n, self._quantile, self.resampling.confidence)
-
     def _accuracy_without_table(self) -> CardLine:
         metric = find_metric("accuracy")
-        interval, bounds = self._interval_of_accuracy(), metric.bounds(self.n_classes)
+        interval, bounds = self._intervals.of_accuracy(self.accuracy), metric.bounds(self.n_classes)
         return CardLine(metric.name, self.accuracy, interval, bounds, HIGHER, metric.summary)
-
-    @cached_property
-    def _of_counts(self) -> Floats:
-        """(B, M) metrics of resampled confusion counts."""
-        plan = self.resampling
-        assert self._counts.confusion is not None
-        counts = self._counts
-        cells = counts.cells.scaled(self.tally.row) if plan.copies else counts.squared
-        return resampled_metrics(counts.cells.high, cells.high, plan.replicates, plan.seed, self._metrics_of)
-
-    def _metric_over_groups(self, i: int) -> Interval:
-        metric = self.count_metrics[i]
-        value = self._value(metric)
-        variance, freedom = (float(column[i]) for column in self._metric_errors)
-        return self._bounded_over_groups(value, variance, freedom, metric.bounds(self.n_classes))
-
-    def _bounded_over_groups(
-        self, value: float, variance: float, freedom: float, bounds: tuple[float, float]
-    ) -> Interval:
-        """The interval of a quantity within bounds from its variance over groups."""
-        if math.isnan(value + variance):
-            return self._undefined("the number is undefined without some of the groups", self._jackknife)
-        assert self.tally.clusters is not None
-        n = min(kind.effective for kind in self.tally.clusters.kinds)
-        interval = bounded(value, variance, freedom, n, bounds, self.resampling)
-        return interval.by(self._jackknife, few_groups(self.n_groups or 0))
-
-    @cached_property
-    def _metric_errors(self) -> tuple[Floats, Floats]:
-        """(M,) variances of the metrics over groups, and their degrees of freedom."""
-        assert self.tally.clusters is not None
-        kinds = self.tally.clusters.kinds
-        variances = [self._variances_over(kind) for kind in kinds]
-        freedom = [max(1.0, kind.effective - 1) for kind in kinds]
-        if len(kinds) > 1:
-            return both_ways(variances, (freedom[0], freedom[1]))
-        return variances[0], np.full(len(variances[0]), freedom[0])
-
-    def _variances_over(self, clusters: Clusters) -> Floats:
-        """(M,) variances of the metrics over groups; NaN for accuracy, which has a variance of its own."""
-        found = np.full(len(self.count_metrics), np.nan)
-        own = [i for i, metric in enumerate(self.count_metrics) if metric.name != "accuracy"]
-        if own:
-            metrics = [self.count_metrics[i] for i in own]
-            found[own] = metric_variances(clusters, metrics, self.n_classes)
-        return found
-
-    def _metrics_of(self, cells: Ints, weights: Floats) -> Floats:
-        """(b, M) metrics of tables with these weights of cells; NaN for accuracy."""
-        found = np.full((len(weights), len(self.count_metrics)), np.nan)
-        own = [i for i, metric in enumerate(self.count_metrics) if metric.name != "accuracy"]
-        if own:
-            metrics = [self.count_metrics[i] for i in own]
-            found[:, own] = table_metrics(metrics, self.n_classes, cells, weights)
-        return found
 
     @property
     def accuracy(self) -> float:
@@ -617,7 +453,7 @@ class Scorecard(MaySkip):
 
     def _method(self) -> str:
         if self.n_groups is not None:
-            return self._jackknife
+            return self._intervals.jackknife
         return "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -661,8 +497,8 @@ class Scorecard(MaySkip):
     def _notes(self) -> list[str]:
         better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
         notes = [f"Lower is better, except for {better}."]
-        if self.n_groups is None and not self.effective_rows > 1 + _ONE:
-            notes.append(f"There are no intervals: {_NO_ROWS}.")
+        if self.n_groups is None and self._intervals.too_few:
+            notes.append(f"There are no intervals: {NO_ROWS}.")
         if self.n_groups is not None:
             caution = few_groups(self.n_groups)
             notes.append(f"Intervals: {self._method()}{f' (caution: {caution})' if caution else ''}.")
