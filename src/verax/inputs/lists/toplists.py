@@ -4,38 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_count, check_flag, check_n_classes, check_number
+from verax.common.checks import check_count, check_flag, check_number
 from verax.common.sizes import as_float, in_digits
 from verax.errors import InputError, Remedy, RuleError, show
-from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.lists.labelsets import LabelSets, most_likely_sets
-from verax.inputs.lists.ragged import Ragged, offsets_of
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.lists import making
+from verax.inputs.lists.labelsets import LabelSets
+from verax.inputs.lists.ragged import Ragged
 from verax.inputs.lists.reading import (
     TOLERANCE,
     check_confidences,
     check_positions,
     check_repeats,
-    check_same_lists,
     check_size,
     check_totals,
-    complete_vocabulary,
-    encode,
     flat_lists,
-    flatten,
-    read_label_probabilities,
-    rescaled,
-    top_of_rows,
 )
 from verax.inputs.lists.rows import NO_ORDER, ListRows
-from verax.inputs.lists.vocabulary import Vocabulary, positions
-from verax.inputs.outcomes import check_classes
-from verax.inputs.validity import Unity
+from verax.inputs.lists.vocabulary import Vocabulary, match_outcomes
 
 # The most probabilities that `padded` writes out.
 MOST_PADDED = 2**28
@@ -169,25 +159,7 @@ class TopLists:
         >>> round(vx.brier([7, 3], lists), 4)
         1.0258
         """
-        m = check_n_classes(n_classes)
-        flat, starts = flatten(classes, offsets, "classes")
-        values, value_starts = flatten(confidences, offsets, "confidences")
-        check_same_lists(starts, value_starts)
-        vocabulary = complete_vocabulary(names, m)
-        codes: Any = flat
-        if kind_of(flat) in ("object", "text") or (flat.dtype.kind == "u" and flat.dtype.itemsize == 8):
-            vocabulary, codes = encode(flat.tolist(), starts, m, vocabulary, "classes")
-        elif kind_of(flat) != "integer" and flat.size:
-            raise InputError(
-                "must hold class positions, which are integers, or names",
-                argument="classes",
-                kind="type",
-                found=f"its type is {flat.dtype}",
-            )
-        tolerance = Unity.of(values).tolerance
-        if check_flag("normalize", normalize) and kind_of(values) in ("real", "integer"):
-            values = rescaled(values, starts, m)
-        return cls(codes, values, starts, m, vocabulary=vocabulary, tolerance=tolerance)
+        return cls._made(making.of_arrays(classes, confidences, n_classes, offsets, names, normalize))
 
     @classmethod
     def from_dicts(
@@ -227,29 +199,7 @@ class TopLists:
         >>> vx.log_score.samples(["emu", "cat"], lists).round(4).tolist()
         [3.4012, 1.6094]
         """
-        m = check_n_classes(n_classes)
-        keys: list[Hashable] = []
-        values: list[float] = []
-        lengths = []
-        for number, row in enumerate(_rows(rows)):
-            if not isinstance(row, Mapping):
-                raise InputError(
-                    "must hold mappings from class to confidence",
-                    argument="rows",
-                    kind="type",
-                    found=f"row {number} holds {show(row)}",
-                    rows=[number],
-                    values=[row],
-                )
-            keys.extend(row)
-            values.extend(row.values())
-            lengths.append(len(row))
-        starts = offsets_of(np.array(lengths, np.int64))
-        vocabulary, codes = encode(keys, starts, m, complete_vocabulary(names, m), "rows")
-        confidences = _numbers(values, keys, starts)
-        if check_flag("normalize", normalize):
-            confidences = rescaled(confidences, starts, m)
-        return cls(codes, confidences, starts, m, vocabulary=vocabulary, tolerance=tolerance)
+        return cls._made(making.of_dicts(rows, n_classes, names, tolerance, normalize))
 
     @classmethod
     def from_decisions(
@@ -277,13 +227,7 @@ class TopLists:
         >>> vx.brier([0, 1], vx.TopLists.from_decisions([0, 2], n_classes=5))
         1.0
         """
-        m = check_n_classes(n_classes)
-        vocabulary = complete_vocabulary(names, m)
-        try:
-            codes = positions(decisions, m, None if vocabulary is None else vocabulary.names)
-        except InputError as error:
-            raise error.replace(argument="decisions") if error.argument == "y" else error from None
-        return cls(codes, np.ones(codes.size), np.arange(codes.size + 1), m, vocabulary=vocabulary)
+        return cls._made(making.of_decisions(decisions, n_classes, names))
 
     @classmethod
     def from_probabilities(
@@ -330,35 +274,8 @@ class TopLists:
         >>> vx.TopLists.from_probabilities([[0.1, 0.6, 0.3]], mass=0.5).to_dicts()
         [{1: 0.6}]
         """
-        raw, columns = to_array(p, "p")
-        n = int(raw.shape[0]) if raw.ndim else 0
-        options: dict[str, Any] = {"classes": classes, "normalize": normalize, "logits": logits}
-        forecasts = Forecasts(np.zeros(n, np.int64), p, part=True, **options)
-        names = columns if classes is None else classes
-        forecasts.check()
-        m = forecasts.n_classes
-        if (k is None) == (mass is None):
-            raise InputError("Pass either the length of the lists (k) or their mass", argument="k")
-        if k is not None:
-            check_count("k", k, least=0)
-            if k > m:
-                raise InputError(f"must be at most the {m} classes, not {k}", argument="k", values=[k])
-        if mass is not None:
-            mass = check_number("mass", mass, "must lie between 0 and 1", lambda share: 0 <= share <= 1)
-        parts = [
-            top_of_rows(to_host(batch.p).astype(np.float64, copy=False), k, mass)
-            for batch in forecasts.batches(max(1, 2**20 // m))
-        ] or [top_of_rows(np.zeros((0, m)), k, mass)]
-        codes, values, lengths, totals = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return cls(
-            codes,
-            values,
-            offsets_of(lengths),
-            m,
-            vocabulary=complete_vocabulary(names, m),
-            tolerance=1e-6 if normalize or logits else forecasts.unity.tolerance,
-            slack=float(abs(totals - 1).max(initial=0)),
-        )
+        options = {"classes": classes, "normalize": normalize, "logits": logits}
+        return cls._made(making.of_probabilities(p, k, mass, options))
 
     @classmethod
     def from_logprobs(
@@ -436,13 +353,7 @@ class TopLists:
         >>> round(vx.log_score([{"a"}], lists), 4)
         1.2448
         """
-        values, names = read_label_probabilities(q, labels)
-        check_count("k", k, least=0)
-        m = 2 ** len(LabelSets((), names).labels)
-        numbers, confidences, lengths = most_likely_sets(values, int(k))
-        known = LabelSets(dict.fromkeys(numbers), names)
-        codes = known.outcomes(numbers)
-        return cls(codes, confidences, offsets_of(lengths), m, vocabulary=known)
+        return cls._made(making.of_label_probabilities(q, k, labels))
 
     @classmethod
     def from_label_sets(
@@ -476,18 +387,12 @@ class TopLists:
         >>> vx.log_score.samples(np.array([[1, 0, 0]]), lists).round(4).tolist()
         [1.3863]
         """
-        known = LabelSets((), labels)
-        rows = [_sets(row, number) for number, row in enumerate(_rows(sets, "sets"))]
-        numbers = known.numbers([each for row in rows for each in row], "sets")
-        lengths = np.array([len(row) for row in rows], np.int64)
-        values: Any = np.ones(len(numbers))
-        if confidences is not None:
-            values, starts = flatten(confidences, None, "confidences")
-            check_same_lists(offsets_of(lengths), starts)
-        vocabulary = LabelSets(dict.fromkeys(numbers), known.labels)
-        codes = vocabulary.outcomes(numbers)
-        m = 2 ** len(known.labels)
-        return cls(codes, values, offsets_of(lengths), m, vocabulary=vocabulary)
+        return cls._made(making.of_label_sets(sets, confidences, labels))
+
+    @classmethod
+    def _made(cls, made: making.Made) -> TopLists:
+        lists, form = made
+        return cls(*lists, **form)
 
     # ---- what they are ---------------------------------------------------------------------
 
@@ -685,32 +590,9 @@ class TopLists:
                 argument=name,
                 remedies=[Remedy("State it when making the lists.", python_only=True)],
             )
-        vocabulary, codes = self._outcomes(y, classes)
+        vocabulary, codes = match_outcomes(self.vocabulary, self.n_classes, y, classes)
         checked = self._lists, self._survey, self.n_classes, codes, weights, groups
         return ListRows(*checked, part=part, vocabulary=vocabulary, given=y, first_row=first_row)
-
-    def _outcomes(self, y: object, classes: Any) -> tuple[Vocabulary | None, Ints]:
-        """What the codes of the outcomes stand for, and these; `classes` may name more than the lists do."""
-        own = self.vocabulary
-        names = check_classes(classes, self.n_classes)
-        if names is None:
-            return own, positions(y, self.n_classes) if own is None else own.outcomes(y)
-        if own is not None:
-            self._check_names(own, names)
-        at = positions(y, self.n_classes, names)
-        if own is None or own.complete:
-            return Vocabulary(names, complete=True), at
-        return own, own.codes([names[i] for i in at.tolist()])
-
-    @staticmethod
-    def _check_names(own: Vocabulary, names: tuple[Hashable, ...]) -> None:
-        """Refuse names of all classes that are not those of the lists."""
-        unknown = set(own.names) - set(names)
-        if not own.spelled or unknown or (own.complete and own.names != names):
-            other = f"the lists name {show(min(unknown, key=repr))}" if unknown else "the lists have others"
-            raise InputError(
-                "must be the classes of the lists", argument="classes", kind="label", found=other
-            )
 
     def with_class(self, position: int) -> ListRows:
         """The lists as rows in which the class at this position happened, whatever its name.
@@ -745,51 +627,6 @@ class TopLists:
         made._lists = lists
         made._survey = lists.survey(self.n_classes, self.slack)
         return made
-
-
-def _rows(rows: Any, argument: str = "rows") -> Iterable[Any]:
-    """What can be read as one row after the other."""
-    if isinstance(rows, (str, bytes, type, Mapping)) or not isinstance(rows, Iterable):
-        raise InputError(
-            f"must hold one row after the other, not {show(rows)}", argument=argument, kind="type"
-        )
-    if isinstance(rows, np.ndarray) and rows.ndim == 0:
-        raise InputError("must hold one row after the other, not one value", argument=argument, kind="type")
-    return rows
-
-
-def _sets(row: Any, number: int) -> list[Any]:
-    """The label sets of one row."""
-    if isinstance(row, Sequence) and not isinstance(row, (str, bytes)):
-        return list(row)
-    raise InputError(
-        "must have a sequence of label sets per row",
-        argument="sets",
-        kind="type",
-        found=f"row {number} holds {show(row)}",
-        rows=[number],
-        values=[row],
-    )
-
-
-def _numbers(values: list[Any], keys: list[Any], starts: Ints) -> Floats:
-    """Confidences given one by one as doubles; texts are no numbers, whatever they say."""
-    try:
-        array = np.array(values) if values else np.zeros(0)
-        if array.ndim == 1 and array.dtype.kind in "fiubO":
-            return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    at = next((i for i, value in enumerate(values) if not isinstance(value, Real)), 0)
-    row = int(np.searchsorted(starts, at, side="right")) - 1
-    raise InputError(
-        "must give every class a number as confidence",
-        argument="rows",
-        kind="type",
-        found=f"row {row} gives {show(keys[at])} the confidence {show(values[at])}",
-        rows=[row],
-        values=[values[at]],
-    )
 
 
 def _amount(argument: str, value: object) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Ints, kind_of, to_array, to_host
-from verax.inputs.outcomes import Outcomes
+from verax.inputs.outcomes import Outcomes, check_classes
 
 # The code of an outcome that no list names.
 UNLISTED = -2
@@ -138,3 +138,26 @@ def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = No
         # Lists have the names of their classes already, so passing them is no remedy.
         raise bad.error(*(remedy for remedy in outcomes.remedies() if "classes" not in remedy.options))
     return codes
+
+
+def match_outcomes(
+    own: Vocabulary | None, n_classes: int, y: object, classes: Any
+) -> tuple[Vocabulary | None, Ints]:
+    """What the codes of the outcomes stand for, and these; `classes` may name more than the lists do."""
+    names = check_classes(classes, n_classes)
+    if names is None:
+        return own, positions(y, n_classes) if own is None else own.outcomes(y)
+    if own is not None:
+        _check_names(own, names)
+    at = positions(y, n_classes, names)
+    if own is None or own.complete:
+        return Vocabulary(names, complete=True), at
+    return own, own.codes([names[i] for i in at.tolist()])
+
+
+def _check_names(own: Vocabulary, names: tuple[Hashable, ...]) -> None:
+    """Refuse names of all classes that are not those of the lists."""
+    unknown = set(own.names) - set(names)
+    if not own.spelled or unknown or (own.complete and own.names != names):
+        other = f"the lists name {show(min(unknown, key=repr))}" if unknown else "the lists have others"
+        raise InputError("must be the classes of the lists", argument="classes", kind="label", found=other)
