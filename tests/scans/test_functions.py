@@ -98,3 +98,45 @@ def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind):
     again = type(found).from_dict(found.to_dict())
     assert again.aurc == found.aurc
     assert "histogram" in repr(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_deferral_costs_what_it_costs_in_memory(kind):
+    y, p, own = case(kind)
+    for options in ({"defer": [0.1, 0.3, 0.9]}, {"defer": 0.4, "costs": "quadratic"}):
+        found, exact = both(vx.deferral, y, p, own, **options)
+        alike(found.to_dict(), exact.to_dict())
+
+
+FITS = {
+    "recalibrate": lambda *rows, **own: vx.recalibrate(*rows, method="temperature", **own),
+    "choose_thresholds": lambda *rows, **own: vx.choose_thresholds(*rows, bootstrap=20, **own),
+    "fit_pool": lambda *rows, **own: vx.fit_pool(*rows, folds=3, **own),
+}
+
+
+@pytest.mark.parametrize("kind", ["rows", "both"])
+@pytest.mark.parametrize("name", FITS)
+def test_fits_are_those_of_a_sample_that_does_not_depend_on_the_parts(name, kind, monkeypatch):
+    y, p, own = case(kind, n=600)
+    models = {"a": p, "b": problem(600, 3, 1)[2]} if name == "fit_pool" else p
+    fit = FITS[name]
+    found = [fit(Scattered(y, models, n_parts=n, seed=n, **own)) for n in (2, 7)]
+    alike(found[0].to_dict(), found[1].to_dict())
+    assert found[0].n_rows == 600
+    assert found[0].sampled is None
+    # All rows are in the sample: only the folds are drawn otherwise than in memory.
+    fitted = {
+        "recalibrate": lambda result: result.trial("temperature").detail,
+        "choose_thresholds": lambda result: result.values.tolist(),
+        "fit_pool": lambda result: [round(weight, 3) for weight in result.weights.values()],
+    }[name]
+    assert fitted(found[0]) == fitted(fit(y, models, **own))
+    monkeypatch.setattr("verax.analyses.sampled._ROWS", 200)
+    some = fit(Scattered(y, models, **own))
+    assert some.n_rows <= 200
+    assert some.sampled == (some.n_rows, 600)
+    assert "random sample" in repr(some)
+    assert type(some).from_dict(some.to_dict()).sampled == (some.n_rows, 600)
+    with pytest.raises(vx.InputError, match="probabilities of all classes"):
+        fit(Scattered(*list_case("rows")[:2]))

@@ -158,6 +158,12 @@ class Sample:
         }
         return Sample(self.most, self.n_rows + other.n_rows, **both).smallest()
 
+    def in_order(self) -> Sample:
+        """The same rows in an order that does not depend on the parts."""
+        order = np.lexsort((self.rows, self.units))
+        kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
+        return Sample(self.most, self.n_rows, **kept)
+
     def whole_groups(self) -> Sample:
         """Without the group that is there in part only, if any."""
         if self.groups is None or self.n_rows == len(self.y):

@@ -25,7 +25,7 @@ from verax.errors import InputError, show
 # The version of what stands under "stored".
 VERSION = 1
 # What a result may know that is not one of its fields.
-_BESIDE = ("skipped", "faults")
+_BESIDE = ("skipped", "faults", "sampled")
 _RECORD, _SET = "record", "set"
 
 

@@ -209,11 +209,13 @@ class MaySkip(Result):
     """What a result says of rows that were left out, and of invalid lists; a base of all results.
 
     `skipped` is None unless invalid rows were to be left out. `faults` is what there is to say of the top
-    lists of each model, by its name.
+    lists of each model, by its name. `sampled` are the numbers of rows of a random sample and of all rows,
+    where not all of them were looked at.
     """
 
     skipped: Skipped | None = None
     faults: Mapping[str, ListFaults] = MappingProxyType({})
+    sampled: tuple[int, int] | None = None
 
     @property
     def n_skipped(self) -> int:
@@ -261,6 +263,25 @@ class MaySkip(Result):
         object.__setattr__(marked, "faults", dict(faults))
         return marked
 
+    def with_sample(self, n_rows: int, of: int) -> Self:
+        """The same result, which knows that it comes from a random sample of all rows.
+
+        Parameters
+        ----------
+        n_rows : int
+            The number of rows in the sample.
+        of : int
+            The number of all rows.
+
+        Returns
+        -------
+        Self
+            A new result.
+        """
+        marked = copy.copy(self)
+        object.__setattr__(marked, "sampled", (n_rows, of))
+        return marked
+
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         """With the rows it names called by `rows`, their numbers among all `n_given` rows."""
         return self
@@ -273,12 +294,16 @@ class MaySkip(Result):
     def _said(self) -> list[str]:
         """What `repr` adds: a line each, or none."""
         left_out = [] if self.skipped is None else [f"{self.skipped}."]
+        if self.sampled is not None:
+            left_out.append("From a random sample of {:,} of {:,} rows.".format(*self.sampled))
         said = {name: str(faults) for name, faults in self.faults.items()}
         return left_out + [f"{name}: {text}" if name else text for name, text in said.items() if text]
 
     def _noted(self) -> dict[str, Any]:
         """What `to_dict` adds: an entry each, or none."""
-        noted = {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
+        noted: dict[str, Any] = {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
+        if self.sampled is not None:
+            noted["sampled"] = dict(zip(("n_rows", "of"), self.sampled, strict=True))
         lists = {name: faults.to_dict() for name, faults in self.faults.items()}
         return {**noted, **({"lists": lists.get("", lists)} if lists else {})}
 

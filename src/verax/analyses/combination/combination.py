@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack, get_args
 
 import numpy as np
@@ -13,11 +14,13 @@ from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.sampled import on_sample
 from verax.common.checks import check_choice, check_count
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError, RuleError, join, show
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, to_host
+from verax.inputs.handles import Handle
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
@@ -35,7 +38,7 @@ _SMOOTH = {"p_true", "rest_sq", "log_true", "invalid"}
 @reads
 def fit_pool(
     y: object,
-    forecasts: Mapping[str, object],
+    forecasts: Mapping[str, object] | None = None,
     *,
     rule: Rule | str = "brier",
     pool: PoolKind = "linear",
@@ -52,9 +55,11 @@ def fit_pool(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    forecasts : mapping of str to forecasts
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions of
+        several models that `scan` has opened, in place of both `y` and `forecasts`; of more than 100,000
+        rows, or 8 million probabilities, the fit is to a random sample, and the result says so.
+    forecasts : mapping of str to forecasts, optional
         The forecasts of each forecaster, by name, row for row the same cases: full distributions or
         `TopLists`. An invalid list counts as its largest valid sublist in the pool.
     rule : Rule or str, default "brier"
@@ -100,6 +105,9 @@ def fit_pool(
     check_count("folds", folds, least=2)
     check_confidence(confidence)
     check_seed(seed)
+    if isinstance(y, Handle):
+        again = partial(fit_pool, rule=rule, pool=pool, folds=folds, confidence=confidence, seed=seed)
+        return on_sample(y, again, ordered=False, several=True)
     models = _check_models(forecasts)
     rows = dict(pair_each(y, models, ordered=False, **read))
     first = next(iter(rows.values()))

@@ -8,13 +8,17 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from verax.analyses.binary import rows_of_part
+from verax.analyses.sampled import refuse_lists
 from verax.analyses.table import RowTable
 from verax.analyses.units import SamplingUnits
+from verax.analyses.unitsums import Columns, UnitRecipe, means_of
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.errors import InputError
 from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle, Part
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import DEFERRED, cheapest, cheapest_or_deferred, check_deferral
@@ -24,7 +28,7 @@ from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
 @reads
 def deferral(
     y: object,
-    p: object,
+    p: object = None,
     *,
     defer: float | Sequence[float],
     costs: CostsLike = "zero_one",
@@ -38,9 +42,10 @@ def deferral(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,)
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`.
+    p : array_like of shape (N, K) or (N,), optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
     defer : float or sequence of floats
@@ -77,6 +82,8 @@ def deferral(
     limits = [check_deferral(limit) for limit in given]
     if not limits:
         raise InputError("must hold at least one cost", argument="defer", kind="length")
+    if isinstance(y, Handle):
+        return _of_handle(y.in_order() if needs_order(costs=costs) else y, limits, costs, confidence)
     forecasts = Forecasts(y, p, ordered=needs_order(costs=costs), **read)
     cost_matrix(costs, forecasts.n_classes)
     rows = RowTable.of(forecasts, [])
@@ -89,6 +96,45 @@ def deferral(
         deferred = decisions == DEFERRED
         lines.append(_line(limit, deferred, np.where(deferred, limit, usual), usual, units, confidence))
     return Deferral(tuple(lines), len(rows.y), forecasts.n_classes, confidence)
+
+
+@dataclass(frozen=True)
+class _CostRecipe(UnitRecipe):
+    """What rows cost at each cost of deferring."""
+
+    model: str
+    costs: CostsLike
+    limits: tuple[float, ...]
+
+    def columns(self, part: Part) -> Columns:
+        """Of some rows: the cost, what is saved, whether deferred, the cost of those decided, and a count."""
+        rows = rows_of_part(part, self.model, ordered=False)
+        usual = row_costs(rows.y, cheapest(rows.p, self.costs), self.costs)
+        blocks = []
+        for limit in self.limits:
+            deferred = cheapest_or_deferred(rows.p, self.costs, limit) == DEFERRED
+            cost = np.where(deferred, limit, usual)
+            weighted = np.stack([cost, usual - cost, deferred, np.where(deferred, 0.0, usual)])
+            blocks.append([*(weighted * rows.units.share), deferred.astype(float)])
+        return Columns(rows.units.share, np.array(blocks), rows.units.groups)
+
+
+def _of_handle(handle: Handle, limits: list[float], costs: CostsLike, confidence: float) -> Deferral:
+    refuse_lists(handle)
+    cost_matrix(costs, handle.n_classes)
+    means = means_of(handle, _CostRecipe(handle.one_model(), costs, tuple(limits)))
+    lines = []
+    for i, limit in enumerate(limits):
+        cost, saved, share, decided, _ = means.mean[i].tolist()
+        intervals = [
+            means.units.interval(value, float(means.covariance[i, j, j]), confidence)
+            for j, value in enumerate((cost, saved))
+        ]
+        rest = decided / (1 - share) if share < 1 - 1e-15 else float("nan")
+        count = round(float(means.sums.first.high[i, 4]))
+        lines.append(DeferralLine(limit, count, share, cost, cost + saved, rest, saved, *intervals))
+    found = means.found
+    return Deferral(tuple(lines), found.n_rows, handle.n_classes, confidence).with_skipped(found.skipped)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 
 from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.sampled import on_sample
 from verax.analyses.table import RowTable
 from verax.common.checks import check_count
 from verax.display.tables import FrameKind, record_frame
@@ -16,6 +18,7 @@ from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import at_thresholds, cheapest, decide
@@ -34,7 +37,7 @@ _COUNTED = 8
 @reads
 def choose_thresholds(
     y: object,
-    p: object,
+    p: object = None,
     *,
     metric: str | DecisionMetric = "ec",
     costs: CostsLike = "quadratic",
@@ -55,9 +58,11 @@ def choose_thresholds(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,)
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`; of more than 100,000 rows, or 8 million
+        probabilities, thresholds are chosen on a random sample, and the result says so.
+    p : array_like of shape (N, K) or (N,), optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough. The columns are ordered from lowest to highest.
     metric : str or DecisionMetric, default "ec"
@@ -98,6 +103,9 @@ def choose_thresholds(
     """
     check_count("folds", folds, least=2)
     plan = Resampling.checked(confidence, bootstrap, seed)
+    if isinstance(y, Handle):
+        again = partial(choose_thresholds, metric=metric, costs=costs, folds=folds, bootstrap=bootstrap)
+        return on_sample(y, partial(again, seed=seed, confidence=confidence), ordered=True)
     forecasts = Forecasts(y, p, ordered=True, **read)
     measure = metric if isinstance(metric, DecisionMetric) else find_metric(metric, costs=costs)
     _check_size(forecasts.n_classes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -14,12 +15,14 @@ from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configura
 from verax.analyses.recalibration.forms import Form
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial, of_nothing
 from verax.analyses.recalibration.result import Recalibration
+from verax.analyses.sampled import on_sample
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
@@ -33,7 +36,7 @@ _MATRIX = 16
 @reads
 def recalibrate(
     y: object,
-    p: object,
+    p: object = None,
     *,
     method: str | Sequence[str] = BEST,
     rule: Rule | str | None = None,
@@ -63,10 +66,11 @@ def recalibrate(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
+    y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. The model was not
-        trained on these rows.
-    p : array_like of shape (N, K) or (N,)
+        trained on these rows. Or predictions that `scan` has opened, in place of both `y` and `p`; of more
+        than 100,000 rows, or 8 million probabilities, the fit is to a random sample, and the result says so.
+    p : array_like of shape (N, K) or (N,), optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
     method : str or sequence of str, default "best"
@@ -119,9 +123,11 @@ def recalibrate(
     check_confidence(confidence)
     asked = _asked(method)
     chosen = None if rule is None else parse(rule)
-    forecasts = Forecasts(
-        y, p, ordered=needs_order([] if chosen is None else [chosen], ordered=ordered), **read
-    )
+    in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
+    if isinstance(y, Handle):
+        again = partial(recalibrate, method=method, rule=rule, ordered=ordered, folds=folds, seed=seed)
+        return on_sample(y, partial(again, confidence=confidence), ordered=in_order)
+    forecasts = Forecasts(y, p, ordered=in_order, **read)
     forecasts.check()
     batch, groups = forecasts.batch(0, forecasts.n_rows), forecasts.groups
     outcomes, rows = to_host(batch.y), np.ascontiguousarray(to_host(widen(batch.p)), dtype=float)

@@ -1,0 +1,52 @@
+"""Fits to predictions that are not in memory: on a random sample of their rows, of which results tell.
+
+The sample has the rows with the smallest hashes of their content, or of the names of their groups. So it
+does not depend on how rows are divided, and it is all of them where they are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from verax.analyses.samples import SampleRecipe
+from verax.errors import InputError, Remedy
+from verax.inputs.handles import Handle
+from verax.inputs.skipping import MaySkip
+
+R = TypeVar("R", bound=MaySkip)
+# So many rows, and so many probabilities, are kept at most.
+_ROWS, _NUMBERS = 100_000, 2**23
+
+
+def on_sample(handle: Handle, fit: Callable[..., R], *, ordered: bool, several: bool = False) -> R:
+    """What `fit(y, p, ...)` finds in a sample of the rows; with `several` models p is a dict of theirs."""
+    refuse_lists(handle)
+    handle = handle.in_order() if ordered else handle
+    models = handle.models if several else (handle.one_model(),)
+    most = max(1, min(_ROWS, _NUMBERS // (len(handle.models) * handle.n_classes)))
+    found = handle.summarise({"sample": SampleRecipe(most)})
+    sample = found["sample"].whole_groups().in_order()
+    p: Any = {name: sample.p[:, handle.models.index(name)] for name in models}
+    y = sample.y
+    if handle.classes is not None:
+        y = [handle.classes[k] for k in sample.y.tolist()]
+    own = {"classes": handle.classes, "weights": sample.weights, "groups": sample.groups}
+    result = fit(y, p if several else p[models[0]], **own)
+    if len(sample.y) < found.n_rows:
+        result = result.with_sample(len(sample.y), found.n_rows)
+    return result.with_skipped(found.skipped)
+
+
+def refuse_lists(handle: Handle) -> None:
+    """Refuse top lists where the probabilities of all classes are needed."""
+    if handle.lists:
+        raise InputError(
+            "must be predictions with the probabilities of all classes",
+            argument="y",
+            kind="type",
+            found=f"{handle.name} has top lists",
+            remedies=[
+                Remedy("Read them with `verax.files.lists.open_lists`, if they fit.", python_only=True)
+            ],
+        )
