@@ -88,7 +88,9 @@ def test_label_sets_out_of_2_to_the_71():
 
 def test_cifar_100_as_lists():
     z = load("cifar100", "cifar100_resnet-20.npz")
-    comparison = vx.compare_lengths(z["labels"], z["logits"], logits=True, k=range(1, 100), rule=["brier"])
+    comparison = vx.compare_lengths(
+        z["labels"], z["logits"], logits=True, k=[*range(1, 6), 99], rule=["brier"]
+    )
     assert comparison["brier"][-1] == pytest.approx(0.4453, abs=0.6e-4)
     assert comparison.length_within("brier") == 3
 

@@ -38,11 +38,10 @@ def demo(
     make_folder(out, "out")
     results = []
     for problem in (progression(), digits()):
-        paragraphs = list(tour(problem))
         files = write_predictions(problem, out)
         if not as_json:
             title = f"== {problem.question} {len(problem.outcomes):,} rows that the models had not seen"
-            show({}, [title, *(f"\n{text}" for text in paragraphs)], as_json=False)
+            show({}, [title, *(f"\n{text}" for text in tour(problem))], as_json=False)
         try:
             report, verdict = _write_report(problem, out)
         except MissingPackageError as error:
