@@ -40,9 +40,12 @@ def load(name: str) -> ModuleType:
     return module
 
 
-def failures(name: str, calls: int, seed: int, *, limit: int = 20) -> tuple[int, list[str]]:
+def failures(
+    name: str, calls: int, seed: int, *, limit: int = 20, thorough: bool = False
+) -> tuple[int, list[str]]:
     """How many of `calls` attempts failed, and what the first different failures said."""
     module = load(name)
+    module.THOROUGH = thorough
     seen: Counter[str] = Counter()
     for call in range(calls):
         try:
@@ -61,7 +64,7 @@ def main() -> int:
     failed = 0
     for name in options.names:
         start = time.perf_counter()
-        count, messages = failures(name, options.calls, options.seed)
+        count, messages = failures(name, options.calls, options.seed, thorough=True)
         failed += count
         took = time.perf_counter() - start
         print(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from verax.common.caching import cached_property
 from verax.errors import InputError, Remedy
 from verax.files.formats.several import Places, Reader
 from verax.files.formats.tables import LOOK, Table
