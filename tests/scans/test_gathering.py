@@ -9,6 +9,7 @@ import verax as vx
 from scattered import Scattered, problem
 from verax.analyses import samples
 from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
 from verax.analyses.retention.curves import as_metrics
 from verax.analyses.retention.doubts import doubt
@@ -16,6 +17,8 @@ from verax.analyses.retention.lossbins import CurveRecipe, Measures
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.worst_rows import WorstRecipe
 from verax.engines import tables
+from verax.engines.tally import Tally
+from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
 from verax.kernels import limits
 from verax.report.elsewhere import DecisionRecipe
@@ -122,6 +125,34 @@ def alike(ours, theirs):
             np.testing.assert_allclose(value, other, rtol=1e-12, atol=1e-13)
         else:
             np.testing.assert_array_equal(value, other)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-7])
+@pytest.mark.parametrize("zeros", [0, 3])
+def test_cards_from_losses_of_other_recipes(spread, zeros, monkeypatch):
+    _, y, p = problem(2000, 4, seed=5)
+    p = 0.25 + spread * (p - 0.25)
+    p[:zeros] = np.eye(4)[(y[:zeros] + 1) % 4]
+    handle, plan = Scattered(y, p), Resampling()
+    card = CardRecipe("model", RULES, True, "quadratic", plan)
+    both = Collector({"classes": ClassRecipe("model", RULES), "card": card})
+    calls = []
+    taken = Tally.update
+    monkeypatch.setattr(Tally, "update", lambda self, rows: calls.append(rows) or taken(self, rows))
+    for rows in PARTS:
+        both.add(handle.part(rows))
+    # Losses that hardly differ, and outcomes of probability zero, take a pass of their own.
+    assert len(calls) == (len(PARTS) if spread < 1 else (zeros > 0) + 1)
+    found, alone = both.summaries()["card"], vx.evaluate(y, p, ordered=True, rules=RULES)
+    # Losses that hardly differ have less exact differences.
+    for name, tolerance in (("mean", 1e-12), ("m2", 1e-12 if spread == 1 else 1e-9)):
+        ours, theirs = (getattr(each.tally.moments, name) for each in (found, alone))
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance)
+    np.testing.assert_array_equal(found.confusion, alone.confusion)
+    assert (found.n_rows, found.tally.n_positive, found.tally.counts.n_zero) == (2000, 2000, zeros)
+    one = Collector({"classes": ClassRecipe("model", RULES), "card": card})
+    one.add(handle.part(np.arange(2000)))
+    assert one.summaries()["card"].tally.spans == ((0, 2000),)
 
 
 def test_counts_beyond_their_type_go_on(monkeypatch):

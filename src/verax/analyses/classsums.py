@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.comparison.references import leave_one_out
-from verax.analyses.parts import seen
+from verax.analyses.parts import PlainSums, plain_sums, seen
 from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import leave_one_out as jackknife
 from verax.engines.clusters import sums_by_label
 from verax.engines.differences import PairedTally, all_pairs
-from verax.engines.histograms import compiled
 from verax.engines.sums import Moments, Sum
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
@@ -48,6 +47,15 @@ class ClassSums:
     weighted: bool
     labels: Any = None
     groups: Floats | None = None
+
+    @classmethod
+    def of_plain(cls, found: PlainSums) -> ClassSums:
+        """Of rows of equal weight with finite losses."""
+        n = found.cells.sum(axis=1)
+        sums = np.zeros((*found.losses.shape[:2], 6))
+        sums[:, :, [_FIRST, _FIRST_SQUARED]] = found.losses[:, :, :1]
+        sums[:, :, [_SECOND, _SECOND_SQUARED]] = found.losses[:, :, 1:]
+        return cls(Sum.of(np.stack([n, n, n], axis=1)), Sum.of(sums), False)
 
     def merge(self, other: ClassSums) -> ClassSums:
         """The sums of the rows of both."""
@@ -138,6 +146,9 @@ class ClassRecipe(Recipe[ClassSums]):
     def take(self, part: Part) -> ClassSums:
         """The sums of some rows."""
         rows, groups = seen(part, self.model, self.rules), part.models[self.model].groups
+        plain = plain_sums(part, self.model, self.rules)
+        if plain is not None:
+            return ClassSums.of_plain(plain)
         k, w = part.models[self.model].n_classes, rows.weights
         kept: Any = slice(None)
         if w is not None and not w.all():
@@ -148,17 +159,6 @@ class ClassRecipe(Recipe[ClassSums]):
         weight = n if w is None else np.bincount(y, w, k)
         square = n if w is None else np.bincount(y, w * w, k)
         sums, grouped = np.zeros((k, len(self.rules), 6)), []
-        if w is None and groups is None and compiled(len(y)):
-            from verax.kernels.filling import sums_by_class
-
-            both = np.zeros((k, len(self.rules), 2))
-            as_they_are = tuple(rows.losses) == self.rules
-            losses = rows.table if as_they_are else np.stack([rows.losses[rule] for rule in self.rules])
-            sums_by_class(y, losses, both)
-            if np.isfinite(both).all():
-                sums[:, :, [_FIRST, _FIRST_SQUARED]] = both[:, :, :1]
-                sums[:, :, [_SECOND, _SECOND_SQUARED]] = both[:, :, 1:]
-                return ClassSums(Sum.of(np.stack([n, n, n], axis=1)), Sum.of(sums), False)
         for r, rule in enumerate(self.rules):
             loss = rows.losses[rule][kept]
             infinite = np.isinf(loss)

@@ -5,9 +5,11 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from verax.engines.histograms import compiled
 from verax.engines.plans import Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStats
@@ -34,6 +36,8 @@ class Seen:
         (R, N) the same, in the order of the rules.
     weights : Floats | None
         (N,) weights.
+    plain : bool
+        Whether a kernel has read all rows, none of which has a weight or gave its outcome probability zero.
     """
 
     y: Ints
@@ -50,6 +54,7 @@ class Seen:
         needs = {"top", "decision"} | {name for rule in rules for name in rule.needs}
         plan = Plan.of(forecasts, ("losses", *rules))
         self._kernel = RowLosses.of(tuple(rules), forecasts) if plan.compiled else None
+        self.plain: bool = self._kernel is not None and self.weights is None
         scan_rows(forecasts, needs, lambda: self, plan=plan)
         self._kernel = None
 
@@ -70,6 +75,7 @@ class Seen:
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         """Take in a block of rows."""
+        self.plain = False
         rows = numbers_of(batch, np.arange(int(batch.y.shape[0])))
         self.y[rows], self.decision[rows] = to_host(batch.y), to_host(stats.decision)
         self.top[rows] = to_host(stats.top)
@@ -85,12 +91,54 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
 
     They are read once for all that ask for no other rules.
     """
-    held: dict[frozenset[Rule], Seen] = part.once(("seen", model), dict)
-    for known, rows in held.items():
-        if known.issuperset(rules):
-            return rows
-    found = held[frozenset(rules)] = Seen(dense(part, model), list(dict.fromkeys(rules)))
+    found = _held(part, model, rules)
+    if found is None:
+        found = Seen(dense(part, model), list(dict.fromkeys(rules)))
+        _all_held(part, model)[frozenset(rules)] = found
     return found
+
+
+def _held(part: Part, model: str, rules: Sequence[Rule]) -> Seen | None:
+    """The same if they were read before."""
+    return next((rows for known, rows in _all_held(part, model).items() if known.issuperset(rules)), None)
+
+
+def _all_held(part: Part, model: str) -> dict[frozenset[Rule], Seen]:
+    return part.once(("seen", model), dict)
+
+
+@dataclass(frozen=True)
+class PlainSums:
+    """Sums over rows of equal weight, where all losses are finite.
+
+    Attributes
+    ----------
+    cells : Floats
+        (K, K) numbers of rows, outcome by decision.
+    losses : Floats
+        (K, R, 2) sums of the losses of each rule and of their squares over the rows of each class.
+    """
+
+    cells: Floats
+    losses: Floats
+
+
+def plain_sums(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
+    """The sums of the rows of a part, once; None unless these were read before, are plain, and many."""
+
+    def summed() -> PlainSums | None:
+        rows, forecasts = _held(part, model, rules), part.models[model]
+        if rows is None or not rows.plain or forecasts.groups is not None or not compiled(part.n_rows):
+            return None
+        from verax.kernels.filling import sums_by_class
+
+        k = forecasts.n_classes
+        found = PlainSums(np.zeros((k, k)), np.zeros((k, len(rules), 2)))
+        losses = rows.table if tuple(rows.losses) == rules else np.stack([rows.losses[r] for r in rules])
+        sums_by_class(rows.y, rows.decision, losses, found.cells, found.losses)
+        return found if np.isfinite(found.losses).all() else None
+
+    return part.once(("plain sums", model, rules), summed)
 
 
 def dense(part: Part, model: str) -> Forecasts:

@@ -14,7 +14,7 @@ from verax.common.hashing import label_hash, mixed
 from verax.common.packing import dump, load, refusing
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import Gathering, Part, Recipe
 
 _SAMPLE = "row sample"
 # How many different hashes a sketch keeps: up to so many different rows are counted exactly.
@@ -150,13 +150,14 @@ class Sample:
         kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
         return Sample(self.most, self.n_rows, **kept)
 
-    def merge(self, other: Sample) -> Sample:
-        """Of the rows of both."""
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in _COLUMNS}
-        both: dict[str, Any] = {
-            name: None if pair[0] is None else np.concatenate(pair) for name, pair in pairs.items()
+    def merge(self, *others: Sample) -> Sample:
+        """Of the rows of all."""
+        samples = (self, *others)
+        columns = {name: [getattr(sample, name) for sample in samples] for name in _COLUMNS}
+        joined: dict[str, Any] = {
+            name: None if parts[0] is None else np.concatenate(parts) for name, parts in columns.items()
         }
-        return Sample(self.most, self.n_rows + other.n_rows, **both).smallest()
+        return Sample(self.most, sum(sample.n_rows for sample in samples), **joined).smallest()
 
     def in_order(self) -> Sample:
         """The same rows in an order that does not depend on the parts."""
@@ -193,6 +194,10 @@ class SampleRecipe(Recipe[Sample]):
 
     most: int
 
+    def gathering(self) -> Gathering[Sample]:
+        """Rows that may be in the sample, which are sorted when there are many of them."""
+        return _Gathered(self)
+
     def take(self, part: Part) -> Sample:
         """The sample of some rows."""
         return self.more(part, None)
@@ -225,3 +230,21 @@ class SampleRecipe(Recipe[Sample]):
     def load(self, stored: bytes) -> Sample:
         """A sample from its bytes."""
         return Sample.from_bytes(stored)
+
+
+class _Gathered:
+    """The sample of the rows so far, and rows of further parts that may replace some of them."""
+
+    def __init__(self, recipe: SampleRecipe) -> None:
+        self._recipe = recipe
+        self._found: Sample | None = None
+        self._more: list[Sample] = []
+
+    def add(self, part: Part) -> None:
+        self._more.append(self._recipe.more(part, self._found))
+        if self._found is None or sum(len(more.y) for more in self._more) > self._recipe.most:
+            self._found, self._more = self.summary(), []
+
+    def summary(self) -> Sample:
+        first, *more = (*([] if self._found is None else [self._found]), *self._more)
+        return first.merge(*more)

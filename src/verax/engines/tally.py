@@ -106,8 +106,9 @@ class Tally:
         cells: Floats,
         n_zero: int,
         squared: SquaredSums | None = None,
+        start: int | None = None,
     ) -> Tally:
-        """The tally of sums that were taken elsewhere, of rows that are not known by number.
+        """The tally of sums that were taken elsewhere.
 
         Parameters
         ----------
@@ -118,9 +119,11 @@ class Tally:
             Weights as `Counts` keeps them.
         squared : SquaredSums, optional
             The same with squared weights; may be left out where all weights are 1.
+        start : int, optional
+            The number of the first row; without it, rows are not known by number.
         """
         tally = cls(rules, n_classes)
-        tally.n_rows, tally.spans = n_rows, None
+        tally.n_rows, tally.spans = n_rows, None if start is None else ((start, start + n_rows),)
         tally.weights, tally.n_positive = Sum.of([weight]), weight
         finite, first, second, infinite = np.reshape(sums, (len(tally.rules), 4)).T
         tally.moments = Moments.from_sums(finite, first, second, infinite=infinite, count=infinite > 0)
@@ -180,7 +183,7 @@ class Tally:
 
     def _part(self, forecasts: Rows, exponent: int) -> Tally:
         """The tally of these rows alone, from one pass over them."""
-        start = _first_row(forecasts) or (self.spans[-1][1] if self.spans else 0)
+        start = first_row(forecasts) or (self.spans[-1][1] if self.spans else 0)
         known = self.spans is not None
         part = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         part.n_rows, part.exponent = forecasts.n_rows, exponent
@@ -547,7 +550,7 @@ def _squares_of(*parts: tuple[Tally, float]) -> tuple[Sum | None, Moments | None
     return reduce(add, sums), reduce(add, moments)
 
 
-def _first_row(forecasts: Rows) -> int:
+def first_row(forecasts: Rows) -> int:
     """The place of the first row among all rows; 0 where the rows do not say."""
     return getattr(forecasts, "first_row", None) or getattr(forecasts, "_first_row", None) or 0
 

@@ -149,28 +149,40 @@ def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
 
 
 @numba.njit(**OPTIONS)
-def sums_by_class(y: Any, losses: Any, sums: Any) -> None:
-    """Add the losses of each rule, a row of `losses` each, and their squares to the sums of the class.
+def sums_by_class(y: Any, decided: Any, losses: Any, cells: Any, sums: Any) -> None:
+    """Count outcomes against decisions, and add the losses of each rule, a row of `losses` each, and their
+    squares to the sums of the class.
 
-    Rows are added to several tables by turns: rows of one class then need not wait for each other.
+    Rows are added to several tables by turns: rows of one class then need not wait for each other. The tables
+    take few rows before they are added up, so that rounding errors stay small.
     """
-    table = np.empty((_TURNS, len(sums), 2))
-    whole = y.size - y.size % _TURNS
-    for r in range(len(losses)):
-        own = losses[r]
-        table[:] = 0.0
+    k = len(cells)
+    counts, table = np.zeros((_TURNS, k * k)), np.zeros((_TURNS, k, 2))
+    for start in range(0, y.size, 4 * _STRIP):
+        n = min(4 * _STRIP, y.size - start)
+        outcomes, decisions = y[start : start + n], decided[start : start + n]
+        whole = n - n % _TURNS
         for i in range(0, whole, _TURNS):
             for turn in range(_TURNS):
-                x, at = own[i + turn], y[i + turn]
-                table[turn, at, 0] += x
-                table[turn, at, 1] += x * x
-        for i in range(whole, y.size):
-            table[0, y[i], 0] += own[i]
-            table[0, y[i], 1] += own[i] * own[i]
-        for turn in range(_TURNS):
-            for at in range(len(sums)):
-                sums[at, r, 0] += table[turn, at, 0]
-                sums[at, r, 1] += table[turn, at, 1]
+                counts[turn, np.uint64(outcomes[i + turn] * k + decisions[i + turn])] += 1.0
+        for i in range(whole, n):
+            counts[0, np.uint64(outcomes[i] * k + decisions[i])] += 1.0
+        for r in range(len(losses)):
+            own = losses[r, start : start + n]
+            for i in range(0, whole, _TURNS):
+                for turn in range(_TURNS):
+                    x, at = own[i + turn], np.uint64(outcomes[i + turn])
+                    table[turn, at, 0] += x
+                    table[turn, at, 1] += x * x
+            for i in range(whole, n):
+                x, at = own[i], np.uint64(outcomes[i])
+                table[0, at, 0] += x
+                table[0, at, 1] += x * x
+            for turn in range(_TURNS):
+                sums[:, r] += table[turn]
+            table[:] = 0.0
+    for turn in range(_TURNS):
+        cells += counts[turn].reshape(k, k)
 
 
 @numba.njit(**OPTIONS)
@@ -220,20 +232,24 @@ def look_over(columns: Any, tolerance: float, least: Any, most: Any) -> Any:
     """The extremes of each column; how many rows do not sum to one within the tolerance, the largest
     difference, and how many numbers are exactly 0 or 1.
     """
-    total, low, high = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP)
-    gaps = np.zeros(_STRIP)
+    n_columns, n_rows = columns.shape
+    # Short strips, so that the nearest cache holds the extremes of all columns, one for each row of a strip.
+    size = _STRIP // 4
+    total, gaps = np.empty(size), np.zeros(size)
+    low, high = np.full((n_columns, size), np.inf), np.full((n_columns, size), -np.inf)
     n_off, n_certain = 0, 0
-    n_rows = columns.shape[1]
-    for start in range(0, n_rows, _STRIP):
-        n = min(_STRIP, n_rows - start)
+    for start in range(0, n_rows, size):
+        n = min(size, n_rows - start)
         total[:n] = 0.0
-        for c in range(len(columns)):
-            column = columns[c, start : start + n]
+        for c in range(n_columns):
+            column, lows, highs = columns[c, start : start + n], low[c], high[c]
             certain = 0
             for i in range(n):
                 x = column[i]
                 total[i] += x
                 certain += int(x == 0.0) + int(x == 1.0)
+                lows[i] = select(x < lows[i], x, lows[i])
+                highs[i] = select(x > highs[i], x, highs[i])
             n_certain += certain
         off = 0
         for i in range(n):
@@ -241,13 +257,6 @@ def look_over(columns: Any, tolerance: float, least: Any, most: Any) -> Any:
             off += int(gap > tolerance)
             gaps[i] = select(gap > gaps[i], gap, gaps[i])
         n_off += off
-    for c in range(len(columns)):
-        low[:], high[:] = np.inf, -np.inf
-        for start in range(0, n_rows, _STRIP):
-            column = columns[c, start : start + _STRIP]
-            for i in range(column.size):
-                x = column[i]
-                low[i] = select(x < low[i], x, low[i])
-                high[i] = select(x > high[i], x, high[i])
-        least[c], most[c] = low.min(), high.max()
+    for c in range(n_columns):
+        least[c], most[c] = low[c].min(), high[c].max()
     return n_off, gaps.max(), n_certain

@@ -62,11 +62,17 @@ def check_whole(card: Scorecard, source: str = "") -> None:
 
 
 def card_of_rows(
-    rows: Forecasts, rules: Sequence[Rule], ordered: bool, costs: CostsLike | None, plan: Resampling
+    rows: Forecasts,
+    rules: Sequence[Rule],
+    ordered: bool,
+    costs: CostsLike | None,
+    plan: Resampling,
+    tally: Tally | None = None,
 ) -> Scorecard:
-    """The card of some rows, all of them or a part."""
+    """The card of some rows, all of them or a part; their tally, if it is known."""
     metrics = fitting_metrics(ordered, costs, rows.n_classes)
-    return Scorecard(Tally(rules, rows.n_classes).update(rows), rows.classes, ordered, metrics, plan)
+    tally = Tally(rules, rows.n_classes).update(rows) if tally is None else tally
+    return Scorecard(tally, rows.classes, ordered, metrics, plan)
 
 
 @dataclass(frozen=True, eq=False)
