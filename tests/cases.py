@@ -111,3 +111,8 @@ def card_of_file(source, *, rows=None, ordered=False, **options):
     from verax.scans.sources import SourceHandle
 
     return vx.evaluate(SourceHandle(source, ordered=ordered, rows=rows), ordered=ordered, **options)
+
+
+def top_list(classes, confidences, m):
+    """One list of classes out of m."""
+    return vx.TopLists.from_arrays([classes], [confidences], n_classes=m)
