@@ -61,19 +61,26 @@ PARTS = np.split(np.arange(2000), [700, 701])
 @pytest.mark.parametrize(
     ("k", "metrics"), [(2, ["accuracy"]), (4, ["qwk", "ec", vx.rps]), (4, [vx.brier, vx.rps])]
 )
-@pytest.mark.parametrize("weighted", [False, True])
-def test_curves(k, metrics, weighted):
+@pytest.mark.parametrize(
+    ("weighted", "grouped"), [(False, False), (True, False), (False, True), (True, True)]
+)
+def test_curves(k, metrics, weighted, grouped):
     rng, y, p = problem(2000, k, seed=k)
     # Outcomes of probability zero have infinite losses: those parts are no longer added in place.
     p[700] = np.eye(k)[(y[700] + 1) % k]
     weights = rng.integers(1, 3, 2000).astype(float) if weighted else None
     keys = (parse("brier"), parse("log"), parse("rps"), doubt("max_probability"))
     measures = Measures.of(as_metrics(metrics, "quadratic"), k)
-    recipe = CurveRecipe("model", keys, measures, None, 0, 0)
-    ours, theirs = both_ways(recipe, Scattered(y, p, weights=weights), PARTS)
+    recipe = CurveRecipe("model", keys, measures, None, 5, 0)
+    groups = rng.integers(0, 40, 2000) if grouped else None
+    ours, theirs = both_ways(recipe, Scattered(y, p, weights=weights, groups=groups), PARTS)
     for name, found in ours.orders.items():
-        same_runs(found.bins.total, theirs.orders[name].bins.total)
-        same_runs(found.cells.total, theirs.orders[name].cells.total)
+        assert len(ours.replicates[name]) == (5 if grouped else 0)
+        drawn = zip(ours.replicates[name], theirs.replicates[name], strict=True)
+        for one, other in [(found, theirs.orders[name]), *drawn]:
+            assert (one.level, one.whole) == (other.level, other.whole)
+            same_runs(one.bins.total, other.bins.total)
+            same_runs(one.cells.total, other.cells.total)
 
 
 @pytest.mark.parametrize("thresholds", [False, True])

@@ -7,7 +7,7 @@ rows are divided. What needs an order of the rows is then known but for the orde
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -318,6 +318,41 @@ class Histogram:
     def joined_from(cls, n_values: int, n_cells: int, bins: Run, cells: Run) -> Histogram:
         """Of the sums of rows of equal weight, with as few bins joined as fit into memory."""
         return cls(0, n_values, n_cells, True, Keyed((bins,)), Keyed((cells,)))._fitting()
+
+    @classmethod
+    def of_means(
+        cls,
+        level: int,
+        keys: Ints,
+        weight: Floats,
+        sums: Sequence[Floats],
+        cells: tuple[Ints, Floats],
+        n_cells: int,
+        *,
+        whole: bool,
+    ) -> Histogram:
+        """Of the weights and the sums of values by bin, and the keys and weights of cells: nothing else."""
+        columns = np.zeros((len(keys), 3 + 5 * len(sums)))
+        columns[:, 1] = weight
+        for i, column in enumerate(sums):
+            columns[:, 3 + 5 * i] = column
+        ends = np.zeros((len(keys), len(sums) + 1))
+        counted = np.stack([cells[1], np.zeros(len(cells[1]))], axis=1)
+        none = np.zeros((len(counted), 0))
+        runs = Run(keys, Sum.of(columns), ends, ends), Run(cells[0], Sum.of(counted), none, none)
+        return cls(level, len(sums), n_cells, whole, Keyed((runs[0],)), Keyed((runs[1],)))
+
+    def means(self) -> Histogram:
+        """With nothing but weights and means: that is what replicates are for."""
+        bins, cells = self.bins.total, self.cells.total
+        kept = np.zeros(3 + 5 * self.n_values)
+        kept[1] = 1.0
+        kept[3::5] = kept[7::5] = 1.0
+        nothing = np.zeros_like(bins.least)
+        bins = Run(bins.keys, Sum(bins.sums.high * kept, bins.sums.low * kept), nothing, nothing)
+        first = np.array([1.0, 0.0])
+        cells = Run(cells.keys, Sum(cells.sums.high * first, cells.sums.low * first), cells.least, cells.most)
+        return replace(self, bins=Keyed((bins,)), cells=Keyed((cells,)))
 
     def merge(self, other: Histogram) -> Histogram:
         """The histogram of the rows of both."""

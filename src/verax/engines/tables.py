@@ -159,6 +159,68 @@ class RankTable:
         return Histogram.joined_from(len(values), n_cells, bins, counted)
 
 
+class ReplicateTable:
+    """Bootstrap replicates of groups of rows, by wider bins of what ranks the rows.
+
+    Parameters
+    ----------
+    n_sums, n_codes, n_replicates : int
+        How many values are summed, of how many kinds rows can be, and how many replicates there are.
+    times : int
+        How many times neighbouring bins are joined.
+    """
+
+    def __init__(self, n_sums: int, n_codes: int, n_replicates: int, times: int) -> None:
+        self._n_codes, self._times, self._whole = n_codes, times, True
+        # Compiled loops know no tuples without a value.
+        self._first, self._table = 0, np.zeros((0, n_codes + max(n_sums, 1), n_replicates))
+
+    def add(
+        self,
+        ranks: Floats,
+        values: tuple[Floats, ...],
+        codes: Any,
+        weights: Floats | None,
+        groups: Ints,
+        copies: Floats,
+    ) -> None:
+        """Add rows of these kinds (uint8) and groups; `copies` has the replicates of each group."""
+        from verax.kernels.filling import fill_replicates
+
+        numbers = bin_numbers(np.round(ranks, DECIMALS))
+        self._whole = self._whole and (weights is None or bool((weights == np.floor(weights)).all()))
+        w = np.zeros(0) if weights is None else weights
+        rows = w, values or (ranks,), codes, groups, copies
+        least, most = fill_replicates(numbers, self._times, *rows, self._first, self._table)
+        if least < self._first or most >= self._first + len(self._table):
+            self._reach(least, most)
+            fill_replicates(numbers, 0, *rows, self._first, self._table)
+
+    def _reach(self, least: int, most: int) -> None:
+        """Make room for these bins."""
+        end, size = self._first + len(self._table), len(self._table)
+        first = min(self._first, least) if size else least
+        last = max(end, most + 1) if size else most + 1
+        before = self._first - first if size else 0
+        room = (before, last - first - before - size), (0, 0), (0, 0)
+        self._table, self._first = np.pad(self._table, room), first
+
+    def histograms(self, values: Sequence[int | Floats], n_cells: int) -> tuple[Histogram, ...]:
+        """The histogram of each replicate, with means alone. Values are as those of `RankTable`."""
+        return tuple(self._histogram(table, values, n_cells) for table in np.moveaxis(self._table, 2, 0))
+
+    def _histogram(self, table: Floats, values: Sequence[int | Floats], n_cells: int) -> Histogram:
+        used = np.flatnonzero(table[:, : self._n_codes].any(axis=1))
+        weight, sums = table[used, : self._n_codes], table[used, self._n_codes :]
+        columns = [sums[:, value] if isinstance(value, int) else weight @ value for value in values]
+        keys = used + self._first
+        rows, cells = np.nonzero(weight) if n_cells else (used[:0], used[:0])
+        counted = keys[rows] * n_cells + cells, weight[rows, cells]
+        return Histogram.of_means(
+            self._times, keys, weight.sum(axis=1), columns, counted, n_cells, whole=self._whole
+        )
+
+
 class EventTable:
     """An event by the bins of its probability; those above a half are counted down from `one`."""
 

@@ -73,6 +73,49 @@ def fill_bins(
 
 
 @numba.njit(**OPTIONS)
+def fill_replicates(
+    numbers: Any,
+    times: int,
+    weights: Any,
+    values: Any,
+    codes: Any,
+    groups: Any,
+    copies: Any,
+    first: int,
+    table: Any,
+) -> Any:
+    """Add rows to all replicates, each as often as its group is in it.
+
+    `numbers` are those of bins; neighbours are joined in pairs, so many `times`, and the numbers of these
+    bins take their place. `copies` has the replicates of each group, `weights` may be empty. The table has
+    for every bin the weights of rows of each code, and for each of the `values` its sum, all by replicate.
+    Returns the bins that are needed; where the table lacks some of them nothing is added.
+    """
+    least, most = np.int64(1 << 62), np.int64(-(1 << 62))
+    for i in range(numbers.size):
+        number = numbers[i]
+        size = ((abs(number) - 1) >> times) + 1
+        size = select(number < 0, -size, select(number == 0, np.int64(0), size))
+        numbers[i] = size
+        least = min(least, size)
+        most = max(most, size)
+    if least < first or most >= first + len(table):
+        return least, most
+    n_codes, n = table.shape[1] - len(values), copies.shape[1]
+    for i in range(numbers.size):
+        at, drawn = np.uint64(numbers[i] - first), copies[groups[i]]
+        w = weights[i] if weights.size else 1.0
+        own = table[at, codes[i]]
+        for r in range(n):
+            own[r] += drawn[r] * w
+        for c in range(len(values)):
+            own, v = table[at, n_codes + c], w * values[c][i]
+            for r in range(n):
+                own[r] += drawn[r] * v
+    return least, most
+
+
+@numba.njit(**OPTIONS)
 def code_rows(y: Any, decided: Any, n_classes: int, codes: Any, out: Any) -> None:
     """The code of each pair of an outcome and a decision."""
     for i in range(y.size):

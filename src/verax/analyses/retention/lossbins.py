@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from verax.analyses.retention.doubts import Doubt
 from verax.common.packing import dump, load, refusing
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram, compiled
-from verax.engines.tables import RankTable, coded
+from verax.engines.tables import RankTable, ReplicateTable, coded
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
@@ -34,6 +34,8 @@ _KIND = "loss histograms"
 _JOINED = 4
 # How many kinds of rows the tables tell apart that rows are added to in place.
 _KINDS = 128
+# How many sums the replicates of a bin may have together in tables.
+_REPLICATED = 2**11
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,16 @@ class Histograms:
     replicates: Mapping[str, tuple[Histogram, ...]]
 
     def merge(self, other: Histograms) -> Histograms:
-        """The histograms of the rows of both."""
-        return Histograms(
-            {name: found.merge(other.orders[name]) for name, found in self.orders.items()},
-            {
-                name: tuple(a.merge(b) for a, b in zip(found, other.replicates[name], strict=True))
-                for name, found in self.replicates.items()
-            },
-        )
+        """The histograms of the rows of both; one of them may lack some."""
+        orders = dict(self.orders)
+        for name, found in other.orders.items():
+            orders[name] = orders[name].merge(found) if name in orders else found
+        drawn = dict(self.replicates)
+        for name, theirs in other.replicates.items():
+            ours = drawn.get(name)
+            both = zip(ours, theirs, strict=True) if ours and theirs else ()
+            drawn[name] = tuple(a.merge(b) for a, b in both) or ours or theirs
+        return Histograms(orders, drawn)
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads."""
@@ -139,8 +143,8 @@ class CurveRecipe(Recipe[Histograms]):
         """Tables that rows of equal weight are added to in place."""
         return _Gathered(self)
 
-    def take(self, part: Part) -> Histograms:
-        """The histograms of some rows."""
+    def take(self, part: Part, *, drawn: bool = True) -> Histograms:
+        """The histograms of some rows; those of replicates may be left out."""
         lists = part.models[self.model]
         if isinstance(lists, ListRows):
             return self._of_lists(lists)
@@ -154,7 +158,7 @@ class CurveRecipe(Recipe[Histograms]):
         n_cells = n_classes**2 if self.measures.tables else 0
         cells = rows.y * n_classes + decided if n_cells else None
         ranks = {named(key): self.ranks(key, part, rows) for key in self.keys}
-        return self._counted(ranks, values, rows.weights, groups, cells, n_cells)
+        return self._counted(ranks, values, rows.weights, groups if drawn else None, cells, n_cells)
 
     def _of_lists(self, rows: ListRows) -> Histograms:
         """Those of top lists, which have no decisions."""
@@ -179,15 +183,29 @@ class CurveRecipe(Recipe[Histograms]):
         n_cells: int = 0,
     ) -> Histograms:
         """The histograms of rows by what ranks them in each order."""
-        copies = [] if groups is None else list(poisson_copies(groups, self.bootstrap, self.seed))
-        drawn = [n if weights is None else n * weights for n in copies]
+        drawn = self._drawn(weights, groups)
         return Histograms(
             {name: Histogram.of(ranks, values, weights, cells, n_cells) for name, ranks in orders.items()},
             {
-                name: tuple(Histogram.of(ranks, values, w, cells, n_cells).coarser(_JOINED) for w in drawn)
+                name: tuple(
+                    Histogram.of(ranks, values, w, cells, n_cells).coarser(_JOINED).means() for w in drawn
+                )
                 for name, ranks in orders.items()
             },
         )
+
+    def _drawn(self, weights: Floats | None, groups: Groups | None) -> list[Floats]:
+        """The weights of the rows in each replicate; there are none without groups."""
+        if groups is None:
+            return []
+        copies = self.copies(groups)[groups.codes].T
+        return [n if weights is None else n * weights for n in copies]
+
+    def copies(self, groups: Groups) -> Floats:
+        """(G, B) how often each group is in each replicate."""
+        each = replace(groups, codes=np.arange(len(groups.labels)))
+        drawn = list(poisson_copies(each, self.bootstrap, self.seed))
+        return np.stack(drawn, axis=1) if drawn else np.zeros((len(groups.labels), 0))
 
     def decided(self, part: Part, rows: Seen) -> Ints:
         """The decisions that metrics are about."""
@@ -218,40 +236,55 @@ class _Gathered:
         self._recipe = recipe
         self._kinds: _Kinds | None = None
         self._tables: dict[str, RankTable] = {}
+        self._drawn: dict[str, ReplicateTable] = {}
         self._others: Histograms | None = None
 
     def add(self, part: Part) -> None:
         if not self._added(part):
-            found = self._recipe.take(part)
-            self._others = found if self._others is None else self._others.merge(found)
+            self._merge(self._recipe.take(part))
+
+    def _merge(self, found: Histograms) -> None:
+        self._others = found if self._others is None else self._others.merge(found)
 
     def _added(self, part: Part) -> bool:
-        """Add the rows to the tables, if they have equal weights and finite values, and are of few kinds."""
+        """Add the rows to the tables, if they have finite values and are of few kinds."""
         recipe, forecasts = self._recipe, part.models[self._recipe.model]
-        if not isinstance(forecasts, Forecasts):
-            return False
-        if forecasts.weights is not None or forecasts.groups is not None or not compiled(part.n_rows):
+        if not isinstance(forecasts, Forecasts) or not compiled(part.n_rows):
             return False
         kinds = self._kinds = self._kinds or _Kinds.of(recipe.measures, forecasts.n_classes)
-        if kinds.n > _KINDS:
+        n_replicates = 0 if forecasts.groups is None else recipe.bootstrap
+        if kinds.n > _KINDS or (kinds.n + len(kinds.rules)) * n_replicates > _REPLICATED:
             return False
+        check_one_way(forecasts.groups, "curves")
         rows = seen(part, recipe.model, [*(k for k in recipe.keys if isinstance(k, Rule)), *kinds.rules])
         if not all(np.isfinite(rows.losses[rule].sum()) for rule in kinds.rules):
             return False
         values = tuple(rows.losses[rule] for rule in kinds.rules)
         codes = coded(rows.y, recipe.decided(part, rows), forecasts.n_classes, kinds.codes)
-        for key in recipe.keys:
-            table = self._tables.setdefault(named(key), RankTable(len(values), kinds.n))
-            table.add(np.ascontiguousarray(recipe.ranks(key, part, rows)), values, codes)
+        ranks = {named(key): np.ascontiguousarray(recipe.ranks(key, part, rows)) for key in recipe.keys}
+        if rows.weights is None:
+            for name, own in ranks.items():
+                self._tables.setdefault(name, RankTable(len(values), kinds.n)).add(own, values, codes)
+        else:
+            # Rows of unequal weights are summed up part by part.
+            self._merge(recipe.take(part, drawn=False))
+        if n_replicates and forecasts.groups is not None:
+            copies = recipe.copies(forecasts.groups)
+            for name, own in ranks.items():
+                table = self._drawn.setdefault(
+                    name, ReplicateTable(len(values), kinds.n, n_replicates, _JOINED)
+                )
+                table.add(own, values, codes, rows.weights, forecasts.groups.codes, copies)
         return True
 
     def summary(self) -> Histograms:
-        if self._kinds is None or not self._tables:
+        kinds = self._kinds
+        if kinds is None or not (self._tables or self._drawn):
             assert self._others is not None
             return self._others
-        kinds = self._kinds
         orders = {name: table.histogram(kinds.values, kinds.n_cells) for name, table in self._tables.items()}
-        found = Histograms(orders, dict.fromkeys(orders, ()))
+        drawn = {name: table.histograms(kinds.values, kinds.n_cells) for name, table in self._drawn.items()}
+        found = Histograms(orders, {**dict.fromkeys(orders, ()), **drawn})
         return found if self._others is None else found.merge(self._others)
 
 
