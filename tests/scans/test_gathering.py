@@ -85,16 +85,27 @@ def test_curves(k, metrics, weighted, grouped):
 
 @pytest.mark.parametrize("thresholds", [False, True])
 @pytest.mark.parametrize("k", [2, 4])
-def test_events(k, thresholds):
-    _, y, p = problem(2000, k, seed=k)
+@pytest.mark.parametrize("kind", ["plain", "weights", "groups", "weights and groups"])
+def test_events(k, thresholds, kind):
+    rng, y, p = problem(2000, k, seed=k)
+    weights = np.where(rng.random(2000) < 0.1, 0.0, rng.random(2000)) if "weights" in kind else None
+    # The third part has a group that has no weight.
+    groups = np.array([f"g{i}" for i in rng.integers(0, 40, 2000)]) if "groups" in kind else None
+    if kind == "weights and groups":
+        weights[1990:], groups[1990:] = 0.0, "none"
     p[:50] = np.eye(k)[y[:50]]
     p[50] *= 1 + 9e-7
-    ours, theirs = both_ways(EventRecipe("model", thresholds), Scattered(y, p), PARTS)
+    handle = Scattered(y, p, weights=weights, groups=groups)
+    ours, theirs = both_ways(EventRecipe("model", thresholds), handle, PARTS)
     same_runs(ours.bins.total, theirs.bins.total)
     np.testing.assert_allclose(ours.totals.high[:-1], theirs.totals.high[:-1], rtol=1e-12)
     # The event of the most likely class is not scored.
     np.testing.assert_allclose(ours.totals.high[-1, :3], theirs.totals.high[-1, :3], rtol=1e-12)
-    np.testing.assert_array_equal(ours.weight.high, theirs.weight.high)
+    np.testing.assert_allclose(ours.weight.high, theirs.weight.high, rtol=1e-13)
+    assert (ours.whole, ours.groups is None) == (theirs.whole, theirs.groups is None)
+    if ours.groups is not None:
+        assert ours.labels.tolist() == theirs.labels.tolist()
+        np.testing.assert_allclose(ours.groups, theirs.groups, rtol=1e-12, atol=1e-12)
 
 
 RULES = (vx.brier, vx.log_score, vx.rps)

@@ -1,4 +1,4 @@
-"""Histograms that rows of equal weight are added to in place: tables of all bins, filled by compiled loops.
+"""Histograms that rows are added to in place: tables of all bins, filled by compiled loops.
 
 They hold what `engines.histograms` holds, and become it in the end. Nothing is sorted, and a bin costs what
 it has to, however many parts the rows come in.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers
+from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers, share_numbers
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 
@@ -226,40 +226,71 @@ class EventTable:
 
     totals: Sum
 
-    def __init__(self, one: int) -> None:
+    def __init__(self, one: int, *, weighted: bool = False) -> None:
         # Numbers between the two halves are left out of the table.
         half = int(bin_numbers(np.array([0.5]))[0])
         self._one, self._gap = 2 * half + 1, one - (2 * half + 1)
-        self._table = _Table(5, least=[3], most=[4], sums=[2])
+        self.weighted = weighted
+        self._table = (
+            _Table(6, least=[4], most=[5], sums=range(4)) if weighted else _Table(5, [3], [4], sums=[2])
+        )
         # A row may sum to more than one, within its tolerance.
         self._table.grow(0, self._one + half)
         self.totals = Sum.zeros(4)
 
-    def add(self, key: Floats, given: Floats, rest: Floats | None, happened: object, scale: float) -> None:
+    def add(
+        self,
+        key: Floats,
+        given: Floats,
+        rest: Floats | None,
+        happened: object,
+        scale: float,
+        weights: Floats | None = None,
+    ) -> None:
         """Add rows with these probabilities of the event and of the rest, and whether it happened."""
-        from verax.kernels.filling import fill_events
+        from verax.kernels.filling import fill_events, fill_weighted_events
 
         rest = np.zeros(0) if rest is None else rest
         hit = np.asarray(happened).view(np.uint8)
-        found = fill_events(key, given, rest, hit, scale, LAYOUT, self._one, self._table.cells)
+        if weights is None:
+            found = fill_events(key, given, rest, hit, scale, LAYOUT, self._one, self._table.cells)
+        else:
+            key = np.rint(key * scale) / scale if scale else key
+            places = share_numbers(key, self._one)
+            found = fill_weighted_events(places, key, given, rest, hit, weights, self._table.cells)
         self.totals += Sum.of(found)
         self._table.added(len(key))
 
     def run(self) -> Run:
-        """The sums of each bin: of rows, of those where the event happened, of probabilities, and of rows
-        again; with the extremes of the probabilities.
+        """The sums of each bin: of weights, of those where the event happened, of weight times probability,
+        and of squared weights; with the extremes of the probabilities.
         """
         self._table.settle()
-        used = np.flatnonzero(self._table.cells[:, :2].any(axis=1))
-        without, happened, _, least, most = self._table.cells[used].T
-        n = without + happened
-        high, low = self._table.totals.high[used, 0], self._table.totals.low[used, 0]
-        nothing = np.zeros(len(used))
-        sums = Sum(
-            np.stack([n, happened, high, n], axis=1), np.stack([nothing, nothing, low, nothing], axis=1)
-        )
+        if self.weighted:
+            used = np.flatnonzero(self._table.totals.high[:, 0])
+            sums = Sum(self._table.totals.high[used], self._table.totals.low[used])
+            least, most = self._table.cells[used, 4:].T
+        else:
+            used = np.flatnonzero(self._table.cells[:, :2].any(axis=1))
+            without, happened, _, least, most = self._table.cells[used].T
+            n, nothing = without + happened, np.zeros(len(used))
+            high, low = self._table.totals.high[used, 0], self._table.totals.low[used, 0]
+            sums = Sum(
+                np.stack([n, happened, high, n], axis=1), np.stack([nothing, nothing, low, nothing], axis=1)
+            )
         keys = np.where(used > self._one // 2, used + self._gap, used)
         return Run(keys, sums, least[:, None], most[:, None])
+
+
+def group_gaps(
+    given: Floats, happened: object, weights: Floats | None, groups: Ints, n_groups: int
+) -> Floats:
+    """The sums of weight times what an event claims too much, by group."""
+    from verax.kernels.filling import sum_gaps
+
+    sums, w = np.zeros(n_groups), np.zeros(0) if weights is None else weights
+    sum_gaps(given, np.asarray(happened).view(np.uint8), w, groups, sums)
+    return sums
 
 
 def coded(y: Ints, decided: Ints, n_classes: int, codes: Any) -> Any:

@@ -176,6 +176,47 @@ def fill_events(
 
 
 @numba.njit(**OPTIONS)
+def fill_weighted_events(
+    places: Any, key: Any, given: Any, rest: Any, happened: Any, weights: Any, table: Any
+) -> Any:
+    """Add an event of weighted rows to bins; rows without weight are left out.
+
+    The columns of the table are the sums of the weights, of those of rows with the event, of weight times
+    probability and of the squared weights, and the extremes of the `key`. Everything else is as in
+    `fill_events`; sums over all rows are weighted, that of probability * (1 - probability) by the squares.
+    """
+    claimed, hits, variance, squared = 0.0, 0.0, 0.0, 0.0
+    for i in range(key.size):
+        w = weights[i]
+        if w > 0.0:
+            x, at, hit = key[i], np.uint64(places[i]), float(happened[i])
+            claim = min(given[i], 1.0)
+            other = rest[i] if rest.size else 1.0 - given[i]
+            gap = select(happened[i] > 0, other, given[i])
+            table[at, 0] += w
+            table[at, 1] += w * hit
+            table[at, 2] += w * claim
+            table[at, 3] += w * w
+            if x < table[at, 4]:
+                table[at, 4] = x
+            if x > table[at, 5]:
+                table[at, 5] = x
+            claimed = plus(claimed, w * claim)
+            hits = plus(hits, w * hit)
+            variance = plus(variance, w * w * claim * (1.0 - claim))
+            squared = plus(squared, w * gap * gap)
+    return claimed, hits, variance, squared
+
+
+@numba.njit(**OPTIONS)
+def sum_gaps(given: Any, happened: Any, weights: Any, groups: Any, sums: Any) -> None:
+    """Add the differences between the probability of an event, at most 1, and 1 or 0 to their groups."""
+    for i in range(given.size):
+        w = weights[i] if weights.size else 1.0
+        sums[np.uint64(groups[i])] += w * (min(given[i], 1.0) - float(happened[i]))
+
+
+@numba.njit(**OPTIONS)
 def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
     """Move some columns of a table to sums that are pairs of doubles."""
     for at in range(len(table)):

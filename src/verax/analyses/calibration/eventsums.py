@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,9 +16,9 @@ from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
 from verax.engines.sums import Sum
-from verax.engines.tables import EventTable, cumulated
+from verax.engines.tables import EventTable, cumulated, group_gaps
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import check_one_way
+from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Gathering, Part, Recipe
 from verax.scores.registry import RULES
 
@@ -222,7 +223,7 @@ class EventRecipe(Recipe[EventSums]):
         return split(RULES[names.get((self.binary, self.thresholds), "log_score")], n_classes)
 
     def gathering(self) -> Gathering[EventSums]:
-        """Tables that rows of equal weight are added to in place."""
+        """Tables that rows are added to in place."""
         return _Gathered(self)
 
     def take(self, part: Part) -> EventSums:
@@ -296,7 +297,8 @@ class _Gathered:
     def __init__(self, recipe: EventRecipe) -> None:
         self._recipe = recipe
         self._tables: list[EventTable] = []
-        self._n_rows = 0
+        self._weight, self._whole = Sum.zeros(3), True
+        self._groups: tuple[Any, Floats] | None = None
         self._others: EventSums | None = None
 
     def add(self, part: Part) -> None:
@@ -305,29 +307,58 @@ class _Gathered:
             self._others = found if self._others is None else self._others.merge(found)
 
     def _added(self, part: Part) -> bool:
-        """Add the rows to the tables, if they have equal weights and few events scored by squared errors."""
+        """Add the rows to the tables, if there are few events that are scored by squared errors."""
         recipe, forecasts = self._recipe, dense(part, self._recipe.model)
-        how = recipe.how(forecasts.n_classes)
-        if forecasts.weights is not None or forecasts.groups is not None or how.binary != "squared":
-            return False
+        check_one_way(forecasts.groups, "calibration")
+        how, weighted = recipe.how(forecasts.n_classes), forecasts.weights is not None
         n = n_events(how, forecasts.n_classes)
-        if n > _TABLES or not compiled(part.n_rows):
+        if n > _TABLES or how.binary != "squared" or not compiled(part.n_rows):
             return False
-        rows, p = seen(part, recipe.model, ()), probabilities(part, recipe.model)
-        self._tables = self._tables or [EventTable(_ONE) for _ in range(n + 1)]
-        columns = below = above = np.ascontiguousarray(p.T)
+        self._tables = self._tables or [EventTable(_ONE, weighted=weighted) for _ in range(n + 1)]
+        if self._tables[0].weighted != weighted:
+            return False
+        events = list(self._events(part, how))
+        weights = seen(part, recipe.model, ()).weights
+        for table, event in zip(self._tables, events, strict=True):
+            table.add(*event, weights)
+        if weights is None:
+            self._weight += Sum.of([part.n_rows] * 3)
+        else:
+            self._weight += Sum.of([weights.sum(), (weights * weights).sum(), np.count_nonzero(weights)])
+            self._whole = self._whole and bool((weights == np.floor(weights)).all())
+        if forecasts.groups is not None:
+            self._add_groups(forecasts.groups, weights, [(given, hit) for _, given, _, hit, _ in events])
+        return True
+
+    def _events(self, part: Part, how: Split) -> Iterator[tuple[Floats, Floats, Floats | None, Any, float]]:
+        """What ranks each event, its probability and that of the rest, where it happened, and to how many
+        digits it is rounded; as `event_columns` has them, and the most likely class in the end.
+        """
+        model, n = self._recipe.model, len(self._tables) - 1
+        rows, p = seen(part, model, ()), probabilities(part, model)
+        below = above = np.ascontiguousarray(p.T)
+        scale = 0.0
         if how.thresholds:
-            below, above = cumulated(columns)
-        # As `event_columns` has them.
-        scale = 10.0**forecasts.unity.decimals if how.thresholds else 0.0
+            below, above = cumulated(below)
+            scale = 10.0 ** dense(part, model).unity.decimals
         # Short numbers are compared faster.
         y = rows.y.astype(np.uint8)
-        for i, table in enumerate(self._tables[:n]):
+        for i in range(n):
             rest = above[i + 1] if how.thresholds else None
-            table.add(below[i], below[i], rest, y <= i if how.thresholds else y == i, scale)
-        self._tables[n].add(rows.top, rows.top, None, rows.decision == rows.y, 0.0)
-        self._n_rows += part.n_rows
-        return True
+            yield below[i], below[i], rest, y <= i if how.thresholds else y == i, scale
+        yield rows.top, rows.top, None, rows.decision == rows.y, 0.0
+
+    def _add_groups(self, groups: Groups, weights: Floats | None, events: list[tuple[Floats, Any]]) -> None:
+        """Add to the sums of each group; those without weight are left out."""
+        codes, n = groups.codes, len(groups.labels)
+        weight = np.bincount(codes, weights, n).astype(float)
+        columns = [weight, *(group_gaps(given, hit, weights, codes, n) for given, hit in events)]
+        here = weight > 0
+        labels, sums = groups.labels[here], np.stack(columns, axis=1)[here]
+        if self._groups is not None:
+            labels = np.concatenate([self._groups[0], labels])
+            labels, sums = sums_by_label(labels, np.concatenate([self._groups[1], sums]))
+        self._groups = labels, sums
 
     def summary(self) -> EventSums:
         if not self._tables:
@@ -339,9 +370,10 @@ class _Gathered:
         totals = np.zeros((2, len(runs), 5))
         for i, table in enumerate(self._tables):
             totals[:, i, :INFINITE] = table.totals.to_values()
-        weight = Sum.of([self._n_rows] * 3)
         bins, n = Keyed((_one_after_the_other(runs),)), len(runs) - 1
-        found = EventSums(n, 0, bins, Sum.from_values(totals, (n + 1, 5)), weight, True).fitting()
+        sums = Sum.from_values(totals, (n + 1, 5))
+        labels, groups = (None, None) if self._groups is None else self._groups
+        found = EventSums(n, 0, bins, sums, self._weight, self._whole, labels, groups).fitting()
         return found if self._others is None else found.merge(self._others)
 
 
