@@ -140,3 +140,48 @@ def test_fits_are_those_of_a_sample_that_does_not_depend_on_the_parts(name, kind
     assert type(some).from_dict(some.to_dict()).sampled == (some.n_rows, 600)
     with pytest.raises(vx.InputError, match="probabilities of all classes"):
         fit(Scattered(*list_case("rows")[:2]))
+
+
+RANKS = {
+    "roc_auc": (vx.roc_auc, [{}, {"ordered": True}, {"average": "weighted"}]),
+    "average_precision": (vx.average_precision, [{}, {"ordered": True}, {"average": "weighted"}]),
+    "c_index": (vx.c_index, [{}, {"average": "classes"}]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", RANKS)
+def test_rankings_lie_within_their_bounds_of_those_of_the_rows(name, kind):
+    function, every = RANKS[name]
+    y, p, own = case(kind, n=700)
+    other = problem(700, 3, 1)[2]
+    for options in every:
+        found, exact = both(function, y, {"a": p, "b": 0.5 * p + 0.5 * other}, own, **options)
+        for ours, true in zip(found.values(), exact.values(), strict=True):
+            assert ours.value == pytest.approx(true.value, abs=ours.within + 1e-12)
+            assert ours.within < 0.01
+            assert (ours.average, ours.notes) == (true.average, true.notes)
+            width = true.interval.high - true.interval.low
+            assert list(ours.interval) == pytest.approx(list(true.interval), abs=ours.within + 0.005 * width)
+            for part, each in zip(ours.parts, true.parts, strict=True):
+                assert part.name == each.name
+                assert list(part.interval) == pytest.approx(list(each.interval), abs=0.01)
+        (gap,), (exact_gap,) = found.differences, exact.differences
+        assert list(gap.interval) == pytest.approx(list(exact_gap.interval), abs=0.003)
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_rankings_of_few_forecasts_are_exact(name):
+    function, every = RANKS[name]
+    for kind in KINDS:
+        y, p, own = case(kind, n=300)
+        p = np.round(p, 1)
+        p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), 1)
+        y = np.where(y == 1, 0, y)
+        for options in every:
+            found, exact = both(function, y, p, own, **options)
+            alike({**found.to_dict(), "within": None}, {**exact.to_dict(), "within": None})
+            assert found.within == 0
+            assert str(found).replace("\nFrom a histogram: within 0 of the value of the rows.", "") == str(
+                exact
+            )

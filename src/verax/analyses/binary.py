@@ -14,7 +14,7 @@ import numpy as np
 
 from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
-from verax.analyses.units import SamplingUnits
+from verax.analyses.units import CountedUnits, SamplingUnits
 from verax.errors import InputError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.forecasts import Forecasts
@@ -93,6 +93,11 @@ class EventRows:
         return int(self.p.shape[1])
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows that have weight."""
+        return len(self.y)
+
+    @property
     def n_groups(self) -> int | None:
         """The number of groups; None where rows stand for themselves."""
         return None if self.units.groups is None else self.units.n
@@ -126,6 +131,35 @@ class EventRows:
             rest = (below[:, i - 1] if i else nothing) + (above[:, i + 1] if i < k - 1 else nothing)
             events.append(BinaryEvent(name, given, rest, given, self.y == i))
         return events
+
+
+@dataclass(frozen=True)
+class ScannedRows:
+    """What results know of the rows of predictions that are not in memory.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows that have weight.
+    n_groups : int or None
+        The number of groups; None where rows stand for themselves.
+    n_classes : int
+        The number of classes.
+    ordered : bool
+        Whether the events are thresholds.
+    units : CountedUnits
+        What is independent.
+    """
+
+    n_rows: int
+    n_groups: int | None
+    n_classes: int
+    ordered: bool
+    units: CountedUnits
+
+    def heading(self, what: str) -> str:
+        """The first line of a result."""
+        return heading(what, self.n_rows, self.n_groups, self.n_classes, ordered=self.ordered)
 
 
 def event_names(labels: Sequence[Hashable], *, ordered: bool) -> list[str]:

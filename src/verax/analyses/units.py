@@ -222,6 +222,11 @@ class CountedUnits(Units):
         """From the number of units, the sum of their weights and that of the squares."""
         return cls(n, max(weight**2 / squares - 1, 1.0), in_groups)
 
+    @staticmethod
+    def variances(influence: Floats) -> Floats:
+        """The variances of estimates from influences that are scaled so that their squares sum to these."""
+        return np.asarray((influence**2).sum(axis=0))
+
     @property
     def n(self) -> int:
         """The number of units that have weight."""

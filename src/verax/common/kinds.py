@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 # The classes that are stored as their fields, by module.
 _CLASSES = {
-    "verax.analyses.binary": ("EventRows",),
+    "verax.analyses.binary": ("EventRows", "ScannedRows"),
     "verax.analyses.calibration.components": ("Components", "Decomposition"),
     "verax.analyses.calibration.curves": ("Reliability", "ReliabilityCurve"),
     "verax.analyses.calibration.lists": ("ListReliability",),

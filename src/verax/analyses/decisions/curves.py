@@ -193,7 +193,7 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
 
     def _shown(self) -> dict[str, Any]:
         return {
-            "n_rows": len(self.rows.y),
+            "n_rows": self.rows.n_rows,
             "n_groups": self.rows.n_groups,
             "ordered": self.rows.ordered,
             "confidence": self.confidence,

@@ -9,14 +9,16 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
-from verax.analyses.binary import ONLY, BinaryEvent, EventRows, read_models
+from verax.analyses.binary import ONLY, EventRows, read_models
 from verax.analyses.discrimination.result import RankPart, RankScore, RankScores
 from verax.analyses.discrimination.statistics import Estimated, auc, concordance, precision
-from verax.analyses.units import SamplingUnits
+from verax.analyses.discrimination.streams import RankedHandle, rank_events, rank_order
+from verax.analyses.units import SamplingUnits, Units
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join
 from verax.inference.intervals import Interval, check_confidence, few
 from verax.inputs.arrays import Bools, Floats
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 
 Average = Literal["macro", "weighted"]
@@ -24,6 +26,9 @@ Pairs = Literal["pairs", "classes"]
 
 # Pairs of more classes than this are not looked at one by one.
 _MOST_PAIRED = 100
+# The same where rows are not in memory: each pair is summed in every part.
+_MOST_SCANNED = 16
+_C_INDEX = "c-index"
 
 
 # ---- the three questions -----------------------------------------------------------------------
@@ -32,7 +37,7 @@ _MOST_PAIRED = 100
 @reads
 def roc_auc(
     y: object,
-    p: object,
+    p: object = None,
     *,
     ordered: bool = False,
     average: Average = "macro",
@@ -50,9 +55,11 @@ def roc_auc(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,), or mapping of str to these
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`. The value then comes from a histogram of the
+        forecasts; `within` says how far it can be off.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
     ordered : bool, default False
@@ -93,7 +100,7 @@ def roc_auc(
 @reads
 def average_precision(
     y: object,
-    p: object,
+    p: object = None,
     *,
     ordered: bool = False,
     average: Average = "macro",
@@ -110,9 +117,11 @@ def average_precision(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,), or mapping of str to these
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`. The value then comes from a histogram of the
+        forecasts; `within` says how far it can be off.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
     ordered : bool, default False
@@ -142,7 +151,7 @@ def average_precision(
 @reads
 def c_index(
     y: object,
-    p: object,
+    p: object = None,
     *,
     average: Pairs = "pairs",
     confidence: float = 0.95,
@@ -156,9 +165,11 @@ def c_index(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,), or mapping of str to these
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`. The value then comes from a histogram of the
+        forecasts; `within` says how far it can be off.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
     average : {"pairs", "classes"}, default "pairs"
@@ -188,6 +199,8 @@ def c_index(
     """
     check_choice("average", average, get_args(Pairs))
     check_confidence(confidence)
+    if isinstance(y, Handle):
+        return _of_scanned_order(y, average, confidence)
     models = read_models(y, p, True, read)
     scores = {name: _of_order(rows, average, confidence) for name, rows in models.items()}
     return scores[ONLY] if not isinstance(p, Mapping) else RankScores(scores)
@@ -211,7 +224,13 @@ def _of_events(
 ) -> RankScore | RankScores:
     check_choice("average", average, get_args(Average))
     check_confidence(confidence)
-    models = read_models(y, p, check_flag("ordered", ordered), read)
+    check_flag("ordered", ordered)
+    if isinstance(y, Handle):
+        precise, weighted = statistic is precision, average == "weighted"
+        found = rank_events(y, ordered=ordered, precise=precise, weighted=weighted)
+        what = "thresholds" if ordered else "classes"
+        return _of_scanned(metric, found, f"{average} average over {{}} {what}", confidence)
+    models = read_models(y, p, ordered, read)
     scores = {name: _averaged(metric, statistic, rows, average, confidence) for name, rows in models.items()}
     return RankScores(scores) if isinstance(p, Mapping) else scores[ONLY]
 
@@ -226,16 +245,25 @@ def _averaged(
     happened = [events[i].happened for i in known]
     total = _combined([found[i] for i in known], happened, rows.units, average, len(rows.y))
     what = "thresholds" if rows.ordered else "classes"
-    how = f"{average} average over {len(known)} {what}" if len(events) > 1 else _single(events[0], rows)
-    missing = [name for i, name in enumerate(names) if i not in known]
-    notes = (
-        [f"Undefined, and left out: {join(missing[:6])}{', ...' if missing[6:] else ''}."] if missing else []
+    how = (
+        f"{average} average over {len(known)} {what}"
+        if len(events) > 1
+        else _single(names[0], ordered=rows.ordered)
     )
+    notes = _undefined(names, known)
     return _scored(metric, rows, total, list(zip(names, found, strict=True)), how, notes, confidence)
 
 
-def _single(event: BinaryEvent, rows: EventRows) -> str:
-    return f"y {event.name}" if rows.ordered else f"class {event.name}"
+def _undefined(names: Sequence[str], known: Sequence[int]) -> list[str]:
+    """What there is to say of events that have no value."""
+    missing = [name for i, name in enumerate(names) if i not in known]
+    if not missing:
+        return []
+    return [f"Undefined, and left out: {join(missing[:6])}{', ...' if missing[6:] else ''}."]
+
+
+def _single(event: str, *, ordered: bool) -> str:
+    return f"y {event}" if ordered else f"class {event}"
 
 
 def _combined(
@@ -268,19 +296,22 @@ def _scored(
     units = rows.units
     influence = units.influence([whole.influence])
     parts = [
-        RankPart(name, part.value, _interval(part, units, units.influence([part.influence]), confidence))
+        RankPart(name, part.value, _interval(part, units, _variance(units, [part.influence]), confidence))
         for name, part in found
     ]
-    interval = _interval(whole, units, influence, confidence)
+    interval = _interval(whole, units, float(units.variances(influence)[0]), confidence)
     return RankScore(
         metric, whole.value, interval, tuple(parts), average, tuple(notes), rows, influence[:, 0]
     )
 
 
-def _interval(part: Estimated, units: SamplingUnits, influence: Floats, confidence: float) -> Interval:
+def _variance(units: SamplingUnits, columns: Sequence[Floats]) -> float:
+    return float(units.variances(units.influence(columns))[0])
+
+
+def _interval(part: Estimated, units: Units, variance: float, confidence: float) -> Interval:
     rare = few(part.n, "row", "rows")
     caution = f"{rare} of the rarer outcome" if rare else ""
-    variance = float(units.variances(influence)[0])
     return units.interval(part.value, variance, confidence, bounds=(0.0, 1.0), n=part.n, caution=caution)
 
 
@@ -288,21 +319,16 @@ def _of_order(rows: EventRows, average: Pairs, confidence: float) -> RankScore:
     """The c-index over pairs of rows, or the mean of those of pairs of classes."""
     score = np.round(rows.p @ np.arange(rows.n_classes), rows.decimals)
     present = np.unique(rows.y)
-    if average == "classes" and len(present) > _MOST_PAIRED:
-        raise InputError(
-            f"must be 'pairs' for more than {_MOST_PAIRED} classes",
-            argument="average",
-            found=f"there are {len(present)}",
-            values=[average],
-        )
+    if average == "classes":
+        _check_paired(len(present), _MOST_PAIRED, average)
     if len(present) < 2:
         whole = Estimated.undefined(len(score))
         return _scored(
-            "c-index", rows, whole, [], "all pairs of rows", ["All outcomes are the same."], confidence
+            _C_INDEX, rows, whole, [], "all pairs of rows", ["All outcomes are the same."], confidence
         )
     if average == "pairs":
         return _scored(
-            "c-index", rows, concordance(score, rows.y, rows.units), [], "all pairs of rows", [], confidence
+            _C_INDEX, rows, concordance(score, rows.y, rows.units), [], "all pairs of rows", [], confidence
         )
     found = []
     for low, high in combinations(present.tolist(), 2):
@@ -313,7 +339,67 @@ def _of_order(rows: EventRows, average: Pairs, confidence: float) -> RankScore:
     how = f"mean over {len(found)} pairs of classes"
     missing = [rows.labels[k] for k in range(rows.n_classes) if k not in present]
     notes = [f"Never happened, and left out: {_listed(missing)}."] if missing else []
-    return _scored("c-index", rows, whole, found, how, notes, confidence)
+    return _scored(_C_INDEX, rows, whole, found, how, notes, confidence)
+
+
+# ---- rows that are not in memory ---------------------------------------------------------------
+
+
+def _of_scanned(
+    metric: str, found: RankedHandle, how: str, confidence: float, notes: Sequence[str] | None = None
+) -> RankScore | RankScores:
+    """The scores of all models of a handle; `how` parts make the whole, with a place for their number."""
+    scores = {}
+    ordered, units, roots = found.rows.ordered, found.means.units, found.roots()
+    for m, (name, model) in enumerate(found.models.items()):
+        variances = found.means.covariance[:, m, m]
+        parts = tuple(
+            RankPart(label, part.value, _interval(part, units, float(variance), confidence))
+            for label, part, variance in zip(model.names, model.parts, variances, strict=False)
+        )
+        only = len(model.names) == 1 and metric != _C_INDEX
+        average = _single(model.names[0], ordered=ordered) if only else how.format(len(model.known))
+        said = _undefined(model.names, model.known) if notes is None else notes
+        interval = _interval(model.whole, units, float(variances[-1]), confidence)
+        scores[name] = RankScore(
+            metric,
+            model.whole.value,
+            interval,
+            parts,
+            average,
+            tuple(said),
+            found.rows,
+            roots[m],
+            model.within,
+        )
+    skipped = found.means.found.skipped
+    if len(scores) > 1:
+        return RankScores(scores).with_skipped(skipped)
+    return next(iter(scores.values())).with_skipped(skipped)
+
+
+def _of_scanned_order(handle: Handle, average: Pairs, confidence: float) -> RankScore | RankScores:
+    """The c-index of all models of a handle."""
+    if average == "classes":
+        _check_paired(handle.n_classes, _MOST_SCANNED, average)
+    found, present = rank_order(handle, by_classes=average == "classes", most=_MOST_SCANNED)
+    labels = [str(label) for label in (handle.classes or range(handle.n_classes))]
+    missing = [labels[k] for k in range(handle.n_classes) if k not in present]
+    notes = [f"Never happened, and left out: {_listed(missing)}."] if missing and average == "classes" else []
+    if len(present) < 2:
+        notes = ["All outcomes are the same."]
+    how = "all pairs of rows" if average == "pairs" or len(present) < 2 else "mean over {} pairs of classes"
+    return _of_scanned(_C_INDEX, found, how, confidence, notes)
+
+
+def _check_paired(n_classes: int, most: int, average: str) -> None:
+    if n_classes > most:
+        raise InputError(
+            f"must be 'pairs' for more than {most} classes",
+            argument="average",
+            found=f"there are {n_classes}",
+            values=[average],
+        )
 
 
 def _listed(names: list[str]) -> str:

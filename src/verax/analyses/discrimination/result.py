@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.binary import EventRows
+from verax.analyses.binary import EventRows, ScannedRows
 from verax.analyses.comparison.records import Difference
+from verax.common.texts import bound
 from verax.display.tables import Cells, FrameKind, data_frame, html_table, text_table
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
@@ -55,10 +56,13 @@ class RankScore(MaySkip):
         How the parts make the whole, in words.
     notes : tuple of str
         What was left out.
-    rows : EventRows
+    rows : EventRows or ScannedRows
         The rows and the events.
     influence : array of shape (N,)
-        How much each row, or group, moves the value; paired differences need it.
+        How much each row, or group, moves the value; paired differences need it. Of rows that are not in
+        memory, numbers with the same sums of products.
+    within : float or None
+        From a histogram: how far the value can be from that of the rows; None where it is exact.
 
     Examples
     --------
@@ -74,8 +78,9 @@ class RankScore(MaySkip):
     parts: tuple[RankPart, ...]
     average: str
     notes: tuple[str, ...]
-    rows: EventRows
+    rows: EventRows | ScannedRows
     influence: Floats
+    within: float | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -92,10 +97,11 @@ class RankScore(MaySkip):
             "interval": self.interval.to_dict(),
             "average": self.average,
             "parts": [{"name": x.name, "value": x.value, "interval": list(x.interval)} for x in self.parts],
-            "n_rows": len(self.rows.y),
+            "n_rows": self.rows.n_rows,
             "n_classes": self.rows.n_classes,
             "n_groups": self.rows.n_groups,
             "notes": list(self.notes),
+            **({} if self.within is None else {"within": self.within}),
             **self._noted(),
         }
 
@@ -135,6 +141,8 @@ class RankScore(MaySkip):
     def footnotes(self) -> list[str]:
         """What a reader of the table should know."""
         caution = [f"Caution: {self.interval.caution}."] if self.interval.caution else []
+        if self.within is not None:
+            caution.append(f"From a histogram: within {bound(self.within)} of the value of the rows.")
         return [*self.notes, *caution, *self._said()]
 
     def __repr__(self) -> str:

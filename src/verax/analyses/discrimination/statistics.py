@@ -49,6 +49,13 @@ def precision(given: Floats, happened: Bools, units: SamplingUnits) -> Estimated
     share = units.share
     if not happened.any():
         return Estimated.undefined(len(given))
+    value, influence = average_precision_of(given, happened, share)
+    n = _rarer(happened, share) if not happened.all() else float(1 / (share @ share))
+    return Estimated(value, influence, n)
+
+
+def average_precision_of(given: Floats, happened: Bools, share: Floats) -> tuple[float, Floats]:
+    """The average precision of one event, and the influence of each row on it."""
     order = stable_order(-given)
     s, h, w = given[order], happened[order], share[order]
     last = np.append(s[1:] != s[:-1], True)
@@ -63,8 +70,7 @@ def precision(given: Floats, happened: Bools, units: SamplingUnits) -> Estimated
     loss = np.cumsum((w * h * hits / all_above**2)[::-1])[::-1][start]
     influence = np.empty(len(s))
     influence[order] = (h * hits / all_above + h * gain - loss - h * value) / rate
-    n = _rarer(happened, share) if not happened.all() else float(1 / (share @ share))
-    return Estimated(value, influence, n)
+    return value, influence
 
 
 def concordance(score: Floats, y: Ints, units: SamplingUnits) -> Estimated:
@@ -73,19 +79,29 @@ def concordance(score: Floats, y: Ints, units: SamplingUnits) -> Estimated:
     Its influence function is that of a ratio of U-statistics. Rows are independent: their squares are
     corrected as DeLong's are, by the share that each has in its class.
     """
-    concordant, pairs = _placements(score, y, units.share)
-    total = dot(units.share, pairs)
-    value = dot(units.share, concordant) / total
-    influence = 2 * (concordant - value * pairs) / total
+    found = placed(score, y, units.share)
+    influence = found.influence
     size = np.bincount(y + 1, units.share)
     own = units.share / size[y + 1]
     squares = np.bincount(y + 1, units.share**2)
     several = size[1:][size[1:] > 0] ** 2 / squares[1:][size[1:] > 0]
     if units.groups is None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(own < 1 - 1e-12, np.sqrt((1 - units.share) / (1 - own)), np.nan)
-        influence = np.where(y >= 0, influence * factor, 0.0)
-    return Estimated(value, influence, float(several.min()))
+        influence = np.where(y >= 0, influence * delong_factor(units.share, own), 0.0)
+    return Estimated(found.value, influence, float(several.min()))
+
+
+def placed(score: Floats, y: Ints, share: Floats) -> Estimated:
+    """The c-index of scores for outcomes y, of rows with y >= 0, with the influence function of it."""
+    concordant, pairs = _placements(score, y, share)
+    total = dot(share, pairs)
+    value = dot(share, concordant) / total
+    return Estimated(value, 2 * (concordant - value * pairs) / total, math.nan)
+
+
+def delong_factor(share: Floats, own: Floats) -> Floats:
+    """What corrects the influence of independent rows, from their shares of all and of their class."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(own < 1 - 1e-12, np.sqrt((1 - share) / (1 - own)), np.nan)
 
 
 def _placements(score: Floats, y: Ints, w: Floats) -> tuple[Floats, Floats]:
