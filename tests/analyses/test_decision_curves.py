@@ -13,8 +13,8 @@ from model_diagnostics.scoring import ElementaryScore
 import verax as vx
 from cases import forecasts
 from realdata import load
+from verax.analyses.decisions.curves import ends_of_differences
 from verax.analyses.decisions.grid import Cells, GridMeans
-from verax.analyses.decisions.murphy import ends_of_differences
 from verax.analyses.units import SamplingUnits
 from verax.common.strictjson import plain
 from verax.inputs.groups import Groups

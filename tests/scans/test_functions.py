@@ -185,3 +185,22 @@ def test_rankings_of_few_forecasts_are_exact(name):
             assert str(found).replace("\nFrom a histogram: within 0 of the value of the rows.", "") == str(
                 exact
             )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("function", [vx.net_benefit, vx.murphy])
+def test_curves_over_thresholds_are_those_of_the_rows(function, kind):
+    y, p, own = case(kind, n=300)
+    other = np.roll(p, 1, axis=0)
+    asked = {"thresholds": [0.1, 0.25, 0.5, 0.8]}
+    own_options = {"standardized": True} if function is vx.net_benefit else {"ordered": True}
+    for models, options in ((p, {}), ({"a": p, "b": other}, own_options)):
+        found, exact = both(function, y, models, own, **asked, **options)
+        ours, true = found.to_dict(), exact.to_dict()
+        for each in (ours, true):
+            # A model that stands alone has no name in memory.
+            each["curves"] = [{**curve, "model": ""} for curve in each["curves"]]
+            each["sentences"] = [text.split(": ")[-1] for text in each["sentences"]]
+        alike(ours, true)
+        assert found.rows.heading("x") == exact.rows.heading("x")
+        assert type(found).from_dict(found.to_dict()) == found

@@ -210,5 +210,5 @@ def test_a_rule_is_called_with_a_handle(handle, rows, rule):
 
 
 def test_functions_that_need_all_rows_say_so(handle):
-    with pytest.raises(vx.InputError, match="roc_auc needs all rows at once"):
-        vx.roc_auc(handle(probs="p_*"))
+    with pytest.raises(vx.InputError, match="samples needs all rows at once"):
+        vx.brier.samples(handle(probs="p_*"))

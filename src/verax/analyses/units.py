@@ -166,6 +166,16 @@ class SamplingUnits(Units):
         together, place = np.unique(pools * n_groups + self.groups.codes, return_inverse=True)
         return sums_at(together // n_groups, sums_at(place, self.share, len(together)) ** 2, n_pools)
 
+    @property
+    def leverages(self) -> Floats:
+        """The squared share of each row, over one minus its share."""
+        return np.asarray(self.share**2 / (1 - self.share))
+
+    @property
+    def square(self) -> float:
+        """The sum of the squared shares of the rows."""
+        return float(self.share @ self.share)
+
     def influence(
         self, columns: Iterable[Floats], n_columns: int | None = None, dtype: Any = np.float64
     ) -> Floats:
@@ -197,6 +207,45 @@ class SamplingUnits(Units):
     def grouped(self) -> bool:
         """Whether the units are groups."""
         return self.groups is not None
+
+
+@dataclass(frozen=True)
+class CellUnits(SamplingUnits):
+    """What is independent among rows that are known by their cells: what stands for a row is a cell of them.
+
+    Attributes
+    ----------
+    rows : int
+        The number of rows.
+    squares_of_rows : float
+        The sum of their squared shares.
+    leverages_of_rows : array of shape (N,)
+        The sums of their leverages in each cell.
+    """
+
+    rows: int
+    squares_of_rows: float
+    leverages_of_rows: Floats
+
+    @property
+    def n(self) -> int:
+        """The number of units that have rows."""
+        return self.rows if self.groups is None else super().n
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom."""
+        return super().freedom if self.grouped else max(1 / self.squares_of_rows - 1, 1.0)
+
+    @property
+    def leverages(self) -> Floats:
+        """The sums of the leverages of rows in each cell."""
+        return self.leverages_of_rows
+
+    @property
+    def square(self) -> float:
+        """The sum of the squared shares of the rows."""
+        return self.squares_of_rows
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from verax.analyses.binary import BinaryEvent, EventRows
+from verax.analyses.binary import EventRows, ScannedRows
+from verax.analyses.decisions.grid import Cells, Side, places_of
+from verax.analyses.units import SamplingUnits
 from verax.common.results import Result
 from verax.display.tables import FrameKind, data_frame
-from verax.inputs.arrays import Floats
-from verax.inputs.skipping import MaySkip
-
-NamedEvent = tuple[str, BinaryEvent]
+from verax.inputs.arrays import Bools, Floats
+from verax.inputs.skipping import MaySkip, Skipped
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -104,7 +104,7 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         The curves of all models and events.
     differences : tuple of CurveDifference
         The differences of all pairs of models, for each event.
-    rows : EventRows
+    rows : EventRows or ScannedRows
         The rows and the events.
     confidence : float
         Confidence level of intervals and bands.
@@ -112,7 +112,7 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
 
     curves: tuple[Curve, ...]
     differences: tuple[Gap, ...]
-    rows: EventRows
+    rows: EventRows | ScannedRows
     confidence: float
 
     # What the values are called in a frame, and what else stands there.
@@ -231,16 +231,70 @@ def _plain(result: EventCurve | CurveDifference) -> dict[str, Any]:
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(result).items()}
 
 
+class Counted(ABC):
+    """The rows of all models in cells of thresholds and outcomes."""
+
+    rows: EventRows | ScannedRows
+    events: Sequence[str]
+    models: Sequence[str]
+    skipped: Skipped | None = None
+
+    @abstractmethod
+    def cells(self, event: int, *models: str) -> tuple[Cells, SamplingUnits]:
+        """The cells of one event by the forecasts of some models, and what is independent in them."""
+
+    @abstractmethod
+    def stretches(self, event: int, a: str, b: str) -> Floats:
+        """Differences of mean elementary scores, a - b, at both ends of stretches without a forecast."""
+
+
+class CountedRows(Counted):
+    """The same of rows in memory."""
+
+    def __init__(self, models: dict[str, EventRows], grid: Floats, side: Side) -> None:
+        self.rows, self.models = next(iter(models.values())), tuple(models)
+        self._events = {name: rows.events() for name, rows in models.items()}
+        self.events = [event.name for event in self._events[self.models[0]]]
+        self._grid, self._side = grid, side
+
+    def cells(self, event: int, *models: str) -> tuple[Cells, SamplingUnits]:
+        """The cells of one event."""
+        assert isinstance(self.rows, EventRows)
+        own = [self._events[name][event] for name in models]
+        places = [places_of(each.given, self._grid, self.rows.decimals, self._side) for each in own]
+        return Cells.of(places, own[0].happened, len(self._grid) + 1), self.rows.units
+
+    def stretches(self, event: int, a: str, b: str) -> Floats:
+        """Differences at both ends of every stretch between forecast values."""
+        assert isinstance(self.rows, EventRows)
+        first, second = self._events[a][event], self._events[b][event]
+        share = self.rows.units.share
+        return np.concatenate(ends_of_differences(first.ranked, second.ranked, first.happened, share))
+
+
+def ends_of_differences(a: Floats, b: Floats, happened: Bools, share: Floats) -> tuple[Floats, Floats]:
+    """Differences of mean elementary scores, a - b, at both ends of every stretch between forecast values."""
+    edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(a, 0, 1), np.clip(b, 0, 1)]))
+    false_alarms, misses = (
+        _charged(a, edges, share, happened, k) - _charged(b, edges, share, happened, k) for k in (0, 1)
+    )
+    low, high = edges[:-1], edges[1:]
+    return low * false_alarms + (1 - low) * misses, high * false_alarms + (1 - high) * misses
+
+
+def _charged(given: Floats, edges: Floats, share: Floats, happened: Bools, kind: int) -> Floats:
+    """The weight that each stretch charges: false alarms above it (0), or misses up to its lower end (1)."""
+    rows = happened if kind else ~happened
+    place = np.searchsorted(edges, np.clip(given[rows], 0, 1))
+    weight = np.cumsum(np.bincount(place, share[rows], len(edges)))
+    return np.asarray(weight[:-1] if kind else weight[-1] - weight[:-1])
+
+
 def all_curves(
-    models: dict[str, EventRows],
-    curve: Callable[[NamedEvent], Curve],
-    gap: Callable[[NamedEvent, NamedEvent], Gap],
+    counted: Counted, curve: Callable[[str, int], Curve], gap: Callable[[str, str, int], Gap]
 ) -> tuple[tuple[Curve, ...], tuple[Gap, ...]]:
     """The curves of all models and events, and the differences of all pairs of models for each event."""
-    events = {name: rows.events() for name, rows in models.items()}
-    curves = [curve((name, event)) for name, found in events.items() for event in found]
-    n_events = len(next(iter(events.values())))
-    gaps = [
-        gap((a, events[a][i]), (b, events[b][i])) for i in range(n_events) for a, b in combinations(models, 2)
-    ]
+    numbers = range(len(counted.events))
+    curves = [curve(name, i) for name in counted.models for i in numbers]
+    gaps = [gap(a, b, i) for i in numbers for a, b in combinations(counted.models, 2)]
     return tuple(curves), tuple(gaps)

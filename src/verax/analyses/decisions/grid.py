@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class GridMeans:
         if units.n < 2:
             return cls(mean, np.full((len(mean), len(mean)), np.nan), units)
         if units.groups is None:
-            squares = np.bincount(codes, units.share**2 / (1 - units.share), n_cells)
+            squares = np.bincount(codes, units.leverages, n_cells)
             return cls(mean, (deviations * squares[:, None]).T @ deviations, units)
         return cls(mean, _over_groups(codes, deviations, units), units)
 
@@ -79,7 +80,7 @@ class GridMeans:
         Rows whose forecasts lie on the same side of a threshold say nothing about a difference there. Where
         no row does, its variance would be zero. `squares` are the mean squares of what a row can say, (T,).
         """
-        share = float(self.units.share @ self.units.share)
+        share = self.units.square
         return GridMeans(self.mean, self.covariance + np.diag(2 * share**2 * squares), self.units)
 
     @property
@@ -132,15 +133,34 @@ class Cells:
     @classmethod
     def of(cls, places: Sequence[Ints], happened: Bools, n_places: int) -> Cells:
         """From the place of each model's forecast in each row."""
-        key = happened.astype(np.int64)
-        for place in places:
-            key = key * n_places + place
+        key = codes_of(places, happened, n_places)
         found, codes = np.unique(key, return_inverse=True)
+        return cls.of_codes(found, codes.ravel(), len(places), n_places)
+
+    @classmethod
+    def of_codes(cls, found: Ints, codes: Ints, n_models: int, n_places: int) -> Cells:
+        """From the codes of the cells, and the place of each row's among them."""
         columns = []
-        for _ in places:
+        for _ in range(n_models):
             found, place = np.divmod(found, n_places)
             columns.append(place)
-        return cls(codes.ravel(), np.stack(columns[::-1], axis=1), found.astype(float))
+        return cls(codes, np.stack(columns[::-1], axis=1), found.astype(float))
+
+
+def codes_of(places: Sequence[Ints], happened: Bools, n_places: int) -> Ints:
+    """A number for the place of each model's forecast in each row, and whether the event happened."""
+    key = happened.astype(np.int64)
+    for place in places:
+        key = key * n_places + place
+    return key
+
+
+Side = Literal["left", "right"]
+
+
+def places_of(given: Floats, grid: Floats, decimals: int, side: Side) -> Ints:
+    """How many thresholds each forecast reaches ("right") or exceeds ("left")."""
+    return np.asarray(np.searchsorted(grid, np.round(given, decimals), side=side))
 
 
 def runs(flags: Bools, grid: Floats) -> list[tuple[float, float]]:

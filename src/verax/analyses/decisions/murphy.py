@@ -13,13 +13,22 @@ from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 
-from verax.analyses.binary import BinaryEvent, EventRows, read_models
-from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, NamedEvent, all_curves
-from verax.analyses.decisions.grid import Cells, GridMeans, check_grid, in_words, runs
+from verax.analyses.binary import read_models
+from verax.analyses.decisions.curves import (
+    Counted,
+    CountedRows,
+    CurveDifference,
+    EventCurve,
+    EventCurves,
+    all_curves,
+)
+from verax.analyses.decisions.grid import GridMeans, check_grid, in_words, runs
+from verax.analyses.decisions.gridsums import CountedHandle
 from verax.common.checks import check_flag
 from verax.display.tables import html_table, text_table
 from verax.inference.intervals import check_confidence, check_seed, t_quantile
-from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 
 # Differences of mean scores that are smaller are rounding.
@@ -31,7 +40,7 @@ Order = Literal["a", "b", "same", "neither"]
 @reads
 def murphy(
     y: object,
-    p: object,
+    p: object = None,
     *,
     thresholds: Sequence[float] | None = None,
     ordered: bool = False,
@@ -48,9 +57,11 @@ def murphy(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,), or mapping of str to these
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`; whether a ranking is
+        the same everywhere is then decided where the bins of a histogram end.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name.
     thresholds : sequence of floats, optional
@@ -91,11 +102,15 @@ def murphy(
     check_confidence(confidence)
     check_seed(seed)
     grid = check_grid(thresholds)
-    models = read_models(y, p, check_flag("ordered", ordered), read)
-    rows = next(iter(models.values()))
-    plan = _Plan(rows, grid, confidence, seed)
-    curves, gaps = all_curves(models, plan.curve, plan.gap)
-    return Murphy(curves, gaps, rows, confidence)
+    check_flag("ordered", ordered)
+    counted: Counted
+    if isinstance(y, Handle):
+        counted = CountedHandle.of(y, grid, "left", ordered=ordered)
+    else:
+        counted = CountedRows(read_models(y, p, ordered, read), grid, "left")
+    plan = _Plan(counted, grid, confidence, seed)
+    curves, gaps = all_curves(counted, plan.curve, plan.gap)
+    return Murphy(curves, gaps, counted.rows, confidence).with_skipped(counted.skipped)
 
 
 # ---- results -----------------------------------------------------------------------------------
@@ -229,11 +244,6 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _places(event: BinaryEvent, grid: Floats, rows: EventRows) -> Ints:
-    """How many thresholds each forecast exceeds."""
-    return np.asarray(np.searchsorted(grid, np.round(event.given, rows.decimals), side="left"))
-
-
 def _values(places: Ints, happened: Floats, grid: Floats) -> Floats:
     """The elementary scores of each cell, (C, T)."""
     acted = np.arange(len(grid)) < places[:, None]
@@ -245,72 +255,49 @@ def _values(places: Ints, happened: Floats, grid: Floats) -> Floats:
 class _Plan:
     """How all curves are computed."""
 
-    rows: EventRows
+    counted: Counted
     grid: Floats
     confidence: float
     seed: int
 
     @property
     def quantile(self) -> float:
-        return t_quantile(self.rows.units.freedom, self.confidence)
+        return t_quantile(self.counted.rows.units.freedom, self.confidence)
 
-    def curve(self, named: NamedEvent) -> EventCurve:
-        name, event = named
-        cells = Cells.of([_places(event, self.grid, self.rows)], event.happened, len(self.grid) + 1)
+    def curve(self, name: str, event: int) -> EventCurve:
+        cells, units = self.counted.cells(event, name)
         values = _values(cells.places[:, 0], cells.happened, self.grid)
-        found = GridMeans.of(cells.codes, values, self.rows.units)
-        return EventCurve(name, event.name, self.grid, found.mean, found.band(self.quantile))
+        found = GridMeans.of(cells.codes, values, units)
+        return EventCurve(name, self.counted.events[event], self.grid, found.mean, found.band(self.quantile))
 
-    def gap(self, first: NamedEvent, second: NamedEvent) -> MurphyDifference:
-        (a, event), (b, other) = first, second
-        grid, units = self.grid, self.rows.units
-        places = [_places(event, grid, self.rows), _places(other, grid, self.rows)]
-        cells = Cells.of(places, event.happened, len(grid) + 1)
+    def gap(self, a: str, b: str, event: int) -> MurphyDifference:
+        grid, (cells, units) = self.grid, self.counted.cells(event, a, b)
         values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
-        rate = float(units.share[event.happened].sum())
+        rate = float(np.bincount(cells.codes, units.share) @ cells.happened)
         squares = (1 - rate) * grid**2 + rate * (1 - grid) ** 2
         found = GridMeans.of(cells.codes, values[0] - values[1], units).doubted(squares)
         band = found.band(found.widest(self.confidence, self.seed))
         return MurphyDifference(
             a,
             b,
-            event.name,
+            self.counted.events[event],
             grid,
             found.mean,
             found.band(self.quantile),
             band,
-            order_of(event.ranked, other.ranked, event.happened, units.share),
+            order_of(self.counted.stretches(event, a, b)),
             runs(band[1] < 0, grid),
             runs(band[0] > 0, grid),
         )
 
 
-def order_of(a: Floats, b: Floats, happened: Bools, share: Floats) -> Order:
+def order_of(differences: Floats) -> Order:
     """Which of two forecasts has the smaller mean elementary score at every threshold.
 
     Between two neighbouring forecast values the mean scores are linear in the threshold, so it is enough to
     look at both ends of each such stretch.
     """
-    gaps = np.concatenate([x.ravel() for x in ends_of_differences(a, b, happened, share)])
-    better, worse = bool((gaps < -_ROUNDING).any()), bool((gaps > _ROUNDING).any())
+    better, worse = bool((differences < -_ROUNDING).any()), bool((differences > _ROUNDING).any())
     if better and worse:
         return "neither"
     return "a" if better else "b" if worse else "same"
-
-
-def ends_of_differences(a: Floats, b: Floats, happened: Bools, share: Floats) -> tuple[Floats, Floats]:
-    """Differences of mean elementary scores, a - b, at both ends of every stretch between forecast values."""
-    edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(a, 0, 1), np.clip(b, 0, 1)]))
-    false_alarms, misses = (
-        _counted(a, edges, share, happened, k) - _counted(b, edges, share, happened, k) for k in (0, 1)
-    )
-    low, high = edges[:-1], edges[1:]
-    return low * false_alarms + (1 - low) * misses, high * false_alarms + (1 - high) * misses
-
-
-def _counted(given: Floats, edges: Floats, share: Floats, happened: Bools, kind: int) -> Floats:
-    """The weight that each stretch charges: false alarms above it (0), or misses up to its lower end (1)."""
-    rows = happened if kind else ~happened
-    place = np.searchsorted(edges, np.clip(given[rows], 0, 1))
-    weight = np.cumsum(np.bincount(place, share[rows], len(edges)))
-    return np.asarray(weight[:-1] if kind else weight[-1] - weight[:-1])

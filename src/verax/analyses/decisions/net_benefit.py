@@ -9,20 +9,29 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from verax.analyses.binary import BinaryEvent, EventRows, read_models
-from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, NamedEvent, all_curves
-from verax.analyses.decisions.grid import Cells, GridMeans, check_grid, in_words, runs
+from verax.analyses.binary import read_models
+from verax.analyses.decisions.curves import (
+    Counted,
+    CountedRows,
+    CurveDifference,
+    EventCurve,
+    EventCurves,
+    all_curves,
+)
+from verax.analyses.decisions.grid import GridMeans, check_grid, in_words, runs
+from verax.analyses.decisions.gridsums import CountedHandle
 from verax.common.checks import check_flag
 from verax.display.tables import html_table, text_table
 from verax.inference.intervals import check_confidence, check_seed, t_quantile
 from verax.inputs.arrays import Floats, Ints
+from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 
 
 @reads
 def net_benefit(
     y: object,
-    p: object,
+    p: object = None,
     *,
     thresholds: Sequence[float] | None = None,
     ordered: bool = False,
@@ -43,9 +52,10 @@ def net_benefit(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
-    p : array_like of shape (N, K) or (N,), or mapping of str to these
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`.
+    p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name.
     thresholds : sequence of floats, optional
@@ -87,11 +97,15 @@ def net_benefit(
     check_seed(seed)
     grid = check_grid(thresholds)
     scale = check_flag("standardized", standardized)
-    models = read_models(y, p, check_flag("ordered", ordered), read)
-    rows = next(iter(models.values()))
-    plan = _Plan(rows, grid, scale, confidence, seed)
-    curves, gaps = all_curves(models, plan.curve, plan.gap)
-    return DecisionCurves(curves, gaps, rows, confidence, scale)
+    check_flag("ordered", ordered)
+    counted: Counted
+    if isinstance(y, Handle):
+        counted = CountedHandle.of(y, grid, "right", ordered=ordered)
+    else:
+        counted = CountedRows(read_models(y, p, ordered, read), grid, "right")
+    plan = _Plan(counted, grid, scale, confidence, seed)
+    curves, gaps = all_curves(counted, plan.curve, plan.gap)
+    return DecisionCurves(curves, gaps, counted.rows, confidence, scale).with_skipped(counted.skipped)
 
 
 # ---- results -----------------------------------------------------------------------------------
@@ -213,11 +227,6 @@ def _sentence(curve: DecisionCurve) -> str:
 # ---- curves ------------------------------------------------------------------------------------
 
 
-def _places(event: BinaryEvent, grid: Floats, rows: EventRows) -> Ints:
-    """How many thresholds each forecast reaches."""
-    return np.asarray(np.searchsorted(grid, np.round(event.given, rows.decimals), side="right"))
-
-
 def _values(places: Ints, happened: Floats, grid: Floats) -> Floats:
     """What acting adds to the net benefit in each cell, (C, T)."""
     odds = grid / (1 - grid)
@@ -238,7 +247,7 @@ def _scaled(values: Floats, happened: Floats, mean: Floats, rate: float) -> Floa
 class _Plan:
     """How all curves are computed."""
 
-    rows: EventRows
+    counted: Counted
     grid: Floats
     standardized: bool
     confidence: float
@@ -246,16 +255,14 @@ class _Plan:
 
     @property
     def quantile(self) -> float:
-        return t_quantile(self.rows.units.freedom, self.confidence)
+        return t_quantile(self.counted.rows.units.freedom, self.confidence)
 
-    def curve(self, named: NamedEvent) -> DecisionCurve:
-        name, event = named
-        grid, units = self.grid, self.rows.units
-        cells = Cells.of([_places(event, grid, self.rows)], event.happened, len(grid) + 1)
-        rate = float(units.share[event.happened].sum())
+    def curve(self, name: str, event: int) -> DecisionCurve:
+        grid, (cells, units) = self.grid, self.counted.cells(event, name)
         acting = _values(cells.places[:, 0], cells.happened, grid)
         everywhere = _values(np.full(len(cells.happened), len(grid)), cells.happened, grid)
         weight = np.bincount(cells.codes, units.share)
+        rate = float(weight @ cells.happened)
         treat_all = weight @ everywhere
         if self.standardized:
             acting, everywhere = (_scaled(v, cells.happened, weight @ v, rate) for v in (acting, everywhere))
@@ -265,7 +272,7 @@ class _Plan:
         low = gains.band(gains.widest(self.confidence, self.seed))[0].reshape(2, -1)
         return DecisionCurve(
             name,
-            event.name,
+            self.counted.events[event],
             grid,
             found.mean,
             found.band(self.quantile),
@@ -275,19 +282,18 @@ class _Plan:
             runs((low > 0).all(axis=0), grid),
         )
 
-    def gap(self, first: NamedEvent, second: NamedEvent) -> CurveDifference:
-        (a, event), (b, other) = first, second
-        grid, units = self.grid, self.rows.units
-        places = [_places(event, grid, self.rows), _places(other, grid, self.rows)]
-        cells = Cells.of(places, event.happened, len(grid) + 1)
+    def gap(self, a: str, b: str, event: int) -> CurveDifference:
+        grid, (cells, units) = self.grid, self.counted.cells(event, a, b)
         values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
         gap = values[0] - values[1]
-        rate = float(units.share[event.happened].sum())
+        weight = np.bincount(cells.codes, units.share)
+        rate = float(weight @ cells.happened)
         squares = rate + (1 - rate) * (grid / (1 - grid)) ** 2
         if self.standardized:
-            weight = np.bincount(cells.codes, units.share)
             gap = _scaled(gap, cells.happened, weight @ gap, rate)
             squares = squares / (rate or math.nan) ** 2
         found = GridMeans.of(cells.codes, gap, units).doubted(squares)
         band = found.band(found.widest(self.confidence, self.seed))
-        return CurveDifference(a, b, event.name, grid, found.mean, found.band(self.quantile), band)
+        return CurveDifference(
+            a, b, self.counted.events[event], grid, found.mean, found.band(self.quantile), band
+        )

@@ -120,8 +120,8 @@ class Ranked:
         (C,) the outcome.
     share, squares : Floats
         (C,) the share of the weight, and the sum of the squared shares of the rows.
-    tied : Bools
-        (B,) whether the rows of a bin all rank the same.
+    least, most : Floats
+        (B,) the extremes of what ranks the rows of each bin.
     total : float
         The weight of all rows.
     """
@@ -131,7 +131,8 @@ class Ranked:
     y: Ints
     share: Floats
     squares: Floats
-    tied: Bools
+    least: Floats
+    most: Floats
     total: float
 
     @classmethod
@@ -152,8 +153,13 @@ class Ranked:
             weight, squares = run.sums.high[own].T
             total = float(weight.sum())
             check_weight(total)
-            events.append(cls(keys, place, y, weight / total, squares / total**2, least == most, total))
+            events.append(cls(keys, place, y, weight / total, squares / total**2, least, most, total))
         return events
+
+    @property
+    def tied(self) -> Bools:
+        """(B,) whether the rows of a bin all rank the same."""
+        return np.asarray(self.least == self.most)
 
     @property
     def sizes(self) -> Floats:

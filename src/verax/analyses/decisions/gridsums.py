@@ -1,0 +1,220 @@
+"""Curves over thresholds of predictions that are not in memory: rows counted in cells, which add up.
+
+What a row adds depends only on its cell: between which thresholds its forecasts lie, and whether the event
+happened. So the sums of weights by cell, and by group and cell, say all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.binary import ScannedRows, event_names, rows_of_part
+from verax.analyses.decisions.curves import Counted
+from verax.analyses.decisions.grid import Cells, Side, codes_of, places_of
+from verax.analyses.discrimination.streams import Ranked, RankRecipe, RankSource
+from verax.analyses.sampled import refuse_lists
+from verax.analyses.units import CellUnits, CountedUnits, SamplingUnits
+from verax.analyses.unitsums import check_weight
+from verax.common.packing import dump, load, refusing
+from verax.engines.clusters import sums_by_label
+from verax.engines.histograms import Keyed, Run
+from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups, check_one_way, paired
+from verax.inputs.handles import Handle, Part, Recipe
+
+_KIND = "cells of thresholds"
+
+
+@dataclass(frozen=True)
+class CellSums:
+    """Sums over the rows of each cell.
+
+    Attributes
+    ----------
+    cells : Keyed
+        By cell the sums of w and w*w, and of leverages where the weight of all rows is known; with the
+        extremes of w.
+    rows : int
+        The number of rows that have weight.
+    labels, groups : arrays or None
+        Of each group and cell: both as labels with two fields, and the sum of w.
+    """
+
+    cells: Keyed
+    rows: int
+    labels: Any = None
+    groups: Floats | None = None
+
+    def merge(self, other: CellSums) -> CellSums:
+        """Of the rows of both."""
+        labels = groups = None
+        if self.groups is not None and other.groups is not None:
+            first, second = (self.labels, other.labels)
+            names = np.concatenate([first, second])
+            labels, groups = sums_by_label(names, np.concatenate([self.groups, other.groups]))
+        return CellSums(self.cells.merge(other.cells), self.rows + other.rows, labels, groups)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        cells = self.cells.total.to_values()
+        own = {"rows": self.rows, "labels": self.labels, "groups": self.groups}
+        return dump(_KIND, {"cells": cells, **own})
+
+    @property
+    def even(self) -> bool:
+        """Whether all rows have the same weight."""
+        run = self.cells.total
+        return bool(run.least.min(initial=np.inf) == run.most.max(initial=-np.inf))
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.cells.total.sums.high[:, 0].sum())
+
+
+@dataclass(frozen=True)
+class GridRecipe(Recipe[CellSums]):
+    """The cells of one event, by the forecasts of one or two models."""
+
+    models: tuple[str, ...]
+    event: int
+    ordered: bool
+    grid: Floats
+    side: Side
+    total: float | None = None
+
+    def take(self, part: Part) -> CellSums:
+        """Of some rows."""
+        places, happened = [], None
+        for model in self.models:
+            rows = rows_of_part(part, model, ordered=self.ordered)
+            events = part.once(("binary events", model, self.ordered), rows.events)
+            event = events[self.event]
+            places.append(places_of(event.given, self.grid, rows.decimals, self.side))
+            happened = event.happened
+        assert happened is not None
+        codes, w = codes_of(places, happened, len(self.grid) + 1), rows.units.share
+        share = w / self.total if self.total else np.zeros(len(w))
+        run = Run.of(codes, [w, w * w, share**2 / np.maximum(1 - share, 1e-300)], [w])
+        labels = sums = None
+        if rows.units.groups is not None:
+            check_one_way(rows.units.groups, "curves over thresholds")
+            groups = rows.units.groups
+            labels, sums = sums_by_label(paired(groups.labels[groups.codes], codes), w[:, None])
+        return CellSums(Keyed((run,)), len(w), labels, sums)
+
+    def load(self, stored: bytes) -> CellSums:
+        """From bytes."""
+        values = load(stored, _KIND)
+        with refusing("is missing or of another type"):
+            cells = Keyed((Run.from_values(values["cells"]),))
+            return CellSums(cells, int(values["rows"]), values["labels"], values["groups"])
+
+
+class CountedHandle(Counted):
+    """The rows of a handle in cells of thresholds and outcomes."""
+
+    rows: ScannedRows
+
+    def __init__(
+        self,
+        handle: Handle,
+        events: list[str],
+        grid: Floats,
+        found: dict[Any, CellSums],
+        ranks: dict[str, Any],
+    ) -> None:
+        self.models, self.events = handle.models, events
+        self._grid, self._found, self._ranks = grid, found, ranks
+
+    @classmethod
+    def of(cls, handle: Handle, grid: Floats, side: Side, *, ordered: bool) -> CountedHandle:
+        """From one pass over the rows; two where they have unequal weights."""
+        refuse_lists(handle)
+        handle = handle.in_order() if ordered else handle
+        events = event_names(tuple(handle.classes or range(handle.n_classes)), ordered=ordered)
+        chosen = [(name,) for name in handle.models] + list(combinations(handle.models, 2))
+        recipes = {
+            (models, i): GridRecipe(models, i, ordered, grid, side)
+            for models in chosen
+            for i in range(len(events))
+        }
+        keys = list(recipes)
+        sources = {name: RankSource(name, ordered, False, 0) for name in handle.models}
+        named: dict[str, Recipe[Any]] = {str(i): recipes[key] for i, key in enumerate(keys)}
+        if side == "left" and len(sources) > 1:
+            named |= {f"ranks of {name}": RankRecipe(source, 2) for name, source in sources.items()}
+        found = handle.summarise(named)
+        sums = {key: found[str(i)] for i, key in enumerate(keys)}
+        first = sums[keys[0]]
+        check_weight(first.total)
+        if first.groups is None and handle.has_rows:
+            # Leverages need the weight of all rows, which is now known.
+            if first.even:
+                sums = {key: _with_leverages(each) for key, each in sums.items()}
+            else:
+                again = {str(i): replace(recipes[key], total=first.total) for i, key in enumerate(keys)}
+                second = handle.summarise(again)
+                sums = {key: second[str(i)] for i, key in enumerate(keys)}
+        ranks = {
+            name: Ranked.all(found[f"ranks of {name}"], len(events), 2)
+            for name in sources
+            if f"ranks of {name}" in found.found
+        }
+        counted = cls(handle, events, grid, sums, ranks)
+        units = counted.cells(0, handle.models[0])[1]
+        known = CountedUnits(units.n, units.freedom, units.grouped)
+        n_groups = units.n if units.grouped else None
+        counted.rows = ScannedRows(first.rows, n_groups, handle.n_classes, ordered, known)
+        counted.skipped = found.skipped
+        return counted
+
+    def cells(self, event: int, *models: str) -> tuple[Cells, SamplingUnits]:
+        """The cells of one event by the forecasts of some models, and what is independent in them."""
+        found = self._found[models, event]
+        run, total = found.cells.total, found.total
+        squares = float(run.sums.high[:, 1].sum()) / total**2
+        n_places = len(self._grid) + 1
+        if found.groups is None:
+            share = run.sums.high[:, 0] / total
+            units = CellUnits(share, None, found.rows, squares, run.sums.high[:, 2])
+            return Cells.of_codes(run.keys, np.arange(len(run.keys)), len(models), n_places), units
+        names = found.labels.dtype.names
+        codes, place = np.unique(found.labels[names[1]], return_inverse=True)
+        groups = Groups.of(found.labels[names[0]], len(place))
+        share = found.groups[:, 0] / total
+        units = CellUnits(share, groups, found.rows, squares, share**2)
+        return Cells.of_codes(codes, place.ravel(), len(models), n_places), units
+
+    def stretches(self, event: int, a: str, b: str) -> Floats:
+        """Differences of mean elementary scores, a - b, at both ends of the stretches between bins."""
+        first, second = self._ranks[a][event], self._ranks[b][event]
+        bins = np.union1d(first.keys // 2, second.keys // 2)
+        charged = []
+        for own in (first, second):
+            at = np.searchsorted(bins, own.keys // 2)
+            without, happened = (np.bincount(at, own.share * (own.y == k), len(bins)) for k in (0, 1))
+            above = without.sum() - np.concatenate([[0.0], np.cumsum(without)])
+            charged.append((above, np.concatenate([[0.0], np.cumsum(happened)])))
+        alarms, misses = (charged[0][k] - charged[1][k] for k in (0, 1))
+        least, most = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
+        for own in (first, second):
+            at = np.searchsorted(bins, np.unique(own.keys // 2))
+            least[at], most[at] = np.minimum(least[at], own.least), np.maximum(most[at], own.most)
+        low, high = np.concatenate([[0.0], most]), np.concatenate([least, [1.0]])
+        ends = [np.clip(edge, 0.0, 1.0) for edge in (low, high)]
+        return np.concatenate([edge * alarms + (1 - edge) * misses for edge in ends])
+
+
+def _with_leverages(found: CellSums) -> CellSums:
+    """With the leverages of rows that all have the same weight."""
+    run = found.cells.total
+    share = 1 / found.rows
+    columns = run.sums.high.copy()
+    columns[:, 2] = columns[:, 0] / found.total * share / max(1 - share, 1e-300)
+    sums = type(run.sums)(columns, run.sums.low * [1, 1, 0])
+    return CellSums(Keyed((Run(run.keys, sums, run.least, run.most),)), found.rows)
