@@ -140,3 +140,25 @@ def test_the_bound_of_a_decomposition_is_stated_and_holds():
 def test_what_has_no_rows_says_so(empty):
     with pytest.raises(vx.InputError, match=r"^the \w+ \w+: There are no rows\.$"):
         vx.evaluate(vx.scan(empty, **COLUMNS))
+
+
+@pytest.mark.parametrize("invalid", ["raise", "skip"])
+def test_arrays_of_several_models_and_files_without_a_valid_row(invalid, tmp_path):
+    y, p, _, groups = arrays()
+    first, second = p.copy(), p[:, ::-1].copy()
+    if invalid == "skip":
+        first[700:1100] = second[3] = np.nan
+    for i in range(4):
+        part = slice(400 * (i - 1) + 700, 400 * i + 700) if i else slice(0, 700)
+        own = {"y": y[part], "p": first[part], "q": second[part], "patient": groups[part]}
+        np.savez(tmp_path / f"{i}.npz", **own)
+    kept = np.delete(np.arange(1900), [3, *range(700, 1100)]) if invalid == "skip" else np.arange(1900)
+    models = {"a": p[kept], "b": p[kept][:, ::-1]}
+    memory = vx.compare(y[kept], models, rule="rps", groups=groups[kept])
+    handle = vx.scan(tmp_path, target="y", probs={"a": "p", "b": "q"}, groups="patient", invalid=invalid)
+    found = vx.compare(handle, rule="rps")
+    assert found.n_rows == memory.n_rows
+    assert found.difference("a", "b").difference == pytest.approx(
+        memory.difference("a", "b").difference, rel=1e-12
+    )
+    assert found.n_skipped == 1900 - len(kept)

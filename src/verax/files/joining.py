@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -166,7 +166,13 @@ def read_together(
     parts: dict[str, Predictions] = {}
     for name, path in paths.items():
         own = probs[name] if isinstance(probs, Mapping) else probs
-        parts[name] = _read_like(parts, name, path, {"probs": own, **(rest if parts else request)})
+        options = {"probs": own, **(rest if parts else request)}
+        parts[name] = with_classes_of(
+            {name: part.classes for name, part in parts.items()},
+            name,
+            options.pop("classes", None),
+            partial(read, path, **options),
+        )
         _check_classes(next(iter(parts.values())), parts[name])
     files, left_out, skipped = _matched(parts, shared_ids)
     first, *others = files.values()
@@ -176,16 +182,6 @@ def read_together(
     how = "by the order of the rows" if first.ids is None else f"by {first.roles.id}"
     models = {name: part.p for name, part in files.items()}
     return Joined(first.y, first.classes, models, files, how, left_out, skipped)
-
-
-def _read_like(
-    before: Mapping[str, Predictions], name: str, path: str | Path, request: dict[str, Any]
-) -> Predictions:
-    """The rows of a model, whose classes are those of the models before it."""
-    first, classes = next(((own, part.classes) for own, part in before.items()), ("", None))
-    if classes is None or request.get("classes") is not None:
-        return read(path, **request)
-    return with_classes_of(first, name, classes, lambda own: read(path, **{**request, "classes": own}))
 
 
 class _Read(Protocol):
@@ -199,12 +195,21 @@ R = TypeVar("R", bound=_Read)
 
 
 def with_classes_of(
-    first: str, name: str, classes: Sequence[Hashable], read_as: Callable[[tuple[Hashable, ...]], R]
+    before: Mapping[str, Sequence[Hashable] | None],
+    name: str,
+    given: Sequence[Hashable] | None,
+    read_as: Callable[..., R],
 ) -> R:
-    """A model read with the classes of the first one, which its columns must be called by, if by names."""
+    """A model read with the classes of those before it, which its columns must be called by, if by names.
+
+    Classes that are given name the columns of every model.
+    """
+    first, classes = next(iter(before.items()), ("", None))
+    if classes is None or given is not None:
+        return read_as(classes=given)
     source = ""
     try:
-        found = read_as(tuple(classes))
+        found = read_as(classes=classes)
     except InputError as error:
         if error.argument != "classes":
             raise

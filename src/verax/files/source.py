@@ -84,9 +84,8 @@ class Source(ABC):
         start = left = 0
         self.skipped = Skipped(0) if self._request.invalid == "skip" else None
         rows = rows_at_a_time(self.width) if rows is None else rows
-        for batch in self._batches(rows, coded):
-            whole = replace(batch, start=start)
-            start += batch.n_given
+        for whole in self.given(rows, coded=coded):
+            start += whole.n_given
             if self.skipped is not None:
                 whole = whole.valid(normalize=self._request.normalize, logits=self._request.logits)
                 self.skipped += whole.skipped or Skipped(len(whole))
@@ -99,6 +98,26 @@ class Source(ABC):
             raise InputError(
                 NO_VALID_ROW, argument="path", kind="file", found=str(self.skipped), source=self.path
             )
+
+    def given(self, rows: int, *, coded: bool) -> Iterator[Predictions]:
+        """The same without a look at probabilities and weights: rows that have invalid ones are there, too.
+
+        Parameters
+        ----------
+        rows : int
+            The number of rows of a batch.
+        coded : bool
+            Whether to return groups as `Groups`.
+
+        Yields
+        ------
+        Predictions
+            The next rows.
+        """
+        start = 0
+        for batch in self._batches(rows, coded):
+            yield replace(batch, start=start)
+            start += batch.n_given
 
     @abstractmethod
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]: ...

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,15 @@ from verax.errors import InputError, RuleError
 from verax.files.array_files import ArrayFile
 from verax.files.formats.several import piece_name
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
+from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request
+from verax.files.source import rows_at_a_time
 from verax.inputs.handles import Collector, Handle, Recipe, Summaries
 from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns, n_cores
 from verax.scans.asking import Asked
-from verax.scans.parts import default_name, part_of
+from verax.scans.parts import default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
 
 # How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
@@ -102,51 +103,67 @@ class ArrayHandle(LocalHandle):
 
     def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
         self._asked, self._paths, self._progress = asked, paths, asked.progress
-        self._sources = [ArrayFile(path, asked.request) for path in paths]
-        first = self._sources[0]
-        self._check_alike()
-        self.name, self.models = name, tuple(asked.models(default_name(name)))
-        self.n_rows: int | None = sum(source.n_rows or 0 for source in self._sources)
-        self.classes, self.n_classes, self.taken = first.classes, first.width, first.taken
-        self.by: tuple[str, ...] = first.roles.by
+        self._models = asked.models(default_name(name))
+        # Of every file what reads each model.
+        self._sources = [self._open(path) for path in paths]
+        firsts = [self._first(sources) for sources in self._sources]
+        _check_alike(firsts)
+        self.name, self.models = name, tuple(self._models)
+        self.n_rows: int | None = sum(source.n_rows or 0 for source in firsts)
+        self.classes, self.n_classes = firsts[0].classes, firsts[0].width
+        self.taken = taken_by({model: source.taken for model, source in self._sources[0].items()})
+        self.by: tuple[str, ...] = firsts[0].roles.by
 
-    def _check_alike(self) -> None:
-        first = self._sources[0]
-        for source in self._sources[1:]:
-            if (source.classes, source.width) != (first.classes, first.width):
-                raise InputError(
-                    "All files must have the same classes",
-                    argument="path",
-                    kind="length" if source.width != first.width else "label",
-                    found=f"{first.path} has {first.width:,} others or in another order",
-                    source=source.path,
-                )
+    def _open(self, path: Path) -> dict[str, ArrayFile]:
+        found: dict[str, ArrayFile] = {}
+        for name, request in self._models.items():
+            found[name] = with_classes_of(
+                {name: source.classes for name, source in found.items()},
+                name,
+                request.classes,
+                partial(_array_file, path, request),
+            )
+        return found
+
+    @staticmethod
+    def _first(sources: Mapping[str, ArrayFile]) -> ArrayFile:
+        return next(iter(sources.values()))
 
     def in_order(self) -> Handle:
         return ArrayHandle(self._asked.in_order(), self._paths, self.name)
 
-    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        # Batches without a valid row are not shown, but counted.
-        found = super()._summarise(recipes)
-        left_out, start = [], 0
-        for source in self._sources:
-            left_out += [] if source.skipped is None else [source.skipped.moved(start)]
-            start += source.n_rows or 0
-        return replace(found, skipped=reduce(add, left_out)) if left_out else found
-
     def _work(self) -> Iterator[Work]:
-        start = 0
-        for source in self._sources:
-            # Files may be empty where others are not.
-            for batch in source.batches(coded=True) if source.n_rows or len(self._sources) == 1 else ():
-                yield partial(self._collect, batch.moved(start), start)
-            start += source.n_rows or 0
+        start, rows = 0, rows_at_a_time(self.n_classes * len(self.models))
+        for sources in self._sources:
+            n_rows = self._first(sources).n_rows or 0
+            streams = [source.given(rows, coded=True) for source in sources.values()]
+            for batches in zip(*streams, strict=True) if n_rows else ():
+                yield partial(self._collect, batches, start)
+            start += n_rows
 
-    def _collect(self, batch: Predictions, start: int, collector: Collector) -> int:
+    def _collect(self, batches: Sequence[Predictions], start: int, collector: Collector) -> int:
         try:
-            return collector.add(part_of({self.models[0]: batch}, self._asked.request))
+            found = {name: batch.moved(start) for name, batch in zip(self.models, batches, strict=True)}
+            return collector.add(part_of(usable(found, self._asked.request), self._asked.request))
         except InputError as error:
             raise error.replace(source=piece_name(error.source, start)) from None
+
+
+def _array_file(path: Path, request: Request, *, classes: tuple[Hashable, ...] | None) -> ArrayFile:
+    return ArrayFile(path, replace(request, classes=classes))
+
+
+def _check_alike(sources: Sequence[ArrayFile]) -> None:
+    first = sources[0]
+    for source in sources[1:]:
+        if (source.classes, source.width) != (first.classes, first.width):
+            raise InputError(
+                "All files must have the same classes",
+                argument="path",
+                kind="length" if source.width != first.width else "label",
+                found=f"{first.path} has {first.width:,} others or in another order",
+                source=source.path,
+            )
 
 
 def opened(source: object, asked: Asked) -> Handle | None:

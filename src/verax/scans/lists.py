@@ -25,7 +25,7 @@ from verax.inputs.handles import Collector, Part
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
 from verax.scans.asking import Asked
-from verax.scans.parts import default_name
+from verax.scans.parts import default_name, taken_by
 
 # How many rows of a table a part has, and how many of them are records at a time.
 _ROWS, _RECORDS = 2**16, 2**12
@@ -96,10 +96,7 @@ class ListReader:
     @property
     def taken(self) -> tuple[str, ...]:
         """What was taken for what: a line each."""
-        if len(self.readers) == 1:
-            return self.first.taken
-        lines = {name: reader.taken for name, reader in self.readers.items()}
-        return tuple(dict.fromkeys(f"{name}: {line}" for name, found in lines.items() for line in found))
+        return taken_by({name: reader.taken for name, reader in self.readers.items()})
 
     @property
     def rows_at_a_time(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import Any, ClassVar
@@ -47,7 +47,12 @@ class PartReader:
         """Find out which column is what; the first model says which classes there are, in what order."""
         readers: dict[str, ColumnReader] = {}
         for name, request in asked.models(default_name(table.name)).items():
-            readers[name] = _reader(table, name, request, readers)
+            readers[name] = with_classes_of(
+                {name: reader.labels.classes for name, reader in readers.items()},
+                name,
+                request.classes,
+                partial(_reader, table, request),
+            )
         table.as_numbers(set().union(*(reader.numbers for reader in readers.values())))
         return cls(readers, asked.request)
 
@@ -79,10 +84,7 @@ class PartReader:
     @property
     def taken(self) -> tuple[str, ...]:
         """What was taken for what: a line each."""
-        if len(self.readers) == 1:
-            return self.first.roles.in_words(self.classes)
-        lines = {name: reader.roles.in_words(self.classes) for name, reader in self.readers.items()}
-        return tuple(dict.fromkeys(f"{name}: {line}" for name, found in lines.items() for line in found))
+        return taken_by({name: reader.roles.in_words(self.classes) for name, reader in self.readers.items()})
 
     @property
     def columns(self) -> list[str]:
@@ -115,20 +117,11 @@ class PartReader:
             name: replace(reader.predictions(batches, start, True), start=start)
             for name, reader in self.readers.items()
         }
-        if self.request.invalid == "skip":
-            scale = {"normalize": self.request.normalize, "logits": self.request.logits}
-            found = _in_all({name: rows.valid(**scale) for name, rows in found.items()})
-        return part_of(found, self.request)
+        return part_of(usable(found, self.request), self.request)
 
 
-def _reader(table: Table, name: str, request: Request, before: Mapping[str, ColumnReader]) -> ColumnReader:
-    """How the predictions of a model are read; its classes are those of the models before it."""
-    first, classes = next(((own, reader.labels.classes) for own, reader in before.items()), ("", None))
-    if classes is None or request.classes is not None:
-        return ColumnFile(table, request).reader
-    return with_classes_of(
-        first, name, classes, lambda own: ColumnFile(table, replace(request, classes=own)).reader
-    )
+def _reader(table: Table, request: Request, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
+    return ColumnFile(table, replace(request, classes=classes)).reader
 
 
 def default_name(source: str) -> str:
@@ -140,6 +133,21 @@ def default_name(source: str) -> str:
     path = Path(source.partition(" and ")[0])
     called = next((part for part in reversed(path.parts) if not set(part) & set("*?[")), "")
     return "model" if " " in called or not called else Path(called).stem
+
+
+def taken_by(models: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """What was taken for what: the lines of the only model, or those of several with their names."""
+    if len(models) == 1:
+        return next(iter(models.values()))
+    return tuple(dict.fromkeys(f"{name}: {line}" for name, lines in models.items() for line in lines))
+
+
+def usable(models: dict[str, Predictions], request: Request) -> dict[str, Predictions]:
+    """The rows as they are, or those that are valid for every model where that was asked for."""
+    if request.invalid != "skip":
+        return models
+    scale = {"normalize": request.normalize, "logits": request.logits}
+    return _in_all({name: rows.valid(**scale) for name, rows in models.items()})
 
 
 def part_of(models: Mapping[str, Predictions], request: Request) -> Part:
