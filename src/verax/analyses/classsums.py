@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.comparison.references import leave_one_out
-from verax.analyses.parts import PlainSums, plain_sums, seen
+from verax.analyses.parts import plain_sums, seen
 from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import leave_one_out as jackknife
 from verax.engines.clusters import sums_by_label
 from verax.engines.differences import PairedTally, all_pairs
+from verax.engines.summing import PlainSums
 from verax.engines.sums import Moments, Sum
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
@@ -138,17 +139,28 @@ class ClassSums:
 
 @dataclass(frozen=True)
 class ClassRecipe(Recipe[ClassSums]):
-    """Losses by class of one model."""
+    """Losses by class of one model.
+
+    Attributes
+    ----------
+    model : str
+        The model.
+    rules : tuple of Rule
+        The rules.
+    kept : tuple of Rule, optional
+        The rules whose losses other recipes will ask for, if not all: those of the others are not written.
+    """
 
     model: str
     rules: tuple[Rule, ...]
+    kept: tuple[Rule, ...] | None = field(default=None, repr=False, compare=False)
 
     def take(self, part: Part) -> ClassSums:
         """The sums of some rows."""
-        rows, groups = seen(part, self.model, self.rules), part.models[self.model].groups
-        plain = plain_sums(part, self.model, self.rules)
+        plain = plain_sums(part, self.model, self.rules, self.kept)
         if plain is not None:
             return ClassSums.of_plain(plain)
+        rows, groups = seen(part, self.model, self.rules), part.models[self.model].groups
         k, w = part.models[self.model].n_classes, rows.weights
         kept: Any = slice(None)
         if w is not None and not w.all():

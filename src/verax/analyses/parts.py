@@ -4,16 +4,16 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
 
-from verax.engines.histograms import compiled
 from verax.engines.plans import Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStats
-from verax.engines.summing import RowLosses
+from verax.engines.summing import PlainSums, RowLosses
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part
@@ -31,41 +31,57 @@ class Seen:
     top : Floats
         (N,) the largest probabilities.
     losses : dict[Rule, Floats]
-        (N,) losses by each rule.
+        (N,) losses by each rule that is kept.
     table : Floats
         (R, N) the same, in the order of the rules.
     weights : Floats | None
         (N,) weights.
-    plain : bool
-        Whether a kernel has read all rows, none of which has a weight or gave its outcome probability zero.
+    sums : PlainSums | None
+        Sums by all rules, if they were asked for and a kernel has read all rows: none has a weight, gave its
+        outcome probability zero, or has an infinite loss.
     """
 
     y: Ints
     decision: Ints
     top: Floats
 
-    def __init__(self, forecasts: Forecasts, rules: Sequence[Rule]) -> None:
-        """From one pass over the rows, which checks them."""
-        n = forecasts.n_rows
+    def __init__(
+        self,
+        forecasts: Forecasts,
+        rules: Sequence[Rule],
+        kept: Sequence[Rule] | None = None,
+        *,
+        summed: bool = False,
+    ) -> None:
+        """From one pass over the rows, which checks them; all losses are kept where there is no kernel."""
+        plan = Plan.of(forecasts, ("losses", *rules))
+        kept = rules if kept is None else kept
+        self._kernel = RowLosses.of(tuple(rules), forecasts, kept) if plan.compiled else None
+        n, kept = forecasts.n_rows, rules if self._kernel is None else kept
         self.y, self.decision, self.top = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-        self.table: Floats = np.empty((len(rules), n))
-        self.losses: dict[Rule, Floats] = dict(zip(rules, self.table, strict=True))
+        self.table: Floats = np.empty((len(kept), n))
+        self.losses: dict[Rule, Floats] = dict(zip(kept, self.table, strict=True))
         self.weights: Floats | None = None if forecasts.weights is None else np.empty(n)
         needs = {"top", "decision"} | {name for rule in rules for name in rule.needs}
-        plan = Plan.of(forecasts, ("losses", *rules))
-        self._kernel = RowLosses.of(tuple(rules), forecasts) if plan.compiled else None
-        self.plain: bool = self._kernel is not None and self.weights is None
+        plain = summed and self._kernel is not None and self.weights is None
+        of_chunk = partial(PlainSums.zeros, forecasts.n_classes, len(rules))
+        self._chunks = [of_chunk() for _ in range(plan.n_chunks)] if plain else []
         scan_rows(forecasts, needs, lambda: self, plan=plan)
-        self._kernel = None
+        self.sums: PlainSums | None = reduce(add, self._chunks) if self._chunks else None
+        if self.sums is not None and not np.isfinite(self.sums.losses).all():
+            self.sums = None
+        self._kernel, self._chunks = None, []
 
     @property
     def absorb(self) -> Callable[[int, int, int], tuple[Ints, bool]] | None:
         """Take in the rows from one number to another by a kernel; None where there is none."""
         return None if self._kernel is None else self._absorb
 
-    def _absorb(self, start: int, stop: int, _chunk: int) -> tuple[Ints, bool]:
+    def _absorb(self, start: int, stop: int, chunk: int) -> tuple[Ints, bool]:
         assert self._kernel is not None
-        left, w = self._kernel(start, stop, self.y, self.table, self.top, self.decision)
+        chunks = self._chunks
+        sums = chunks[chunk] if chunks else None
+        left, w = self._kernel(start, stop, self.y, self.table, self.top, self.decision, sums)
         if w is None or self.weights is None:
             return left, True
         self.weights[start:stop] = w
@@ -75,7 +91,7 @@ class Seen:
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         """Take in a block of rows."""
-        self.plain = False
+        self._chunks = []
         rows = numbers_of(batch, np.arange(int(batch.y.shape[0])))
         self.y[rows], self.decision[rows] = to_host(batch.y), to_host(stats.decision)
         self.top[rows] = to_host(stats.top)
@@ -91,54 +107,43 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
 
     They are read once for all that ask for no other rules.
     """
-    found = _held(part, model, rules)
-    if found is None:
-        found = Seen(dense(part, model), list(dict.fromkeys(rules)))
-        _all_held(part, model)[frozenset(rules)] = found
+    held = _held(part, model)
+    for known, rows in held.items():
+        if known.issuperset(rules):
+            return rows
+    found = held[frozenset(rules)] = Seen(dense(part, model), list(dict.fromkeys(rules)))
     return found
 
 
-def _held(part: Part, model: str, rules: Sequence[Rule]) -> Seen | None:
-    """The same if they were read before."""
-    return next((rows for known, rows in _all_held(part, model).items() if known.issuperset(rules)), None)
-
-
-def _all_held(part: Part, model: str) -> dict[frozenset[Rule], Seen]:
+def _held(part: Part, model: str) -> dict[frozenset[Rule], Seen]:
+    """The rows as they were read so far, by the rules whose losses are kept."""
     return part.once(("seen", model), dict)
 
 
-@dataclass(frozen=True)
-class PlainSums:
-    """Sums over rows of equal weight, where all losses are finite.
-
-    Attributes
-    ----------
-    cells : Floats
-        (K, K) numbers of rows, outcome by decision.
-    losses : Floats
-        (K, R, 2) sums of the losses of each rule and of their squares over the rows of each class.
-    """
-
-    cells: Floats
-    losses: Floats
-
-
-def plain_sums(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
-    """The sums of the rows of a part, once; None unless these were read before, are plain, and many."""
+def plain_sums(
+    part: Part, model: str, rules: tuple[Rule, ...], kept: Sequence[Rule] | None = None
+) -> PlainSums | None:
+    """Sums of rows by these rules, from a pass that keeps some losses for `seen`; None as in `Seen.sums`."""
 
     def summed() -> PlainSums | None:
-        rows, forecasts = _held(part, model, rules), part.models[model]
-        if rows is None or not rows.plain or forecasts.groups is not None or not compiled(part.n_rows):
+        forecasts = dense(part, model)
+        if forecasts.weights is not None or forecasts.groups is not None:
             return None
-        from verax.kernels.filling import sums_by_class
+        rows = Seen(forecasts, rules, [r for r in rules if kept is None or r in kept], summed=True)
+        _held(part, model)[frozenset(rows.losses)] = rows
+        return rows.sums
 
-        k = forecasts.n_classes
-        found = PlainSums(np.zeros((k, k)), np.zeros((k, len(rules), 2)))
-        losses = rows.table if tuple(rows.losses) == rules else np.stack([rows.losses[r] for r in rules])
-        sums_by_class(rows.y, rows.decision, losses, found.cells, found.losses)
-        return found if np.isfinite(found.losses).all() else None
+    return part.once(_key_of_sums(model, rules), summed)
 
-    return part.once(("plain sums", model, rules), summed)
+
+def sums_found(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
+    """The same if another recipe has asked for them."""
+    found: PlainSums | None = part.made(_key_of_sums(model, rules))
+    return found
+
+
+def _key_of_sums(model: str, rules: tuple[Rule, ...]) -> Hashable:
+    return "plain sums", model, rules
 
 
 def dense(part: Part, model: str) -> Forecasts:

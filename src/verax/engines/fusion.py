@@ -184,11 +184,13 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
 
 @lru_cache(maxsize=64)
 def fuse_losses(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
-    """A kernel (p, y, clear, constants, losses, top, decision, left) and its constants; None as above.
+    """A kernel (p, y, clear, constants, kept, losses, top, decision, cells, sums, left) and its constants;
+    None as above.
 
-    The kernel writes the loss of each row by each rule to the rows of `losses`, the largest probability and
-    the most likely class. It writes to `left` the numbers of the rows that it cannot vouch for, and returns
-    how many.
+    The kernel writes the loss of each row by the rules `kept`, some of all, to the rows of `losses`, the
+    largest probability and the most likely class. Where `cells` is not empty, it adds up what
+    `engines.summing.PlainSums` has of all rules. It writes to `left` the numbers of the rows that it cannot
+    vouch for, and returns how many; sums mean nothing where there are any.
     """
     trace = record(rules, layout.n_classes)
     if trace is None or not KNOWN.issuperset(trace.statistics):
@@ -201,32 +203,75 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
     for i in range(len(trace.constants)):
         head.let(f"c[{i}]", f"c{i}")
     # One array for all results: the compiler need not ask which of them overlap.
-    n_losses, size = len(trace.losses), strip_rows(layout.n_classes)
+    k, n_losses, size = layout.n_classes, len(trace.losses), strip_rows(layout.n_classes)
     head.add(f"made = np.empty({(n_losses + 3) * size})")
+    head.add(f"place = np.zeros({size}, np.uint64)")
+    head.add(f"counts = np.zeros(({_TABLES}, {k * k}))")
+    head.add(f"table = np.zeros(({n_losses}, {_TABLES}, {k}, 2))")
     strip = _strips(layout, head)
     strip.add("for i in range(n):")
     row = _row(layout)
     needs = {*trace.statistics, "decision", "top"}
     needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
-    write_probabilities(row, layout.n_classes, layout.form, binary=layout.binary)
-    write_statistics(row, layout.n_classes, needs, layout.form)
+    write_probabilities(row, k, layout.form, binary=layout.binary)
+    write_statistics(row, k, needs, layout.form)
     row.require("p_true > 0.0")
     write_formulas(row, trace)
     row.all_hold("ok")
-    chosen = row.choose([f"decision == U({j})" for j in range(layout.n_classes)], _numbers(layout))
+    chosen = row.choose([f"decision == U({j})" for j in range(k)], _numbers(layout))
+    row.add("place[i] = select(ok, U(o), U(0))")
     for r, made in enumerate((*trace.losses, "top", chosen, "select(ok, 1.0, 0.0)")):
         row.add(f"made[i + {r * size}] = {made}")
     end = Lines(8)
-    end.add(f"for r in range({n_losses}):")
-    end.add(f"    losses[r, start : start + n] = made[r * {size} : r * {size} + n]")
+    end.add("for r in range(kept.size):")
+    end.add(f"    losses[r, start : start + n] = made[kept[r] * {size} : kept[r] * {size} + n]")
     end.add(f"top_of[start : start + n] = made[{n_losses * size} : {n_losses * size} + n]")
     end.add("for i in range(n):")
     end.add(f"    decision_of[start + i] = np.int64(made[i + {(n_losses + 1) * size}])")
     end.add(f"    if made[i + {(n_losses + 2) * size}] == 0.0:")
     end.add("        left[n_left] = start + i")
     end.add("        n_left += 1")
-    start = "def kernel(p, y, clear, c, losses, top_of, decision_of, left):"
-    return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"])
+    end.add("if cells.size:")
+    _write_class_sums(end, k, n_losses, size)
+    tail = Lines(4)
+    tail.text += [
+        tail.indent + line
+        for line in f"""\
+if cells.size:
+    for turn in range({_TABLES}):
+        cells += counts[turn].reshape({k}, {k})
+        for r in range({n_losses}):
+            sums[:, r] += table[r, turn]
+return n_left""".splitlines()
+    ]
+    start = "def kernel(p, y, clear, c, kept, losses, top_of, decision_of, cells, sums, left):"
+    return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
+
+
+def _write_class_sums(lines: Lines, k: int, n_losses: int, size: int) -> None:
+    """Count the rows of a strip, and add their losses and the squares to the sums of their class.
+
+    Rows are added to several tables by turns: rows of one class then need not wait for each other.
+    """
+    lines.text += [
+        lines.indent + line
+        for line in f"""\
+    whole = n - n % {_TABLES}
+    for i in range(0, whole, {_TABLES}):
+        for turn in range({_TABLES}):
+            counts[turn, place[i + turn] * U({k}) + U(decision_of[start + i + turn])] += 1.0
+    for i in range(whole, n):
+        counts[0, place[i] * U({k}) + U(decision_of[start + i])] += 1.0
+    for r in range({n_losses}):
+        own, into = made[r * {size} : r * {size} + n], table[r]
+        for i in range(0, whole, {_TABLES}):
+            for turn in range({_TABLES}):
+                into[turn, place[i + turn], 0] += own[i + turn]
+                into[turn, place[i + turn], 1] += own[i + turn] * own[i + turn]
+        for i in range(whole, n):
+            into[0, place[i], 0] += own[i]
+            into[0, place[i], 1] += own[i] * own[i]""".splitlines()
+    ]
 
 
 def _numbers(layout: Layout) -> list[str]:

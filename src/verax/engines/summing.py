@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,27 +90,63 @@ class RowSums:
             return np.asarray(found[:-1, 0] / found[-1, 0])
 
 
-class RowLosses:
-    """The kernel that writes the losses of rows, with their largest probabilities and decisions."""
+@dataclass(frozen=True)
+class PlainSums:
+    """Sums over rows of equal weight, where all losses are finite.
 
-    def __init__(self, kernel: Any, constants: Floats, forecasts: Forecasts) -> None:
-        self._kernel, self._constants, self._forecasts = kernel, constants, forecasts
+    Attributes
+    ----------
+    cells : Floats
+        (K, K) numbers of rows, outcome by decision.
+    losses : Floats
+        (K, R, 2) sums of the losses of each rule and of their squares over the rows of each class.
+    """
+
+    cells: Floats
+    losses: Floats
+
+    @classmethod
+    def zeros(cls, n_classes: int, n_rules: int) -> PlainSums:
+        """Of no rows."""
+        return cls(np.zeros((n_classes, n_classes)), np.zeros((n_classes, n_rules, 2)))
+
+    def __add__(self, other: PlainSums) -> PlainSums:
+        return PlainSums(self.cells + other.cells, self.losses + other.losses)
+
+
+class RowLosses:
+    """The kernel that writes the losses of rows, with their largest probabilities and decisions.
+
+    It can also add up the losses of further rules, which are not written then.
+    """
+
+    def __init__(self, kernel: Any, constants: Floats, forecasts: Forecasts, kept: Ints) -> None:
+        self._kernel, self._constants, self._forecasts, self._kept = kernel, constants, forecasts, kept
         self._clear = forecasts.unity.clear(forecasts.n_classes)
 
     @classmethod
-    def of(cls, rules: tuple[Formula, ...], rows: Any) -> RowLosses | None:
+    def of(cls, rules: tuple[Formula, ...], rows: Any, kept: Sequence[Formula]) -> RowLosses | None:
         """The kernel for these rows; None where there are many classes, or rules without a trace."""
         layout = layout_of(rows, counts=False)
         found = None if layout is None else fuse_losses(rules, replace(layout, weighted=False))
-        return None if found is None else cls(*found, rows)
+        places = np.array([rules.index(rule) for rule in kept], np.int64)
+        return None if found is None else cls(*found, rows, places)
 
     def __call__(
-        self, start: int, stop: int, y: Ints, losses: Floats, top: Floats, decision: Ints
+        self,
+        start: int,
+        stop: int,
+        y: Ints,
+        losses: Floats,
+        top: Floats,
+        decision: Ints,
+        sums: PlainSums | None = None,
     ) -> tuple[Ints, Floats | None]:
         """Fill arrays with rows `start` to `stop`; the numbers of those left out, and the weights of all."""
         rows, own = self._forecasts.unread(start, stop), slice(start, stop)
         y[own] = rows.y
         left = np.empty(stop - start, np.int64)
-        into = losses[:, own], top[own], decision[own]
-        n_left = self._kernel(rows.p, rows.y, self._clear, self._constants, *into, left)
+        sums = PlainSums.zeros(0, 0) if sums is None else sums
+        into = losses[:, own], top[own], decision[own], sums.cells, sums.losses
+        n_left = self._kernel(rows.p, rows.y, self._clear, self._constants, self._kept, *into, left)
         return left[:n_left] + start, rows.weights

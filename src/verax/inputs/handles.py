@@ -110,6 +110,10 @@ class Part:
             self._made[key] = make()
         return self._made[key]  # type: ignore[no-any-return]
 
+    def made(self, key: Hashable) -> Any:
+        """What was made of these rows by that key; None if nothing was."""
+        return self._made.get(key)
+
 
 class Gathering(Protocol[S_co]):
     """The summary of parts that come one after the other."""

@@ -11,8 +11,6 @@ from verax.kernels.arithmetic import OPTIONS, bits, plus, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
-# Rows are added to so many tables by turns.
-_TURNS = 4
 
 
 @numba.njit(**OPTIONS)
@@ -230,43 +228,6 @@ def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
                 high[at, c] = after + rest
                 low[at, c] = rest - (high[at, c] - after)
                 table[at, columns[c]] = 0.0
-
-
-@numba.njit(**OPTIONS)
-def sums_by_class(y: Any, decided: Any, losses: Any, cells: Any, sums: Any) -> None:
-    """Count outcomes against decisions, and add the losses of each rule, a row of `losses` each, and their
-    squares to the sums of the class.
-
-    Rows are added to several tables by turns: rows of one class then need not wait for each other. The tables
-    take few rows before they are added up, so that rounding errors stay small.
-    """
-    k = len(cells)
-    counts, table = np.zeros((_TURNS, k * k)), np.zeros((_TURNS, k, 2))
-    for start in range(0, y.size, 4 * _STRIP):
-        n = min(4 * _STRIP, y.size - start)
-        outcomes, decisions = y[start : start + n], decided[start : start + n]
-        whole = n - n % _TURNS
-        for i in range(0, whole, _TURNS):
-            for turn in range(_TURNS):
-                counts[turn, np.uint64(outcomes[i + turn] * k + decisions[i + turn])] += 1.0
-        for i in range(whole, n):
-            counts[0, np.uint64(outcomes[i] * k + decisions[i])] += 1.0
-        for r in range(len(losses)):
-            own = losses[r, start : start + n]
-            for i in range(0, whole, _TURNS):
-                for turn in range(_TURNS):
-                    x, at = own[i + turn], np.uint64(outcomes[i + turn])
-                    table[turn, at, 0] += x
-                    table[turn, at, 1] += x * x
-            for i in range(whole, n):
-                x, at = own[i], np.uint64(outcomes[i])
-                table[0, at, 0] += x
-                table[0, at, 1] += x * x
-            for turn in range(_TURNS):
-                sums[:, r] += table[turn]
-            table[:] = 0.0
-    for turn in range(_TURNS):
-        cells += counts[turn].reshape(k, k)
 
 
 @numba.njit(**OPTIONS)

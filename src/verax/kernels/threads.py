@@ -78,7 +78,8 @@ def by_turns(work: Callable[[A, C], B], items: Iterable[A], states: Sequence[C])
     """The work on each item with one of the states, which take turns, in the order of the items.
 
     A thread for each state does its items one after the other, so that states may change. Which items a state
-    gets depends on their order alone. Few items are under way at a time.
+    gets depends on their order alone. Few items are under way at a time: two more than there are threads, so
+    that none waits while the next item is made.
 
     >>> totals = [[], []]
     >>> list(by_turns(lambda x, total: total.append(x), range(5), totals)), totals
@@ -90,7 +91,7 @@ def by_turns(work: Callable[[A, C], B], items: Iterable[A], states: Sequence[C])
         for i, item in enumerate(items):
             turn = i % len(states)
             pending.append(pools[turn].submit(work, item, states[turn]))
-            if len(pending) > len(states):
+            if len(pending) > len(states) + 1:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()

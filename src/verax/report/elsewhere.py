@@ -31,6 +31,7 @@ from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.retention.streams import read_curves
 from verax.analyses.samples import Sample, SampleRecipe
 from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.worst import ranking
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
 from verax.common.packing import dump, load, refusing
 from verax.common.texts import bound
@@ -105,9 +106,12 @@ def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, 
     keys, metrics = curves_shown(problem, math.inf if handle.n_rows is None else handle.n_rows)
     measures = Measures.of(metrics, handle.n_classes)
     card_plan = Resampling(plan.confidence, 1000, plan.seed, plan.weights_are)
+    # What the other recipes ask for; those of several models and of subgroups ask for all.
+    alone = len(handle.models) == 1 and not handle.by
+    asked = (*(key for key in keys if isinstance(key, Rule)), *measures.rules, *ranking(problem.primary))
     found: dict[str, Recipe[Any]] = {}
     for name in handle.models:
-        found[f"{name}/classes"] = ClassRecipe(name, problem.rules)
+        found[f"{name}/classes"] = ClassRecipe(name, problem.rules, asked if alone else None)
         found[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
         found[f"{name}/events"] = EventRecipe(name, problem.ordered)
         found[f"{name}/curves"] = CurveRecipe(name, tuple(keys), measures, None, _OF_GROUPS, plan.seed)

@@ -10,7 +10,7 @@ import numpy as np
 from verax.analyses.cards.listcard import score_lists
 from verax.analyses.cards.saved import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_whole
-from verax.analyses.parts import plain_sums
+from verax.analyses.parts import sums_found
 from verax.engines.tally import Tally, first_row
 from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
@@ -46,7 +46,7 @@ class CardRecipe(Recipe[Any]):
 
     def _from_losses(self, part: Part, rows: Forecasts) -> Tally | None:
         """The sums from losses that were computed before, unless squares would cancel."""
-        found = plain_sums(part, self.model, self.rules)
+        found = sums_found(part, self.model, self.rules)
         if found is None:
             return None
         n, (first, second) = rows.n_rows, found.losses.sum(axis=0).T

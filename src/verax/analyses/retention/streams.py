@@ -28,7 +28,7 @@ from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
 
 # How many keys the histograms have from which replicates are drawn: sampling noise is larger than their bins.
-_DRAWN_FROM = 2**15
+_DRAWN_FROM = 2**13
 
 
 class Bins:
