@@ -150,6 +150,8 @@ class Run:
                 return runs[0]
             if compiled(sum(len(run.keys) for run in runs)):
                 return reduce(cls._both, sorted(runs, key=lambda run: len(run.keys)))
+        elif len(runs) == 1 and bool((np.diff(runs[0].keys) >= 0).all()):
+            return runs[0]._without_repeats()
         places, different = _places(np.concatenate([run.keys for run in runs]))
         n, first = len(different), runs[0]
         total = Sum.zeros((n, first.sums.high.shape[1]))
@@ -164,6 +166,23 @@ class Run:
                 least[at] = np.minimum(least[at], run.least[part])
                 most[at] = np.maximum(most[at], run.most[part])
         return cls(different, total.settled(), least, most)
+
+    def _without_repeats(self) -> Run:
+        """The same where keys are in order and may be there several times, a few of them each."""
+        begins = np.flatnonzero(np.concatenate([[True], self.keys[1:] > self.keys[:-1]]))
+        high, low = self.sums.high, self.sums.low
+        total = Sum(high[begins], low[begins])
+        times = np.diff(begins, append=len(self.keys))
+        for i in range(1, int(times.max(initial=1))):
+            more = np.flatnonzero(times > i)
+            at = begins[more] + i
+            total.high[more], error = two_sum(total.high[more], high[at])
+            total.low[more] += error + low[at]
+        least, most = (
+            np.minimum.reduceat(self.least, begins, axis=0),
+            np.maximum.reduceat(self.most, begins, axis=0),
+        )
+        return Run(self.keys[begins], total.settled(), least, most)
 
     def _both(self, other: Run) -> Run:
         """The sums of two runs by a compiled loop."""

@@ -51,6 +51,7 @@ def read_breakdowns(
         sums: BoundedBreakdown | None = found.get(_NAME.format(column))
         if sums is None:
             continue
+        sums = sums.fitting(1)
         if sums.found is None:
             too_many.append(name)
             continue

@@ -123,12 +123,17 @@ class EventSums:
             found = found._at(found.level + 1)
         return found
 
-    def at_most(self, keys: int) -> EventSums:
-        """With neighbouring bins joined until there are no more than that, if possible."""
-        found = self
-        while found.level < _LEVELS and len(found.bins.total.keys) > keys:
-            found = found._at(found.level + 1)
-        return found
+    def at_most(self, keys: int, spare: int = 1) -> EventSums:
+        """With neighbouring bins joined until there are no more than that, if possible. They are not even
+        added up where there are no more than `spare` times as many.
+        """
+        if sum(len(run.keys) for run in self.bins.runs) <= keys * spare:
+            return self
+        own, times = self.bins.total.keys, 0
+        # Keys stay in order when neighbours are joined.
+        while self.level + times < _LEVELS and 1 + np.count_nonzero(np.diff(_joined(own, times))) > keys:
+            times += 1
+        return self._at(self.level + times)
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads."""

@@ -21,7 +21,9 @@ from verax.inputs.rows import without_groups
 
 _KIND = "bounded subgroups"
 # How many bins the events of all subgroups have together, for each model; each has the same share of them.
-_BINS = 2**19
+_BINS = 2**18
+# So many times as many there may be before they are counted.
+_SPARE = 4
 
 
 @dataclass(frozen=True)
@@ -49,18 +51,21 @@ class BoundedBreakdown:
         alone = None if self.alone is None or other.alone is None else _both(self.alone, other.alone)
         return BoundedBreakdown(self.most, _both(self.found, other.found), alone).fitting()
 
-    def fitting(self) -> BoundedBreakdown:
-        """No more than is kept."""
+    def fitting(self, spare: int = _SPARE) -> BoundedBreakdown:
+        """No more than is kept; while parts are merged there may be some bins to spare."""
         if self.found is None or len(self.found.found) > self.most:
             return BoundedBreakdown(self.most, None, None)
         alone = self.alone if self.alone is not None and _one_group_each(self.found) else None
-        return BoundedBreakdown(self.most, _coarse(self.found), None if alone is None else _coarse(alone))
+        return BoundedBreakdown(
+            self.most, _coarse(self.found, spare), None if alone is None else _coarse(alone, spare)
+        )
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads."""
+        fit = self.fitting(1)
         stored = {
             name: None if own is None else own.to_bytes()
-            for name, own in (("found", self.found), ("alone", self.alone))
+            for name, own in (("found", fit.found), ("alone", fit.alone))
         }
         return dump(_KIND, {"most": self.most, **stored})
 
@@ -89,13 +94,13 @@ def _one_group_each(found: Breakdown) -> bool:
     return all(card.n_groups == 1 for card in cards if isinstance(card, Scorecard))
 
 
-def _coarse(found: Breakdown) -> Breakdown:
-    """With as few bins joined as fit into memory, whatever the order of merging."""
+def _coarse(found: Breakdown, spare: int) -> Breakdown:
+    """With as few bins joined as fit into memory; without bins to spare, whatever the order of merging."""
     most = _BINS // max(1, len(found.found))
     return Breakdown(
         {
             label: {
-                name: own.at_most(most) if isinstance(own, EventSums) else own
+                name: own.at_most(most, spare) if isinstance(own, EventSums) else own
                 for name, own in summaries.items()
             }
             for label, summaries in found.found.items()
@@ -129,7 +134,9 @@ class BoundedRecipe(Recipe[BoundedBreakdown]):
         alone = None
         if part.rows.groups is not None and (found is None or found.alone is not None):
             alone = self._taken({label: _ungrouped(own) for label, own in parts.items()})
-        return BoundedBreakdown(self.most, self._taken(parts), alone).fitting()
+        taken = BoundedBreakdown(self.most, self._taken(parts), alone)
+        # What is merged with others is made to fit then.
+        return taken.fitting() if found is None else taken
 
     def _taken(self, parts: Mapping[Hashable, Part]) -> Breakdown:
         return Breakdown(
