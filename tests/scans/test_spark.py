@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import scannedlists as lists
@@ -105,16 +107,6 @@ def test_a_task_that_fails_is_run_again_and_counts_once(frame):
     same(handle.summarise({"card": recipe})["card"])
 
 
-def test_errors_name_the_partition_the_place_and_the_id(spark):
-    bad = spark.createDataFrame(broken(1300)).coalesce(1)
-    with pytest.raises(
-        vx.InputError, match=r"Spark frame, partition 0: .*row 1300 .*\(number 1300\)"
-    ) as caught:
-        vx.evaluate(vx.scan(bad, probs="p_*", id="number", **COLUMNS))
-    assert (caught.value.rows, caught.value.kind) == ((1300,), "sum")
-    assert any("probs" in remedy.options for remedy in caught.value.remedies)
-
-
 def test_rows_are_numbered_as_spark_numbers_them(spark):
     from pyspark.sql import functions
 
@@ -123,6 +115,39 @@ def test_rows_are_numbered_as_spark_numbers_them(spark):
     expected = numbered.filter("number = 1300").first()["id"]
     card = vx.evaluate(vx.scan(bad, probs="p_*", invalid="skip", **COLUMNS))
     assert (card.n_rows, card.skipped.rows) == (N - 1, (expected,))
+
+
+def test_many_partitions_of_which_most_are_empty_and_one_is_wrong(spark):
+    # The row n is in partition n; 12 are left. One of these is no distribution.
+    rows = spark.range(0, 120, 1, 120).filter("id % 10 = 0")
+    p = [f"if(id = 70, 0.9, {value})" for value in (0.2, 0.3, 0.5)]
+    many = rows.selectExpr("id", "id % 3 as label", *(f"{value} as p_{i}" for i, value in enumerate(p)))
+    asked = {"target": "label", "probs": "p_*", "classes": range(3)}
+    with pytest.raises(vx.InputError, match=r"Spark frame, partition 70: .*row 0 .*\(id 70\)") as caught:
+        vx.evaluate(vx.scan(many, id="id", **asked))
+    assert (caught.value.rows, caught.value.kind) == ((0,), "sum")
+    assert any("probs" in remedy.options for remedy in caught.value.remedies)
+    card = vx.evaluate(vx.scan(many, invalid="skip", **asked))
+    assert (card.n_rows, card.skipped.rows) == (11, (70 * 2**33,))
+    y = np.delete(np.arange(0, 120, 10), 7) % 3
+    assert card["brier"] == pytest.approx(vx.brier(y, np.tile([0.2, 0.3, 0.5], (11, 1))), rel=1e-12)
+
+
+def test_collections_after_tasks_leave_modules_out(frame):
+    def seconds(batches):
+        from time import process_time
+
+        start = process_time()
+        gc.collect()
+        taken = process_time() - start
+        rows = sum(batch.num_rows for batch in batches)
+        yield pa.record_batch([[gc.get_freeze_count()], [taken], [rows]], ["kept", "seconds", "rows"])
+
+    vx.evaluate(vx.scan(frame, probs="p_*", **COLUMNS))
+    found = frame.mapInArrow(seconds, "kept long, seconds double, rows long").toArrow()
+    assert min(found["kept"].to_pylist()) > 10_000
+    # A collection looks at what is new only.
+    assert min(found["seconds"].to_pylist()) < 0.01
 
 
 def test_missing_values_vectors_and_odd_names(spark):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -15,6 +17,8 @@ from verax.scans.frames import classes_of
 from verax.scans.partitions import PartitionedHandle, RefusedError, Work, refusal_in
 
 Batches = Iterator[Any]
+# How many modules this process had when they were last left out of collections.
+_LEFT_OUT = {"modules": 0}
 
 
 class SparkHandle(PartitionedHandle):
@@ -54,6 +58,7 @@ def _scoring(work: Work) -> Callable[[Batches], Batches]:
             summary = work.score((batch.rename_columns(columns) for batch in batches), partition)
         except InputError as error:
             raise RefusedError(error) from None
+        _leave_modules_out()
         yield pa.record_batch(
             [pa.array([partition], pa.int32()), pa.array([summary], pa.binary())], ["partition", "summary"]
         )
@@ -65,9 +70,21 @@ def _merging(work: Work) -> Callable[[Batches], Batches]:
     def merge(batches: Batches) -> Batches:
         stored = (value.as_py() for batch in batches for value in batch.column("summary"))
         summary = work.merge(stored).to_bytes()
+        _leave_modules_out()
         yield pa.record_batch([pa.array([summary], pa.binary())], ["summary"])
 
     return merge
+
+
+def _leave_modules_out() -> None:
+    """Keep what modules hold out of garbage collections in this process.
+
+    Spark's Python workers collect garbage after every task, and look at all that pandas and others hold. For
+    small partitions that takes most of the time.
+    """
+    if len(sys.modules) != _LEFT_OUT["modules"]:
+        gc.freeze()
+        _LEFT_OUT["modules"] = len(sys.modules)
 
 
 def opened(source: object, asked: Asked) -> Handle | None:
