@@ -70,6 +70,21 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
         return np.asarray(x), None
     if isinstance(x, Columns):
         return x, None
+    if hasattr(x, "summarise") and not isinstance(x, type):
+        # A handle; its class is defined further up.
+        raise InputError(
+            "must be an array in memory: one number per row is asked for, or all rows at once",
+            argument=argument,
+            kind="type",
+            found=f"it stands for {getattr(x, 'name', 'predictions')}, which `scan` has opened",
+            remedies=[
+                Remedy(
+                    "Pass it alone, in place of outcomes and forecasts, to functions such as `evaluate` and "
+                    "`compare`; or read the rows with `verax.files.read`, if they fit.",
+                    python_only=True,
+                )
+            ],
+        )
     if hasattr(x, "toarray") or getattr(x, "is_sparse", False) or getattr(x, "is_sparse_csr", False):
         advice = Remedy("Pass its toarray() or to_dense().", python_only=True)
         raise InputError("must not be sparse", argument=argument, kind="type", remedies=[advice])

@@ -196,14 +196,10 @@ class Rule(ABC):
             The weighted mean loss.
         """
         if isinstance(y, Handle):
-            return self._mean_of(y.in_order() if self.ordinal else y)
+            return mean_of_handle(self, y.in_order() if self.ordinal else y)
         rows = pair(y, p, ordered=self.ordinal, **read)
         formula = formula_for(rows, self)
         return float(Tally([formula], rows.n_classes, counts=False).update(rows).moments.mean[0])
-
-    def _mean_of(self, handle: Handle) -> float:
-        found = handle.summarise({"losses": _LossRecipe(self, handle.one_model())})["losses"]
-        return float(found.moments.mean[1])
 
     @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
@@ -386,11 +382,17 @@ def losses_of(rules: Sequence[Formula], forecasts: Rows) -> list[Array]:
     return [forecasts.xp.concat([block[i] for block in blocks]) for i in range(len(rules))]
 
 
+def mean_of_handle(formula: Formula, handle: Handle) -> float:
+    """The mean of a rule or of a metric of rows over all rows of a handle."""
+    found = handle.summarise({"losses": _LossRecipe(formula, handle.one_model())})["losses"]
+    return float(found.moments.mean[1])
+
+
 @dataclass(frozen=True)
 class _LossRecipe(Recipe[PairedTally]):
-    """The mean loss of a model by a rule."""
+    """The mean loss of a model by a rule, or by a metric of rows."""
 
-    rule: Rule
+    rule: Formula
     model: str
 
     def take(self, part: Part) -> PairedTally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -12,7 +13,9 @@ from verax.engines.stats import RowStats
 from verax.engines.tally import Tally
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Array
+from verax.inputs.handles import Handle, check_alone
 from verax.inputs.lists.toplists import TopLists
+from verax.scores.base import mean_of_handle
 from verax.scores.metrics import METRICS
 
 # The lengths for which cards have the top-k error; the function has it for any.
@@ -146,7 +149,9 @@ def refuse_costs(argument: str, costs: object | None) -> None:
         )
 
 
-def top_k_error(y: object, lists: object, k: int, *, weights: object | None = None) -> float:
+def top_k_error(
+    y: object, lists: object = None, k: int | None = None, *, weights: object | None = None
+) -> float:
     """The share of outcomes that are not among the `k` most confident classes of their list.
 
     Lower is better; from 0 to 1. It is consistent for lists of k classes, but depends only on which
@@ -155,9 +160,10 @@ def top_k_error(y: object, lists: object, k: int, *, weights: object | None = No
 
     Parameters
     ----------
-    y : array_like of shape (N,)
-        Outcomes: class positions, or labels of the lists.
-    lists : TopLists
+    y : array_like of shape (N,), or Handle
+        Outcomes: class positions, or labels of the lists. Or top lists that `scan` has opened, in place of
+        `y`, `lists` and `weights`.
+    lists : TopLists, optional
         A list of classes with their confidences for each row.
     k : int
         How many classes of each list count.
@@ -177,12 +183,21 @@ def top_k_error(y: object, lists: object, k: int, *, weights: object | None = No
     (0.75, 0.0)
     """
     check_count("k", k, least=0)
+    assert k is not None
+    # No list is longer than the largest int64.
+    metric = TopKError(min(int(k), 2**62))
+    if isinstance(y, Handle):
+        given = [name for name, v in (("lists", lists), ("weights", weights)) if v is not None]
+        check_alone("top_k_error", inspect.signature(top_k_error), y, given)
+        if not y.lists:
+            found = f"{y.name} has distributions"
+            raise InputError("must be top lists", argument="y", kind="type", found=found)
+        return mean_of_handle(metric, y)
     if not isinstance(lists, TopLists):
         advice = Remedy("TopLists.from_probabilities(p, k) makes them of probabilities.", python_only=True)
         raise InputError(
             f"must be TopLists, not {show(lists)}", argument="lists", kind="type", remedies=[advice]
         )
     rows = lists.with_outcomes(y, weights=weights)
-    # No list is longer than the largest int64.
-    tally = Tally([TopKError(min(int(k), 2**62))], rows.n_classes, counts=False).update(rows)
+    tally = Tally([metric], rows.n_classes, counts=False).update(rows)
     return float(tally.moments.mean[0])
