@@ -80,6 +80,14 @@ ANALYSES = {
     "decompose": lambda rows: vx.decompose(rows, rule="rps"),
     "reliability": lambda rows: vx.reliability(rows),
     "subgroups": lambda rows: vx.subgroups(rows, by="site", rule="rps", bootstrap=0),
+    "components": lambda rows: vx.decompose(rows, rule="brier", bootstrap=20),
+    "slopes": lambda rows: vx.calibration_slope(rows),
+    "risk": lambda rows: vx.risk_coverage(rows, rule="rps", bootstrap=20),
+    "ranking": lambda rows: vx.roc_auc(rows, average="weighted"),
+    "benefit": lambda rows: vx.net_benefit(rows, thresholds=[0.2, 0.5]),
+    "deferral": lambda rows: vx.deferral(rows, defer=[0.2, 0.4]),
+    "lengths": lambda rows: vx.compare_lengths(rows, k=[1], rule="brier"),
+    "thresholds": lambda rows: vx.choose_thresholds(rows, bootstrap=20),
     "report": lambda rows: Report.of(rows, ordered=True),
 }
 
