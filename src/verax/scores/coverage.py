@@ -149,9 +149,7 @@ def refuse_costs(argument: str, costs: object | None) -> None:
         )
 
 
-def top_k_error(
-    y: object, lists: object = None, k: int | None = None, *, weights: object | None = None
-) -> float:
+def top_k_error(y: object, lists: object = None, k: int = 1, *, weights: object | None = None) -> float:
     """The share of outcomes that are not among the `k` most confident classes of their list.
 
     Lower is better; from 0 to 1. It is consistent for lists of k classes, but depends only on which
@@ -165,7 +163,7 @@ def top_k_error(
         `y`, `lists` and `weights`.
     lists : TopLists, optional
         A list of classes with their confidences for each row.
-    k : int
+    k : int, default 1
         How many classes of each list count.
     weights : array_like of shape (N,), optional
         Importance weights of the rows, not negative, not all zero. Only their ratios matter.
@@ -183,7 +181,6 @@ def top_k_error(
     (0.75, 0.0)
     """
     check_count("k", k, least=0)
-    assert k is not None
     # No list is longer than the largest int64.
     metric = TopKError(min(int(k), 2**62))
     if isinstance(y, Handle):
