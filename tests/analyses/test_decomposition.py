@@ -370,7 +370,7 @@ def test_smooth_frequencies_need_not_be_monotone():
 # ---- what the intervals and p-values promise ---------------------------------------------------
 
 
-coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "coverage.py"))
+coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "covering.py"))
 SURE = coverage["too_sure"](1.5)
 # Seeds are fixed; Binomial(60, 0.95) is at least 51 in 997 of 1,000 cases.
 DESIGNS = {

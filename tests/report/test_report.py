@@ -269,7 +269,7 @@ def test_with_groups_too_much_confidence_is_detected():
 
 
 def test_the_too_sure_test_with_groups_keeps_its_level_and_its_power():
-    coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "coverage.py"))
+    coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "covering.py"))
     for n, n_groups in ((300, 8), (1000, 50)):
         size, _ = coverage["rejections_of_sureness"](n, n_groups, 1.0)(150, 5)
         power, _ = coverage["rejections_of_sureness"](n, n_groups, 1.5)(150, 5)

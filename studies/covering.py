@@ -1,8 +1,8 @@
 """Do intervals and tests keep their word? Coverage and sizes by simulation, claim by claim.
 
-    python studies/coverage.py              # all claims
-    python studies/coverage.py NAME ...     # those whose names contain one of these texts
-    python studies/coverage.py --list
+    python studies/covering.py              # all claims
+    python studies/covering.py NAME ...     # those whose names contain one of these texts
+    python studies/covering.py --list
 
 Prints a Markdown table: what was measured, its Monte Carlo error, and what is wanted. The tables of
 studies/coverage.md come from here. A claim is a function of the number of replications and of the seed that
