@@ -145,7 +145,7 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
     replicates = affordable(problem)
     cards = _lean(lambda: {name: _card(problem, name, plan) for name in problem.models})
     parted, panels = _lean(lambda: calibration_of(problem, replicates, **plan))
-    remedies = _lean(lambda: remedies_of(problem, panels, **plan))
+    remedies = _lean(lambda: remedies_of(problem, lambda: panels, **plan))
     shown = _heaviest(problem)
     broken, left_out = _lean(lambda: _broken_down(problem, plan))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -55,7 +56,7 @@ from verax.report.contents import (
 )
 from verax.report.problem import Problem, fitting
 from verax.report.reliability import RESAMPLES, ReliabilityPanel, all_shown, most_miscalibrated, panel_of
-from verax.report.remedies import Remedy, remedies_of, sample_size
+from verax.report.remedies import Panels, Remedy, remedies_of, sample_size
 from verax.report.rowless import RANKS, Elsewhere
 from verax.report.survey import SurveyRecipe, survey_checks
 from verax.scores.base import Rule
@@ -198,13 +199,14 @@ def read_contents(
     def look_at_curves() -> dict[str, list[RetentionCurve]]:
         return {name: _curves(found, name, recipes, problem, plan, handle.n_classes) for name in shown}
 
-    def look_at_calibration() -> Any:
-        parted, panels = _calibration(handle, problem, plan, events)
-        return parted, panels, _remedies(problem, plan, found["sample"], panels, events)
-
-    curves, (parted, panels, remedies) = side_by_side(
-        lambda look: look(), [look_at_curves, look_at_calibration], found.n_rows
-    )
+    # Most of this is done outside of Python; what follows waits for calibration at its end alone.
+    with ThreadPoolExecutor(2) as pool:
+        calibration = pool.submit(_calibration, handle, problem, plan, events)
+        tried = pool.submit(
+            _remedies, problem, plan, found["sample"], lambda: calibration.result()[1], events
+        )
+        read = pool.submit(look_at_curves)
+        (parted, panels), remedies, curves = calibration.result(), tried.result(), read.result()
     comparison = _comparison(problem, plan, classes, found.found.get("pairs"))
     in_order = heaviest(
         problem,
@@ -362,7 +364,7 @@ def _remedies(
     problem: Problem,
     plan: Resampling,
     sample: Sample,
-    panels: Mapping[str, Sequence[ReliabilityPanel]],
+    panels: Callable[[], Panels],
     events: Mapping[str, EventSums],
 ) -> dict[str, Remedy]:
     """What recalibration would bring, tried on a sample of the rows."""

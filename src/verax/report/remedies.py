@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,8 @@ _LEANINGS = 20_000_000
 # The largest number of curves, and the cells of their grid.
 _CURVES = 4
 _CELLS = 50
+# The panels of every model.
+Panels = Mapping[str, Sequence[ReliabilityPanel]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +87,9 @@ class Remedy:
 
 
 def remedies_of(
-    problem: Problem, panels: Mapping[str, Sequence[ReliabilityPanel]], *, confidence: float, seed: int
+    problem: Problem, panels: Callable[[], Panels], *, confidence: float, seed: int
 ) -> dict[str, Remedy]:
-    """The remedy of every model."""
+    """The remedy of every model; the panels of all models are asked for last."""
     groups = None if problem.groups is None else Groups.of(problem.groups, problem.n_rows)
     rows = _drawn(problem, groups, seed)
     found: dict[str, Remedy] = {}
@@ -103,7 +105,7 @@ def remedies_of(
     if rows is None or not any(remedy.helps for remedy in found.values()):
         return found
     # The same events for all models, so that one figure serves them.
-    shown = _most_miscalibrated(panels)
+    shown = _most_miscalibrated(panels())
     return {
         name: replace(remedy, curves=_curves(problem, forecasts[name][rows], rows, remedy, shown))
         for name, remedy in found.items()
@@ -115,7 +117,7 @@ def _probabilities(problem: Problem, name: str) -> Floats:
     return np.asarray(to_host(widen(forecasts.batch(0, forecasts.n_rows).p)))
 
 
-def _most_miscalibrated(panels: Mapping[str, Sequence[ReliabilityPanel]]) -> list[ReliabilityPanel]:
+def _most_miscalibrated(panels: Panels) -> list[ReliabilityPanel]:
     """Of each event the panel of the first model; the events with the largest miscalibration of all."""
     first = next(iter(panels.values()))
     total = np.sum([[panel.components.miscalibration for panel in each] for each in panels.values()], axis=0)
