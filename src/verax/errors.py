@@ -94,6 +94,8 @@ class PythonVocabulary:
         return f"`{argument}`"
 
     def option(self, name: str, value: object) -> str | None:
+        if isinstance(value, (list, tuple)):
+            return f"{name}=[{', '.join('...' if each is ... else repr(each) for each in value)}]"
         return f"{name}={'...' if value is ... else repr(value)}"
 
     def fits(self, remedy: Remedy) -> bool:

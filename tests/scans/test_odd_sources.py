@@ -13,7 +13,7 @@ import pytest
 
 import verax as vx
 from scanned import CLASSES, COLUMNS, arrays, same, table
-from verax.files import read_together
+from verax import files
 
 PLAIN = table().drop_columns(["all_p", "q_low", "q_middle", "q_high", "site"])
 
@@ -110,7 +110,7 @@ def test_models_of_one_source_have_the_same_classes(others, tmp_path):
     assert caught.value.argument == "probs"
     papq.write_table(rows, tmp_path / "a.parquet")
     with pytest.raises(vx.InputError, match="same classes"):
-        read_together(dict.fromkeys("ab", tmp_path / "a.parquet"), **told)
+        files.read_together(dict.fromkeys("ab", tmp_path / "a.parquet"), **told)
     if others == ["x", "y", "z"]:
         assert vx.scan(rows, classes=CLASSES, **told).models == ("a", "b")
 
@@ -162,3 +162,15 @@ def test_arrays_of_several_models_and_files_without_a_valid_row(invalid, tmp_pat
         memory.difference("a", "b").difference, rel=1e-12
     )
     assert found.n_skipped == 1900 - len(kept)
+    # The command line reads the same.
+    one = files.open(tmp_path / "*.npz", target="y", probs="p", groups="patient", invalid=invalid)
+    read = one.read()
+    assert len(read) == len(kept) + (invalid == "skip")
+    assert one.n_rows == 1900
+    assert np.array_equal(read.y, y[:1900][~np.isnan(first[:1900, 0])])
+
+
+def test_advice_that_leaves_a_value_open_has_dots():
+    rows = pa.table({"label": ["a", "a"], "p_a": [1.0, 0.9]})
+    with pytest.raises(vx.InputError, match=r"classes=\[\.\.\., 'a'\]"):
+        vx.scan(rows)

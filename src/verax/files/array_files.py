@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from verax.errors import InputError, Remedy, passing
 from verax.files import arrow
 from verax.files.arrow import Place
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
+from verax.files.formats.several import piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together
 from verax.files.single import both_classes, is_probability
@@ -147,6 +148,37 @@ class ArrayFile(Source):
             return y
         whole = arrow.integers(pa.chunked_array([pa.array(np.ascontiguousarray(y))]), place)
         return self._labels.encode_integers(whole, place)
+
+
+class ArrayFiles(Source):
+    """Files of arrays, one after the other. Their batches are called by the file that they are from."""
+
+    def __init__(self, paths: Sequence[Path], request: Request, name: str) -> None:
+        self.path: str = name
+        self._request = request
+        self._files = [ArrayFile(path, request) for path in paths]
+        first = self._files[0]
+        for file in self._files[1:]:
+            if (file.classes, file.width) != (first.classes, first.width):
+                raise InputError(
+                    "All files must have the same classes",
+                    argument="path",
+                    kind="length" if file.width != first.width else "label",
+                    found=f"{first.path} has {first.width:,} others or in another order",
+                    source=file.path,
+                )
+        self.n_rows: int | None = sum(file.n_rows or 0 for file in self._files)
+        self.classes: tuple[Hashable, ...] | None = first.classes
+        self.width: int = first.width
+        self.roles: Roles = first.roles
+
+    def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]:
+        start = 0
+        for file in self._files:
+            # Files may be empty where others are not.
+            for batch in file.given(rows, coded=coded) if file.n_rows else ():
+                yield replace(batch.moved(start), path=piece_name(file.path, start))
+            start += file.n_rows or 0
 
 
 def _texts(values: Array, place: Place) -> list[str]:

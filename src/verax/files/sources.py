@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from verax.common.paths import as_path, matching
-from verax.errors import InputError, Remedy
-from verax.files.array_files import ArrayFile
+from verax.files.array_files import ArrayFile, ArrayFiles
 from verax.files.column_files import ColumnFile
-from verax.files.formats.tables import ARRAYS, Table, common_format
+from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
 from verax.files.predictions import Predictions, Request
 from verax.files.source import Source
 
@@ -137,13 +136,6 @@ def open_source(path: Path, request: Request) -> Source:
     """A file as a source of rows, or several that fit a pattern."""
     paths = matching(path)
     if common_format(paths) in ARRAYS:
-        if len(paths) > 1:
-            raise InputError(
-                "must be one file of arrays",
-                argument="path",
-                kind="file",
-                found=f"{len(paths):,} files fit the pattern",
-                remedies=[Remedy("`vx.scan` reads several.", python_only=True)],
-            )
-        return ArrayFile(paths[0], request)
+        files = [file for each in paths for file in files_of(each)]
+        return ArrayFile(files[0], request) if len(files) == 1 else ArrayFiles(files, request, str(path))
     return ColumnFile(Table.of_paths(paths, request, str(path)), request)

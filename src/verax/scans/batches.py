@@ -11,8 +11,7 @@ from typing import Any
 
 from verax.common.paths import matching
 from verax.errors import InputError, RuleError
-from verax.files.array_files import ArrayFile
-from verax.files.formats.several import piece_name
+from verax.files.array_files import ArrayFiles
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
 from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request
@@ -103,67 +102,37 @@ class ArrayHandle(LocalHandle):
 
     def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
         self._asked, self._paths, self._progress = asked, paths, asked.progress
-        self._models = asked.models(default_name(name))
-        # Of every file what reads each model.
-        self._sources = [self._open(path) for path in paths]
-        firsts = [self._first(sources) for sources in self._sources]
-        _check_alike(firsts)
-        self.name, self.models = name, tuple(self._models)
-        self.n_rows: int | None = sum(source.n_rows or 0 for source in firsts)
-        self.classes, self.n_classes = firsts[0].classes, firsts[0].width
-        self.taken = taken_by({model: source.taken for model, source in self._sources[0].items()})
-        self.by: tuple[str, ...] = firsts[0].roles.by
-
-    def _open(self, path: Path) -> dict[str, ArrayFile]:
-        found: dict[str, ArrayFile] = {}
-        for name, request in self._models.items():
-            found[name] = with_classes_of(
-                {name: source.classes for name, source in found.items()},
-                name,
+        self._sources: dict[str, ArrayFiles] = {}
+        for model, request in asked.models(default_name(name)).items():
+            self._sources[model] = with_classes_of(
+                {model: source.classes for model, source in self._sources.items()},
+                model,
                 request.classes,
-                partial(_array_file, path, request),
+                partial(_array_files, paths, request, name),
             )
-        return found
-
-    @staticmethod
-    def _first(sources: Mapping[str, ArrayFile]) -> ArrayFile:
-        return next(iter(sources.values()))
+        first = next(iter(self._sources.values()))
+        self.name, self.models, self.n_rows = name, tuple(self._sources), first.n_rows
+        self.classes, self.n_classes, self.by = first.classes, first.width, first.roles.by
+        self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
 
     def in_order(self) -> Handle:
         return ArrayHandle(self._asked.in_order(), self._paths, self.name)
 
     def _work(self) -> Iterator[Work]:
-        start, rows = 0, rows_at_a_time(self.n_classes * len(self.models))
-        for sources in self._sources:
-            n_rows = self._first(sources).n_rows or 0
-            streams = [source.given(rows, coded=True) for source in sources.values()]
-            for batches in zip(*streams, strict=True) if n_rows else ():
-                yield partial(self._collect, batches, start)
-            start += n_rows
+        rows = rows_at_a_time(self.n_classes * len(self.models))
+        streams = [source.given(rows, coded=True) for source in self._sources.values()]
+        for batches in zip(*streams, strict=True):
+            yield partial(self._collect, batches)
 
-    def _collect(self, batches: Sequence[Predictions], start: int, collector: Collector) -> int:
-        try:
-            found = {name: batch.moved(start) for name, batch in zip(self.models, batches, strict=True)}
-            return collector.add(part_of(usable(found, self._asked.request), self._asked.request))
-        except InputError as error:
-            raise error.replace(source=piece_name(error.source, start)) from None
+    def _collect(self, batches: Sequence[Predictions], collector: Collector) -> int:
+        found = dict(zip(self.models, batches, strict=True))
+        return collector.add(part_of(usable(found, self._asked.request), self._asked.request))
 
 
-def _array_file(path: Path, request: Request, *, classes: tuple[Hashable, ...] | None) -> ArrayFile:
-    return ArrayFile(path, replace(request, classes=classes))
-
-
-def _check_alike(sources: Sequence[ArrayFile]) -> None:
-    first = sources[0]
-    for source in sources[1:]:
-        if (source.classes, source.width) != (first.classes, first.width):
-            raise InputError(
-                "All files must have the same classes",
-                argument="path",
-                kind="length" if source.width != first.width else "label",
-                found=f"{first.path} has {first.width:,} others or in another order",
-                source=source.path,
-            )
+def _array_files(
+    paths: Sequence[Path], request: Request, name: str, *, classes: tuple[Hashable, ...] | None
+) -> ArrayFiles:
+    return ArrayFiles(paths, replace(request, classes=classes), name)
 
 
 def opened(source: object, asked: Asked) -> Handle | None:
