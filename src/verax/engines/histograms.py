@@ -334,9 +334,11 @@ class Histogram:
         return cls(0, len(values), n_cells, whole, Keyed((bins,)), Keyed((counted,)))._fitting()
 
     @classmethod
-    def joined_from(cls, n_values: int, n_cells: int, bins: Run, cells: Run) -> Histogram:
-        """Of the sums of rows of equal weight, with as few bins joined as fit into memory."""
-        return cls(0, n_values, n_cells, True, Keyed((bins,)), Keyed((cells,)))._fitting()
+    def joined_from(
+        cls, n_values: int, n_cells: int, bins: Run, cells: Run, *, whole: bool = True
+    ) -> Histogram:
+        """Of the sums of rows, with as few bins joined as fit into memory."""
+        return cls(0, n_values, n_cells, whole, Keyed((bins,)), Keyed((cells,)))._fitting()
 
     @classmethod
     def of_means(

@@ -60,6 +60,14 @@ class _Table:
         self._unsettled = 0
 
 
+def _room(first: int, size: int, least: int, most: int) -> tuple[int, int, int]:
+    """Where a table of bins begins that has these, too, and by how many it grows on either side."""
+    first = first if size else least - least % _STEP
+    begin = min(first, least - least % _STEP)
+    end = max(first + size, most - most % _STEP + _STEP)
+    return begin, first - begin, end - first - size
+
+
 class RankTable:
     """Rows by the bins of what ranks them.
 
@@ -108,17 +116,11 @@ class RankTable:
 
     def _reach(self, least: int, most: int) -> None:
         """Make room for these bins."""
-        size = len(self._table.cells)
-        if not size:
-            self._first = least - least % _STEP
-        first = min(self._first, least - least % _STEP)
-        last = max(self._first + size, most - most % _STEP + _STEP)
-        before, after = self._first - first, last - self._first - size
+        self._first, before, after = _room(self._first, len(self._table.cells), least, most)
         self._table.grow(before, after)
         room = (before, after), (0, 0)
         self._counts = np.pad(self._counts, room)
         self._more = None if self._more is None else np.pad(self._more, room)
-        self._first = first
 
     def histogram(self, values: Sequence[int | Floats], n_cells: int) -> Histogram:
         """The histogram of all rows. A value is the number of a sum, or what rows of each kind have."""
@@ -157,6 +159,70 @@ class RankTable:
         none = np.zeros((len(rows), 0))
         counted = Run(numbers[rows] * n_cells + cells, Sum.of(np.stack([size, size], axis=1)), none, none)
         return Histogram.joined_from(len(values), n_cells, bins, counted)
+
+
+class WeightedRankTable:
+    """The same of rows of any weight."""
+
+    def __init__(self, n_sums: int, n_codes: int) -> None:
+        self._first, self._whole = 0, True
+        # Compiled loops know no tuples without a value.
+        places = range(5, 5 + 6 * max(n_sums, 1), 6)
+        self._table = _Table(
+            5 + 6 * len(places),
+            least=[0, *(place + 4 for place in places)],
+            most=[1, *(place + 5 for place in places)],
+            sums=[2, 3, 4, *(place + i for place in places for i in range(4))],
+        )
+        self._kinds = _Table(2 * n_codes, [], [], range(2 * n_codes))
+
+    def add(self, ranks: Floats, values: tuple[Floats, ...], codes: Any, weights: Floats) -> None:
+        """Add rows of these kinds (uint8) and weights, and sum up some values of theirs, which are finite."""
+        from verax.kernels.filling import fill_weighted_bins
+
+        ranks = np.round(ranks, DECIMALS)
+        rows = bin_numbers(ranks), ranks, weights, values or (ranks,), codes
+        least, most = fill_weighted_bins(*rows, self._first, self._table.cells, self._kinds.cells)
+        if least < self._first or most >= self._first + len(self._table.cells):
+            self._first, *room = _room(self._first, len(self._table.cells), least, most)
+            self._table.grow(*room)
+            self._kinds.grow(*room)
+            fill_weighted_bins(*rows, self._first, self._table.cells, self._kinds.cells)
+        self._whole = self._whole and bool((weights == np.floor(weights)).all())
+        self._table.added(len(ranks))
+        self._kinds.added(len(ranks))
+
+    def histogram(self, values: Sequence[int | Floats], n_cells: int) -> Histogram:
+        """The histogram of all rows that have weight. Values are as those of `RankTable`."""
+        self._table.settle()
+        self._kinds.settle()
+        used = np.flatnonzero(self._table.totals.high[:, 0])
+        table, keys, nothing = self._table.cells[used], used + self._first, np.zeros((len(used), 1))
+        # Both parts of the sums: of rows, and by kind.
+        sums, kinds = (
+            [part[used] for part in (own.totals.high, own.totals.low)] for own in (self._table, self._kinds)
+        )
+        weight = kinds[0][:, ::2]
+        columns, ends = [[part[:, :3]] for part in sums], []
+        for value in values:
+            if isinstance(value, int):
+                found = [part[:, 4 * value + 3 : 4 * value + 7] for part in sums]
+                ends.append(table[:, 6 * value + 9 : 6 * value + 11])
+            else:
+                powers = np.stack([value, value * value], axis=1)
+                found = [np.hstack([part[:, i::2] @ powers for i in (0, 1)]) for part in kinds]
+                inner = [np.where(weight > 0, value, end) for end in (np.inf, -np.inf)]
+                ends.append(np.stack([inner[0].min(axis=1), inner[1].max(axis=1)], axis=1))
+            for column, part in zip(columns, found, strict=True):
+                column += [part, nothing]
+        ends.append(table[:, :2])
+        least, most = (np.stack([end[:, i] for end in ends], axis=1) for i in (0, 1))
+        bins = Run(keys, Sum(*(np.hstack(column) for column in columns)), least, most)
+        rows, cells = np.nonzero(weight) if n_cells else (used[:0], used[:0])
+        pairs = [np.stack([part[rows, 2 * cells], part[rows, 2 * cells + 1]], axis=1) for part in kinds]
+        none = np.zeros((len(rows), 0))
+        counted = Run(keys[rows] * n_cells + cells, Sum(*pairs), none, none)
+        return Histogram.joined_from(len(values), n_cells, bins, counted, whole=self._whole)
 
 
 class ReplicateTable:
@@ -198,12 +264,8 @@ class ReplicateTable:
 
     def _reach(self, least: int, most: int) -> None:
         """Make room for these bins."""
-        end, size = self._first + len(self._table), len(self._table)
-        first = min(self._first, least) if size else least
-        last = max(end, most + 1) if size else most + 1
-        before = self._first - first if size else 0
-        room = (before, last - first - before - size), (0, 0), (0, 0)
-        self._table, self._first = np.pad(self._table, room), first
+        self._first, before, after = _room(self._first, len(self._table), least, most)
+        self._table = np.pad(self._table, ((before, after), (0, 0), (0, 0)))
 
     def histograms(self, values: Sequence[int | Floats], n_cells: int) -> tuple[Histogram, ...]:
         """The histogram of each replicate, with means alone. Values are as those of `RankTable`."""

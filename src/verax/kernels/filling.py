@@ -71,6 +71,50 @@ def fill_bins(
 
 
 @numba.njit(**OPTIONS)
+def fill_weighted_bins(
+    numbers: Any, ranks: Any, weights: Any, values: Any, codes: Any, first: int, table: Any, kinds: Any
+) -> Any:
+    """Add rows of any weight to bins, whose `numbers` are given; rows without weight are left out.
+
+    The columns of the table are the extremes of the ranks, the number of rows, the sums of w and of w*w; for
+    each of the `values` the sums of w*v, w*v*v, w*w*v and w*w*v*v, and its extremes. `kinds` has the sums of
+    w and of w*w of each code. Returns the bins that are needed; where the table lacks some nothing is added.
+    """
+    least, most = np.int64(1 << 62), np.int64(-(1 << 62))
+    for i in range(numbers.size):
+        least = min(least, numbers[i])
+        most = max(most, numbers[i])
+    if least < first or most >= first + len(table):
+        return least, most
+    for i in range(numbers.size):
+        w, x = weights[i], ranks[i]
+        if w > 0.0:
+            at, code = np.uint64(numbers[i] - first), np.uint64(codes[i])
+            own = table[at]
+            if x < own[0]:
+                own[0] = x
+            if x > own[1]:
+                own[1] = x
+            square = w * w
+            own[2] += 1.0
+            own[3] += w
+            own[4] += square
+            kinds[at, 2 * code] += w
+            kinds[at, 2 * code + 1] += square
+            for c in range(len(values)):
+                v = values[c][i]
+                own[6 * c + 5] += w * v
+                own[6 * c + 6] += w * v * v
+                own[6 * c + 7] += square * v
+                own[6 * c + 8] += square * v * v
+                if v < own[6 * c + 9]:
+                    own[6 * c + 9] = v
+                if v > own[6 * c + 10]:
+                    own[6 * c + 10] = v
+    return least, most
+
+
+@numba.njit(**OPTIONS)
 def fill_replicates(
     numbers: Any,
     times: int,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from verax.analyses.retention.doubts import Doubt
 from verax.common.packing import dump, load, refusing
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram, compiled
-from verax.engines.tables import RankTable, ReplicateTable, coded
+from verax.engines.tables import RankTable, ReplicateTable, WeightedRankTable, coded
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
@@ -140,11 +141,11 @@ class CurveRecipe(Recipe[Histograms]):
     seed: int
 
     def gathering(self) -> Gathering[Histograms]:
-        """Tables that rows of equal weight are added to in place."""
+        """Tables that rows are added to in place."""
         return _Gathered(self)
 
-    def take(self, part: Part, *, drawn: bool = True) -> Histograms:
-        """The histograms of some rows; those of replicates may be left out."""
+    def take(self, part: Part) -> Histograms:
+        """The histograms of some rows."""
         lists = part.models[self.model]
         if isinstance(lists, ListRows):
             return self._of_lists(lists)
@@ -158,7 +159,7 @@ class CurveRecipe(Recipe[Histograms]):
         n_cells = n_classes**2 if self.measures.tables else 0
         cells = rows.y * n_classes + decided if n_cells else None
         ranks = {named(key): self.ranks(key, part, rows) for key in self.keys}
-        return self._counted(ranks, values, rows.weights, groups if drawn else None, cells, n_cells)
+        return self._counted(ranks, values, rows.weights, groups, cells, n_cells)
 
     def _of_lists(self, rows: ListRows) -> Histograms:
         """Those of top lists, which have no decisions."""
@@ -236,15 +237,14 @@ class _Gathered:
         self._recipe = recipe
         self._kinds: _Kinds | None = None
         self._tables: dict[str, RankTable] = {}
+        self._weighted: dict[str, WeightedRankTable] = {}
         self._drawn: dict[str, ReplicateTable] = {}
         self._others: Histograms | None = None
 
     def add(self, part: Part) -> None:
         if not self._added(part):
-            self._merge(self._recipe.take(part))
-
-    def _merge(self, found: Histograms) -> None:
-        self._others = found if self._others is None else self._others.merge(found)
+            found = self._recipe.take(part)
+            self._others = found if self._others is None else self._others.merge(found)
 
     def _added(self, part: Part) -> bool:
         """Add the rows to the tables, if they have finite values and are of few kinds."""
@@ -262,30 +262,32 @@ class _Gathered:
         values = tuple(rows.losses[rule] for rule in kinds.rules)
         codes = coded(rows.y, recipe.decided(part, rows), forecasts.n_classes, kinds.codes)
         ranks = {named(key): np.ascontiguousarray(recipe.ranks(key, part, rows)) for key in recipe.keys}
-        if rows.weights is None:
-            for name, own in ranks.items():
-                self._tables.setdefault(name, RankTable(len(values), kinds.n)).add(own, values, codes)
-        else:
-            # Rows of unequal weights are summed up part by part.
-            self._merge(recipe.take(part, drawn=False))
+        size = len(values), kinds.n
+        for name, own in ranks.items():
+            if rows.weights is None:
+                self._tables.setdefault(name, RankTable(*size)).add(own, values, codes)
+            else:
+                table = self._weighted.setdefault(name, WeightedRankTable(*size))
+                table.add(own, values, codes, rows.weights)
         if n_replicates and forecasts.groups is not None:
             copies = recipe.copies(forecasts.groups)
             for name, own in ranks.items():
-                table = self._drawn.setdefault(
-                    name, ReplicateTable(len(values), kinds.n, n_replicates, _JOINED)
-                )
-                table.add(own, values, codes, rows.weights, forecasts.groups.codes, copies)
+                drawn = self._drawn.setdefault(name, ReplicateTable(*size, n_replicates, _JOINED))
+                drawn.add(own, values, codes, rows.weights, forecasts.groups.codes, copies)
         return True
 
     def summary(self) -> Histograms:
-        kinds = self._kinds
-        if kinds is None or not (self._tables or self._drawn):
-            assert self._others is not None
-            return self._others
-        orders = {name: table.histogram(kinds.values, kinds.n_cells) for name, table in self._tables.items()}
-        drawn = {name: table.histograms(kinds.values, kinds.n_cells) for name, table in self._drawn.items()}
-        found = Histograms(orders, {**dict.fromkeys(orders, ()), **drawn})
-        return found if self._others is None else found.merge(self._others)
+        found = [] if self._others is None else [self._others]
+        for tables in (self._tables, self._weighted):
+            if self._kinds is not None and tables:
+                asked = self._kinds.values, self._kinds.n_cells
+                orders = {name: table.histogram(*asked) for name, table in tables.items()}
+                found.append(Histograms(orders, dict.fromkeys(orders, ())))
+        if self._kinds is not None and self._drawn:
+            asked = self._kinds.values, self._kinds.n_cells
+            drawn = {name: table.histograms(*asked) for name, table in self._drawn.items()}
+            found.append(Histograms({}, drawn))
+        return reduce(lambda one, other: one.merge(other), found)
 
 
 @dataclass(frozen=True)
