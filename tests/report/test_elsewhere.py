@@ -148,6 +148,25 @@ def test_ranks_lie_within_what_histograms_leave_open():
     assert counts.rank("log", np.inf) == (1, 0)
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_ranks_come_from_the_histograms_of_curves_where_no_row_has_a_weight(ordered):
+    _, y, p = problem(2000, 4, seed=8)
+    p[5] = np.eye(4)[(y[5] + 1) % 4]
+    handle, alone = Scattered(y, p), Scattered(y, p)
+    alone.weighted = False
+    plan = Resampling()
+    kinds = {
+        each.weighted: recipes_of(
+            each, Elsewhere.at(each, None, ordered=ordered, costs=None, weights_are="importance"), plan
+        )
+        for each in (handle, alone)
+    }
+    assert kinds[True].keys() - kinds[False].keys() == {"model/ranks"}
+    found = [Report.of(each, ordered=ordered).contents.findings[0].worst for each in (handle, alone)]
+    assert found[0] == found[1]
+    assert len(found[0].cases[0].ranks) > 1
+
+
 def test_parts_of_an_older_version_have_a_report(tmp_path):
     """Without what they did not save: subgroups, and ranks by other rules."""
     _, y, p = problem(300, 3, 0)

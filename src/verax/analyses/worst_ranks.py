@@ -7,7 +7,7 @@ and rows at the upper end of their bin, have exact ranks.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from verax.analyses.parts import seen
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_rows import WorstRecipe, rounded_losses
 from verax.common.packing import dump, load, refusing
-from verax.engines.histograms import Keyed, Run, bin_numbers, compiled
+from verax.engines.histograms import Histogram, Keyed, Run, bin_numbers, compiled, joined
 from verax.engines.tables import RankTable
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries
@@ -50,16 +50,20 @@ class LossCounts:
 
     def rank(self, rule: str, loss: float) -> tuple[int, int]:
         """The smallest rank that a row of this loss can have, and by how much it can be larger."""
-        run = self.rules[rule].total
-        number = int(bin_numbers(np.array([loss]))[0])
-        place = int(np.searchsorted(run.keys, number))
-        counts = run.sums.high[:, 0]
-        above = int(counts[place + 1 :].sum())
-        if run.most[place, 0] <= loss:
-            return 1 + above, 0
-        # The row with the largest loss is worse. This one is not, nor is the one with the smallest loss.
-        others = int(counts[place]) - (1 if run.least[place, 0] >= loss else 2)
-        return 1 + above + 1, others - 1
+        return _rank_in(self.rules[rule].total, 0, loss)
+
+
+def _rank_in(run: Run, level: int, loss: float) -> tuple[int, int]:
+    """The same in bins that were joined so many times; the last extremes are those of the losses."""
+    number = int(joined(bin_numbers(np.array([loss])), level)[0])
+    place = int(np.searchsorted(run.keys, number))
+    counts = run.sums.high[:, 0]
+    above = int(counts[place + 1 :].sum())
+    if run.most[place, -1] <= loss:
+        return 1 + above, 0
+    # The row with the largest loss is worse. This one is not, nor is the one with the smallest loss.
+    others = int(counts[place]) - (1 if run.least[place, -1] >= loss else 2)
+    return 1 + above + 1, others - 1
 
 
 @dataclass(frozen=True)
@@ -125,30 +129,45 @@ def _counts_of(run: Run) -> Run:
 # ---- the worst rows with their ranks ---------------------------------------------------------------
 
 
-def worst_recipes(handle: Handle, model: str, rule: Rule, n: int) -> dict[str, Recipe[Any]]:
-    """What finds the worst rows of a model and their ranks; summaries that were saved may have no ranks."""
+def worst_recipes(
+    handle: Handle, model: str, rule: Rule, n: int, counted: Collection[Any] = ()
+) -> dict[str, Recipe[Any]]:
+    """What finds the worst rows of a model and their ranks; summaries that were saved may have no ranks.
+
+    Histograms of losses by the rules `counted` are made by others. They have no rows without weight, so they
+    serve where no row has a weight.
+    """
     rules = tuple(ranking(rule))
-    counts = LossCountRecipe(model, rules[1:])
-    if not handle.knows(counts):
+    lacking = tuple(other for other in rules[1:] if handle.weighted or other not in counted)
+    counts = LossCountRecipe(model, lacking)
+    if lacking and not handle.knows(counts):
         return {f"{model}/worst": WorstRecipe(model, rules[:1], n)}
-    return {f"{model}/worst": WorstRecipe(model, rules, n), f"{model}/ranks": counts}
+    return {f"{model}/worst": WorstRecipe(model, rules, n)} | ({f"{model}/ranks": counts} if lacking else {})
 
 
 def read_ranked(
-    found: Summaries, handle: Handle, model: str, rule: Rule, classes: tuple[Hashable, ...] | None = None
+    found: Summaries,
+    handle: Handle,
+    model: str,
+    rule: Rule,
+    classes: tuple[Hashable, ...] | None = None,
+    counted: Mapping[str, Histogram] = {},
 ) -> Worst:
-    """The worst rows with their ranks by all rules, from what these recipes found."""
+    """The worst rows with their ranks by all rules, from what these recipes found, and from histograms."""
     rules, rows = tuple(ranking(rule)), found[f"{model}/worst"]
     worst = read_worst(rows, handle, rules, classes=classes)
     counts: LossCounts | None = found.found.get(f"{model}/ranks")
-    if counts is None:
+    if rows.losses.shape[1] < len(rules):
         return worst
     cases = []
     for case, losses in zip(worst.cases, rows.losses.tolist(), strict=True):
         ranks, within = dict(case.ranks), dict(case.rank_within)
         for other, loss in zip(rules[1:], losses[1:], strict=True):
             name = name_of(other)
-            ranks[name], beyond = counts.rank(name, loss)
+            if counts is not None and name in counts.rules:
+                ranks[name], beyond = counts.rank(name, loss)
+            else:
+                ranks[name], beyond = _rank_in(counted[name].bins.total, counted[name].level, loss)
             within |= {name: beyond} if beyond else {}
         cases.append(replace(case, ranks=ranks, rank_within=within))
     return replace(worst, cases=tuple(cases))

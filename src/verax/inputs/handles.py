@@ -250,6 +250,8 @@ class Handle(ABC):
         Whether the forecasts are top lists, not full distributions.
     has_rows : bool
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
+    weighted : bool
+        Whether rows may have weights.
     """
 
     name: str
@@ -261,6 +263,7 @@ class Handle(ABC):
     by: tuple[str, ...] = ()
     lists: bool = False
     has_rows: bool = True
+    weighted: bool = True
 
     @abstractmethod
     def in_order(self) -> Handle:

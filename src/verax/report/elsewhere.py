@@ -116,7 +116,7 @@ def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, 
         found[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
         found[f"{name}/events"] = EventRecipe(name, problem.ordered)
         found[f"{name}/curves"] = CurveRecipe(name, tuple(keys), measures, None, _OF_GROUPS, plan.seed)
-        found |= worst_recipes(handle, name, problem.primary, WORST)
+        found |= worst_recipes(handle, name, problem.primary, WORST, counted=keys)
         if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
             found[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
     found |= breakdown_recipes(handle, problem, plan)
@@ -224,7 +224,9 @@ def read_contents(
                 card=cards[model],
                 decomposition=parted[model],
                 sureness=sureness_from(events[model]),
-                worst=read_ranked(found, handle, name, problem.primary, problem.names),
+                worst=read_ranked(
+                    found, handle, name, problem.primary, problem.names, found[f"{name}/curves"].orders
+                ),
                 panels=panels[model],
                 remedy=remedies[model],
                 retained=[curve for curve in curves[name] if curve.sees_outcome],

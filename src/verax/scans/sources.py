@@ -69,6 +69,7 @@ class SourceHandle(LocalHandle):
         self.name, self.models, self.n_rows = source.path, (Path(source.path).stem,), source.n_rows
         self.classes, self.n_classes, self.taken = source.classes, source.width, source.taken
         self.by: tuple[str, ...] = source.roles.by
+        self.weighted: bool = source.roles.weights is not None
 
     def in_order(self) -> Handle:
         """The same: see above."""
