@@ -3,10 +3,11 @@
     python benchmarks/engines.py spark-ml [--rows 1000000] [--parts 16] [--repeats 2]
     python benchmarks/engines.py partitions --partitions 100 300 1000
 
-Sections: local, pushdown, lists, dask, spark, spark-ml, growth, spark-growth, partitions. Each runs alone;
-all run by default. The rows are Parquet files of 5 classes in the page cache. The single-process pass is
-`scan` of the files. CPU seconds include child processes: the JVM of Spark and its Python workers. Figures are
-the best of several runs after a first one; those of `partitions` are of one run after a small one.
+Sections: local, pushdown, lists, weighting, dask, spark, spark-ml, growth, spark-growth, partitions. Each
+runs alone; all run by default. The rows are Parquet files of 5 classes in the page cache. The single-process
+pass is `scan` of the files. CPU seconds include child processes: the JVM of Spark and its Python workers.
+Figures are the best of several runs after a first one; those of `partitions` are of one run after a small
+one.
 """
 
 from __future__ import annotations
@@ -326,10 +327,40 @@ def lists(_: str, n: int) -> None:
         )
 
 
+def weighting(pattern: str, n: int) -> None:
+    """What comes from histograms: rows with weights, with 1,000 groups and with both, against plain rows."""
+    from verax.report import Report
+
+    rng = np.random.default_rng(1)
+    table = papq.read_table(Path(pattern).parent)
+    table = table.append_column("w", pa.array(rng.exponential(1.0, n)))
+    table = table.append_column("who", pa.array(rng.integers(0, 1000, n)))
+    kinds = {"plain": {}, "weights": {"weights": "w"}, "groups": {"groups": "who"}}
+    kinds["both"] = kinds["weights"] | kinds["groups"]
+    analyses: dict[str, Callable[[Any], Any]] = {
+        "retention": lambda rows: vx.retention(rows, rule="brier", metric="accuracy"),
+        "decompose": lambda rows: vx.decompose(rows, rule="brier", bootstrap=0),
+        "reliability": lambda rows: vx.reliability(rows, resamples=0),
+        "report": Report.of,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        papq.write_table(table, Path(folder, "rows.parquet"))
+        for name, analyse in analyses.items():
+            sheet = Sheet(n)
+            for kind, own in kinds.items():
+                asked = {"target": "label", "probs": "p_*", "classes": range(K), **own}
+
+                def run(asked: Any = asked, analyse: Any = analyse) -> Any:
+                    return analyse(vx.scan(f"{folder}/rows.parquet", **asked))
+
+                sheet.line(f"{name}, {kind}", run)
+
+
 SECTIONS = {
     "local": local,
     "pushdown": pushdown,
     "lists": lists,
+    "weighting": weighting,
     "dask": dask,
     "spark": spark,
     "spark-ml": spark_ml,
