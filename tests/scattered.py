@@ -46,7 +46,7 @@ class Scattered(Handle):
         read = {
             name: p[rows].with_outcomes(given["y"], part=True, first_row=first, **own)
             if self.lists
-            else Forecasts(given["y"], p[rows], **own)
+            else Forecasts(given["y"], p[rows], part=True, **own)
             for name, p in self.forecasts.items()
         }
         labels = {name: column[rows] for name, column in self.labels.items()}

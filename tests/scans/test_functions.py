@@ -204,3 +204,27 @@ def test_curves_over_thresholds_are_those_of_the_rows(function, kind):
         alike(ours, true)
         assert found.rows.heading("x") == exact.rows.heading("x")
         assert type(found).from_dict(found.to_dict()) == found
+
+
+EDGES = {
+    "decompose": lambda *rows, **own: vx.decompose(*rows, rule="log", **own),
+    "calibration_slope": vx.calibration_slope,
+    "risk_coverage": lambda *rows, **own: vx.risk_coverage(*rows, rule="log", **own),
+    "compare_lengths": lambda *rows, **own: vx.compare_lengths(*rows, rule="brier", **own),
+    "roc_auc": vx.roc_auc,
+    "net_benefit": vx.net_benefit,
+    "deferral": lambda *rows, **own: vx.deferral(*rows, defer=0.3, **own),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_parts_may_have_no_weight_and_all_rows_may_not(name):
+    y, p, _ = case("rows", n=60)
+    p[:2] = np.eye(3)[(y[:2] + 1) % 3]
+    half = np.arange(60) >= 30
+    found, exact = both(EDGES[name], y, p, {"weights": half.astype(float)})
+    key = "aurc" if name == "risk_coverage" else "n_rows"
+    assert found.to_dict()[key] == pytest.approx(exact.to_dict()[key], abs=0.02)
+    with pytest.raises(vx.InputError, match="not all be zero"):
+        EDGES[name](Scattered(y, p, weights=np.zeros(60)))
+    assert EDGES[name](Scattered(y, p, groups=np.zeros(60))) is not None

@@ -25,6 +25,8 @@ from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
 
+# Shares of the weight that differ from one by less are all of it.
+_ROUNDING = 1e-15
 _KIND, _SPREAD = "sums over units", "spread of units"
 
 
@@ -218,8 +220,10 @@ class UnitSums:
 def _around(weight: Floats, sums: Floats, mean: Floats, total: float) -> Floats:
     """(B, C, C) covariances of means by units with these weights and sums, (B, C, N)."""
     deviation = (sums - mean[:, :, None] * weight) / total
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.einsum("bcn,bdn->bcd", deviation / (1 - weight / total), deviation))
+    rest = 1 - weight / total
+    # A single unit says nothing about its own variance.
+    rest = np.where(rest > _ROUNDING, rest, np.nan)
+    return np.asarray(np.einsum("bcn,bdn->bcd", deviation / rest, deviation))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ count as many rows of one weight as tell as much.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,14 +41,19 @@ class BinDraws:
         self._chance = np.round(chance, _DECIMALS)
         self._rows = effective_rows(self._size, squares, copies=copies)
 
-    def gains(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """The curves of calibrated forecasts, and what their miscalibration exceeds the observed one by."""
+    def calibrated(self, n: int, rng: np.random.Generator, exact: float) -> tuple[Floats, Floats]:
+        """The curves and the miscalibrations of calibrated forecasts.
+
+        Cells are wider than bins; so the miscalibrations are moved by what `exact`, that of the bins, exceeds
+        that of the cells by.
+        """
         curves, found = np.empty((n, len(self._rows))), np.empty(n)
         observed = self._gain(self._happened)[1]
         for i in range(n):
             share = rng.binomial(self._rows, self._chance) / self._rows
             curves[i], found[i] = self._gain(share * self._size)
-        return curves, found - observed
+        shift = exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
+        return curves, found + shift
 
     def _gain(self, happened: Floats) -> tuple[Floats, float]:
         how, without = self._how, np.maximum(self._size - happened, 0.0)

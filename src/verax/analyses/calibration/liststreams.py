@@ -18,6 +18,7 @@ from verax.analyses.calibration.listsums import LEFT_OUT, LENGTH, WEIGHT, ListEv
 from verax.analyses.calibration.mass import LISTED, UNLISTED, ListDecomposition, split_of_lists
 from verax.analyses.calibration.places import ANY, WHOLE, Claim, Found, check_places, corrected, place_name
 from verax.analyses.calibration.streams import components_of_events, p_value_of, read_curve
+from verax.analyses.unitsums import check_weight
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
 from verax.scores.base import Rule
@@ -28,6 +29,7 @@ def decomposition_of_list_handle(handle: Handle, rule: Rule, plan: Resampling) -
     how = split_of_lists(rule, handle.n_classes)
     recipe = ListEventRecipe(handle.one_model(), scored=True)
     found = handle.summarise({"events": recipe})
+    check_weight(float(found["events"].totals.high[WEIGHT]))
     events = _scored(found["events"], how)
     source = ListEventsSource(recipe.model, LISTED in events)
     known = accuracy_of(handle, source, how, list(events.values()), plan)

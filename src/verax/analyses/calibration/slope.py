@@ -155,6 +155,8 @@ def _regression(odds: Floats, happened: Bools, finite: Bools, units: SamplingUni
     scores = np.zeros((2, len(odds)))
     scores[:, finite] = np.linalg.solve(curvature, columns * (h - expit(z)))
     influence = units.influence(list(found.back @ scores))
-    rest = np.sqrt(1 - units.sums(units.share))[:, None]
-    covariance = (influence / rest).T @ (influence / rest)
+    # A single group says nothing about its own variance.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = np.sqrt(1 - units.sums(units.share))[:, None]
+        covariance = (influence / rest).T @ (influence / rest)
     return found.back @ found.coefficients, covariance

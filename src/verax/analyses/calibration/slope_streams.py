@@ -52,6 +52,7 @@ def slopes_of_handle(handle: Handle, ordered: bool, places: int, confidence: flo
     names = _names(handle, ordered, places)
     found = handle.summarise({name: LookRecipe(source, i) for i, name in enumerate(names)})
     looks = {name: found[name] for name in names if found[name].overlap.n}
+    check_weight(float(bool(looks)))
     fits = {name: _Fit.of(source, names.index(name), look) for name, look in looks.items()}
     for _ in range(_STEPS):
         open_ = {name: fit.recipe for name, fit in fits.items() if not fit.done}
@@ -62,7 +63,6 @@ def slopes_of_handle(handle: Handle, ordered: bool, places: int, confidence: flo
             fits[name].step(sums[name])
     _exact(handle, fits)
     whole = fits[WHOLE if handle.lists else next(iter(fits))].sums
-    check_weight(whole.total)
     n_groups = None if whole.groups is None else whole.units.n
     lines = tuple(fit.line(name, looks[name], confidence) for name, fit in fits.items())
     if handle.lists:

@@ -34,6 +34,7 @@ from verax.analyses.calibration.eventsums import (
 )
 from verax.analyses.calibration.leaning import Leaning
 from verax.analyses.calibration.sureness import Sureness, p_of_gaps, p_of_rows
+from verax.analyses.unitsums import check_weight
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.estimates import holm
 from verax.inference.intervals import Resampling
@@ -52,6 +53,7 @@ def decomposition_of_handle(handle: Handle, rule: Rule, plan: Resampling) -> Dec
     recipe = EventRecipe(handle.one_model(), how.thresholds, how.binary)
     found = handle.summarise({"events": recipe})
     sums: EventSums = found["events"]
+    check_weight(float(sums.weight.high[0]))
     events = [Scored(sums, i, 1.0, how.factor) for i in range(sums.n_events)]
     known = accuracy_of(handle, RowEvents(recipe.model, how), how, events, plan)
     result = read_decomposition(sums, rule, handle, plan, known)
@@ -93,7 +95,7 @@ def components_of_events(
         calibrated = np.zeros(0)
         if event.sums.groups is None and plan.replicates:
             draws = BinDraws(event.sums.of(event.i), how, plan.copies)
-            calibrated = observed[1] + draws.gains(plan.replicates, _stream(plan.seed, i))[1]
+            calibrated = draws.calibrated(plan.replicates, _stream(plan.seed, i), observed[1])[1]
         elif known is not None and known.calibrated is not None:
             calibrated = observed[1] + known.calibrated[i]
         own = None if known is None else known.parts[i]
@@ -150,9 +152,9 @@ def read_curve(
     band, calibrated = None, np.zeros(0)
     if resamples:
         drawn = BinDraws(bins, how, copies=False)
-        curves, gains = drawn.gains(resamples, rng)
+        curves, found_calibrated = drawn.calibrated(resamples, rng, observed[1])
         band = percentile_interval(curves, confidence)[:, drawn.cell]
-        calibrated = gains + observed[1] if found.groups is None else calibrated
+        calibrated = found_calibrated if found.groups is None else calibrated
     components = Components(name, observed, None, calibrated, confidence, within)
     fit = recalibrate(bins.cells)
     return ReliabilityCurve(

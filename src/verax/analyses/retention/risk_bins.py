@@ -18,6 +18,7 @@ from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.retention.doubts import Doubt
 from verax.analyses.retention.lossbins import CurveRecipe, Measures
 from verax.analyses.retention.streams import Bins
+from verax.analyses.unitsums import check_weight
 from verax.engines.histograms import Histogram
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Bools, Floats
@@ -215,6 +216,7 @@ def risk_of_handle(
     histograms = found["curves"]
     order = histograms.orders[key.name]
     fine = _Columns(order)
+    check_weight(float(fine.weight.sum()))
     draws = _drawn(order, histograms.replicates[key.name], plan)
     squares = fine.squares
     bins = RiskBins(
