@@ -88,7 +88,13 @@ def test_every_promised_name_is_there():
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
     skip_without_frameworks(name)
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        # Only kernels need the compiler.
+        if (missing.name, name.rpartition(".")[0]) != ("numba", "verax.kernels"):
+            raise
+        pytest.skip("needs numba")
     assert module.__doc__
     assert doctest.testmod(module).failed == 0
 
