@@ -66,6 +66,7 @@ def test_the_default_call_uses_the_fused_kernel(k, monkeypatch):
 def test_array_calls_answer_until_compiling_pays(monkeypatch):
     monkeypatch.setattr(limits, "COMPILED_FROM", 100)
     monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 1000)
+    monkeypatch.setattr(limits, "COMPILED_IN_PARTS_FROM", 80)
     monkeypatch.setattr(ledger, "_LEDGER", ledger._Ledger())
 
     def compiled(n, work="work"):
@@ -79,6 +80,9 @@ def test_array_calls_answer_until_compiling_pays(monkeypatch):
     assert not compiled(25, "other work")
     with ledger.expecting(1000):
         assert compiled(25, "more work")
+        assert [compiled(20, "parts") for _ in range(14)] == [False] * 12 + [True] * 2
+        assert not compiled(19, "parts"), "tiny parts never are"
+    assert not compiled(20, "parts")
     assert not compiled(25, "still more")
     assert compiled(250, "large work")
 

@@ -26,12 +26,12 @@ class _Ledger:
         self.expected = 0
 
     def spend(self, kind: Hashable, numbers: int) -> int:
-        """Count so many more numbers of a kind of work; what it comes to, with what is expected."""
+        """Count so many more numbers of a kind of work; what it comes to."""
         if len(self._spent) > _MOST_KINDS:
             self._spent.clear()
         total = self._spent.get(kind, 0) + numbers
         self._spent[kind] = total
-        return total + self.expected
+        return total
 
 
 _LEDGER = _Ledger()
@@ -39,8 +39,13 @@ _LEDGER = _Ledger()
 
 def compiles(numbers: int, kind: Hashable) -> bool:
     """Whether kernels that do this kind of work exist and are worth loading, or are loaded. Counts it."""
-    pays = numbers >= limits.COMPILED_FROM and _LEDGER.spend(kind, numbers) >= limits.COMPILED_AT_ONCE
-    return pays and kernels() is not None
+    expected = _LEDGER.expected
+    small = numbers < limits.COMPILED_FROM
+    if small and (not expected or numbers < limits.COMPILED_IN_PARTS_FROM):
+        return False
+    # Small parts, such as partitions of a frame, do not load kernels before they have taken that long.
+    spent = _LEDGER.spend(kind, numbers) + (0 if small else expected)
+    return spent >= limits.COMPILED_AT_ONCE and kernels() is not None
 
 
 @contextmanager

@@ -12,7 +12,8 @@ FAR = -600.0
 TINY = 1e-300
 
 
-# Fewer probabilities than this are always scored by array calls.
+# Fewer probabilities than this are always scored by array calls; in parts of many, fewer than the second.
 COMPILED_FROM = 2**19
+COMPILED_IN_PARTS_FROM = 2**12
 # So many take array calls about as long as it takes to load a compiled kernel.
 COMPILED_AT_ONCE = 2**23
