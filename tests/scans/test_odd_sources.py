@@ -174,3 +174,22 @@ def test_advice_that_leaves_a_value_open_has_dots():
     rows = pa.table({"label": ["a", "a"], "p_a": [1.0, 0.9]})
     with pytest.raises(vx.InputError, match=r"classes=\[\.\.\., 'a'\]"):
         vx.scan(rows)
+
+
+@pytest.mark.parametrize("y", [[0, 1, 1, 0], [0, 0, 0, 0]])
+def test_replicates_without_weight_have_no_values(y):
+    p, w = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]), [0.0, 0.6, 0.0, 0.0]
+    rows = pa.table({"label": y, "p_0": p[:, 0], "p_1": p[:, 1], "w": w})
+    handle = vx.scan(rows, target="label", probs="p_*", weights="w")
+    for metric in ("accuracy", "ec"):
+        memory = vx.retention(y, p, rule="brier", metric=metric, weights=w, bootstrap=50)
+        found = vx.retention(handle, rule="brier", metric=metric, bootstrap=50)
+        assert found.values == pytest.approx(memory.values, abs=1e-12)
+        assert len(memory.interval) == len(found.interval) == 2
+
+
+def test_one_row_has_no_interval_of_skill(recwarn):
+    rows = pa.table({"label": [1], "p_0": [0.2], "p_1": [0.8], "q_0": [0.4], "q_1": [0.6], "w": [0.7]})
+    handle = vx.scan(rows, target="label", probs={"a": "p_*", "b": "q_*"}, weights="w")
+    assert vx.compare(handle, rule="brier", reference="b").n_rows == 1
+    assert not recwarn.list

@@ -119,7 +119,8 @@ def _skill(
         else:
             # Var(A - r B) from the variances of A, B and A - B, which are known.
             a, b, gap = estimate.error[[i, base, pair]] ** 2
-            error = math.sqrt(max(a + ratio**2 * b - ratio * (a + b - gap), 0.0))
+            known = np.isfinite([a, b, gap]).all()
+            error = math.sqrt(max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)) if known else math.nan
         single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], freedom)
         result.append((float(1 - ratio), single.intervals(confidence)[0]))
     return result

@@ -184,7 +184,9 @@ class Cuts:
     def __init__(self, order: Order, sample: Sample) -> None:
         self.order, self.sample, taken = order, sample, sample.taken
         n = len(order.rows)
-        length = min(n, int(1.1 * n * taken[-1] / sample.total) + 64)
+        # A replicate may have rows without weight only.
+        share = taken[-1] / sample.total if sample.total else 1.0
+        length = min(n, int(1.1 * n * share) + 64)
         while True:
             self.weights: Floats = sample.weights[order.rows[:length]]
             cumulative = np.cumsum(self.weights)
@@ -203,8 +205,8 @@ class Cuts:
 
     @property
     def kept(self) -> Floats:
-        """The weight kept at each cut."""
-        return self.sample.total - self.sample.taken
+        """The weight kept at each cut; NaN where a replicate has none, so that its values are undefined."""
+        return self.sample.total - self.sample.taken if self.sample.total else self.sample.taken + np.nan
 
     def tables(self, cells: Ints, step: int) -> Iterator[Floats]:
         """Weighted counts of the rows kept, (step, cells) for `step` cuts at a time.

@@ -125,7 +125,8 @@ class BinCuts:
         cumulative = np.cumsum(bins.weights)
         total = float(cumulative[-1])
         taken = options.taken(total, bins.whole)
-        self.kept: Floats = total - taken
+        # A replicate without weight has no values.
+        self.kept: Floats = total - taken if total else taken + np.nan
         self.at: Ints = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(cumulative) - 1)
         before = np.where(self.at > 0, cumulative[self.at - 1], 0.0)
         weight = bins.weights[self.at]
