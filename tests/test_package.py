@@ -24,6 +24,7 @@ HEAVY = ["numba", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib
 HEAVY += ["torch", "jax", "keras", "xgboost", "mlflow"]
 # What the examples of a part of the package, or of a page, are written with.
 FRAMEWORKS = {
+    "verax.adapters.boosting.classifier": ["lightgbm"],
     "verax.adapters.keras": ["keras"],
     "verax.adapters.mlflow": ["mlflow"],
     "verax.adapters.torch": ["torch", "torchmetrics"],
