@@ -164,6 +164,12 @@ def test_only_like_merges_with_like(option, tmp_path):
         merge_files([tmp_path / "a.verax", tmp_path / "b.verax"])
 
 
+def test_intervals_that_do_not_merge_say_in_what_they_differ():
+    y, p = forecasts(10, 3)
+    with pytest.raises(vx.VeraxError, match=r"merged: confidence 0\.95 and 0\.9, seed 0 and 3\.$"):
+        vx.evaluate(y, p) + vx.evaluate(y, p, confidence=0.9, seed=3)
+
+
 def test_costs_of_the_same_numbers_merge():
     y, p = forecasts(10, 3)
     costs = [[0, 1, 5], [1, 0, 1], [2, 1, 0]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -204,6 +204,27 @@ class Resampling:
     replicates: int = 1000
     seed: int = 0
     weights_are: WeightsAre = "importance"
+
+    def difference(self, other: Resampling) -> str:
+        """In what another plan differs, in words.
+
+        Parameters
+        ----------
+        other : Resampling
+            The other plan.
+
+        Returns
+        -------
+        str
+            Such as "confidence 0.95 and 0.9, seed 0 and 3".
+
+        Examples
+        --------
+        >>> Resampling().difference(Resampling(confidence=0.9, seed=3))
+        'confidence 0.95 and 0.9, seed 0 and 3'
+        """
+        pairs = zip(asdict(self).items(), asdict(other).values(), strict=True)
+        return ", ".join(f"{name} {mine} and {others}" for (name, mine), others in pairs if mine != others)
 
     @classmethod
     def checked(

@@ -148,7 +148,7 @@ class Scorecard(MaySkip):
         if self.resampling != other.resampling:
             raise VeraxError(
                 "Cards whose intervals are computed in different ways cannot be merged: "
-                f"{self.resampling} and {other.resampling}."
+                f"{self.resampling.difference(other.resampling)}."
             )
         if self._metric_values() != other._metric_values():
             raise VeraxError("Cards with different metrics of decisions or different costs cannot be merged.")
