@@ -187,6 +187,17 @@ def test_rankings_of_few_forecasts_are_exact(name):
             )
 
 
+@pytest.mark.parametrize("function", [vx.roc_auc, vx.average_precision])
+def test_rankings_of_sure_forecasts_are_near_those_of_the_rows(function):
+    rng = np.random.default_rng(4)
+    logit = rng.normal(0, 60, 700)
+    y = (rng.random(700) < 1 / (1 + np.exp(-logit / 20))).astype(int)
+    p = np.exp(-np.logaddexp(0, np.stack([logit, -logit], axis=1)))
+    found, exact = both(function, y, p, {})
+    assert found.value == pytest.approx(exact.value, abs=found.within + 1e-12)
+    assert found.within < 1e-4
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", [vx.net_benefit, vx.murphy])
 def test_curves_over_thresholds_are_those_of_the_rows(function, kind):
