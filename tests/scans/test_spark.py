@@ -103,7 +103,7 @@ def test_a_task_that_fails_is_run_again_and_counts_once(frame):
 
     handle = vx.scan(frame, probs="p_*", **COLUMNS)
     plan = Resampling.checked(0.95, 1000, 0)
-    recipe = FailsAtFirst("model", fitting_rules(None, True), True, None, plan)
+    recipe = FailsAtFirst("model", tuple(fitting_rules(None, True)), True, None, plan)
     same(handle.summarise({"card": recipe})["card"])
 
 
