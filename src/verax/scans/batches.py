@@ -111,8 +111,10 @@ class ArrayHandle(LocalHandle):
                 partial(_array_files, paths, request, name),
             )
         first = next(iter(self._sources.values()))
-        self.name, self.models, self.n_rows = name, tuple(self._sources), first.n_rows
-        self.classes, self.n_classes, self.by = first.classes, first.width, first.roles.by
+        self.name, self.models = name, tuple(self._sources)
+        self.n_rows: int | None = first.n_rows
+        self.classes, self.n_classes = first.classes, first.width
+        self.by: tuple[str, ...] = first.roles.by
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
 
     def in_order(self) -> Handle:

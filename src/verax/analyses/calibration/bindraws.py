@@ -30,7 +30,7 @@ class BinDraws:
     """Outcomes drawn from the forecasts of bins; very many bins are drawn together in cells."""
 
     def __init__(self, bins: EventBins, how: Split, copies: bool) -> None:
-        self.cell = cell_of(bins.weight)
+        self.cell: Ints = cell_of(bins.weight)
         self._how = how
         n = int(self.cell[-1]) + 1
         self._size, claimed, self._happened, squares = (

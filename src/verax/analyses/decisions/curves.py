@@ -252,9 +252,10 @@ class CountedRows(Counted):
     """The same of rows in memory."""
 
     def __init__(self, models: dict[str, EventRows], grid: Floats, side: Side) -> None:
-        self.rows, self.models = next(iter(models.values())), tuple(models)
+        self.rows: EventRows | ScannedRows = next(iter(models.values()))
+        self.models: Sequence[str] = tuple(models)
         self._events = {name: rows.events() for name, rows in models.items()}
-        self.events = [event.name for event in self._events[self.models[0]]]
+        self.events: Sequence[str] = [event.name for event in self._events[self.models[0]]]
         self._grid, self._side = grid, side
 
     def cells(self, event: int, *models: str) -> tuple[Cells, SamplingUnits]:

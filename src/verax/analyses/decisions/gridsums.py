@@ -128,7 +128,8 @@ class CountedHandle(Counted):
         found: dict[Any, CellSums],
         ranks: dict[str, Any],
     ) -> None:
-        self.models, self.events = handle.models, events
+        self.models: tuple[str, ...] = handle.models
+        self.events: list[str] = events
         self._grid, self._found, self._ranks = grid, found, ranks
 
     @classmethod
