@@ -39,6 +39,8 @@ _MOST_KEYS = 2**21
 _DENSE, _WORK = 2**20, 8
 # Up to this range, keys are looked up in a table; how many runs are kept before they are added up.
 _TABLE, _RUNS = 2**24, 4
+# Bins that rank probabilities: from each of these on, so many first bits after the leading one name the bin.
+_WIDTHS = {0.0: 4, 2.0**-64: 8, 2.0**-10: 10}
 
 
 def bin_numbers(key: Floats) -> Ints:
@@ -82,6 +84,35 @@ def joined(numbers: Ints, times: int) -> Ints:
     """The numbers of wider bins: neighbours are joined in pairs, so many times; zero stays alone."""
     size = np.abs(numbers)
     return np.asarray(np.where(numbers == 0, 0, np.sign(numbers) * (((size - 1) >> times) + 1)))
+
+
+def _rank_numbers(q: Floats) -> Ints:
+    """The number of the bin of each probability up to a half; zero alone has 0."""
+    bits = q.view(np.int64)
+    number = (bits > 0).astype(np.int64)
+    for (least, width), most in zip(_WIDTHS.items(), [*list(_WIDTHS)[1:], 0.5], strict=True):
+        start, end = np.array([least, most]).view(np.int64) >> (52 - width)
+        number += np.clip(bits >> (52 - width), start, end) - start
+    return number
+
+
+_HALF = int(_rank_numbers(np.array([0.5]))[0])
+# More than any number of a bin.
+MOST_RANKS = 2 * _HALF + 2
+
+
+def rank_bins(q: Floats, level: int) -> Ints:
+    """The number of the bin of each probability, after neighbours were joined so many times.
+
+    Near zero and near one bins are narrow, because sure forecasts lie there, and their order counts as much
+    as that of others.
+
+    >>> rank_bins(np.array([0.0, 1e-99, 1e-15, 1.1e-15, 0.4, 0.5, 0.6, 1 - 1e-15, 1.0]), 0).tolist()
+    [0, 11106, 18961, 18990, 37975, 38385, 38796, 57810, 76771]
+    """
+    upper = q > 0.5
+    number = joined(_rank_numbers(np.where(upper, 1 - q, q)), level)
+    return np.asarray(np.where(upper, 2 * ((_HALF - 1 >> level) + 1) + 1 - number, number))
 
 
 @dataclass(frozen=True)

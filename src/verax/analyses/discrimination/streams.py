@@ -20,42 +20,13 @@ from verax.analyses.sampled import refuse_lists
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import Columns, Means, UnitRecipe, check_weight, means_of
 from verax.common.packing import dump, load, refusing
-from verax.engines.histograms import Keyed, Run, joined
+from verax.engines.histograms import MOST_RANKS, Keyed, Run, rank_bins
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.handles import Handle, Part, Recipe
 
 _KIND = "ranks of forecasts"
 # Bins of all events together, before neighbours are joined; how many numbers a bin may have.
 _MOST, _SPAN = 2**20, 2**17
-# From each of these probabilities on, what part of the next lower power of two bins are wide: 2^-4, ...
-_WIDTHS = {0.0: 4, 2.0**-64: 8, 2.0**-10: 10}
-
-
-def _rank_numbers(q: Floats) -> Ints:
-    """The number of the bin of each probability up to a half; zero alone has 0."""
-    bits = q.view(np.int64)
-    number = (bits > 0).astype(np.int64)
-    for (least, width), most in zip(_WIDTHS.items(), [*list(_WIDTHS)[1:], 0.5], strict=True):
-        start, end = np.array([least, most]).view(np.int64) >> (52 - width)
-        number += np.clip(bits >> (52 - width), start, end) - start
-    return number
-
-
-_HALF = int(_rank_numbers(np.array([0.5]))[0])
-
-
-def rank_bins(q: Floats, level: int) -> Ints:
-    """The number of the bin of each probability, after neighbours were joined so many times.
-
-    Near zero and near one bins are narrow, because sure forecasts lie there, and their order counts as much
-    as that of others.
-
-    >>> rank_bins(np.array([0.0, 1e-99, 1e-15, 1.1e-15, 0.4, 0.5, 0.6, 1 - 1e-15, 1.0]), 0).tolist()
-    [0, 11106, 18961, 18990, 37975, 38385, 38796, 57810, 76771]
-    """
-    upper = q > 0.5
-    number = joined(_rank_numbers(np.where(upper, 1 - q, q)), level)
-    return np.asarray(np.where(upper, 2 * ((_HALF - 1 >> level) + 1) + 1 - number, number))
 
 
 @dataclass(frozen=True)
@@ -405,7 +376,7 @@ def _counted(
     handle: Handle, n_events: int, n_outcomes: int, *, ordered: bool, means: bool
 ) -> tuple[dict[str, list[Ranked]], tuple[RankSource, ...]]:
     """The cells of every event of every model."""
-    level = max(0, math.ceil(math.log2(n_events * n_outcomes * 2 * _HALF / _MOST)))
+    level = max(0, math.ceil(math.log2(n_events * n_outcomes * MOST_RANKS / _MOST)))
     sources = tuple(RankSource(model, ordered, means, level) for model in handle.models)
     found = handle.summarise({source.model: RankRecipe(source, n_outcomes) for source in sources})
     return {model: Ranked.all(found[model], n_events, n_outcomes) for model in handle.models}, sources
