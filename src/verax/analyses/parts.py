@@ -4,7 +4,8 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from operator import add
 
@@ -14,10 +15,11 @@ from verax.engines.plans import Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStats
 from verax.engines.summing import PlainSums, RowLosses
+from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part
-from verax.inputs.rows import RowBatch, numbers_of
+from verax.inputs.rows import RowBatch, at_fault, numbers_of
 from verax.scores.base import Rule
 
 
@@ -111,8 +113,20 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
     for known, rows in held.items():
         if known.issuperset(rules):
             return rows
-    found = held[frozenset(rules)] = Seen(dense(part, model), list(dict.fromkeys(rules)))
+    with naming(part, model):
+        found = held[frozenset(rules)] = Seen(dense(part, model), list(dict.fromkeys(rules)))
     return found
+
+
+@contextmanager
+def naming(part: Part, model: str) -> Iterator[None]:
+    """Let errors about the forecasts of one of several models in memory say whose they are."""
+    try:
+        yield
+    except InputError as error:
+        if part.whole and len(part.models) > 1:
+            raise at_fault(model, error) from None
+        raise
 
 
 def _held(part: Part, model: str) -> dict[frozenset[Rule], Seen]:

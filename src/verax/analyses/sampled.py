@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from verax.analyses.samples import SampleRecipe
-from verax.errors import InputError, Remedy
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.skipping import MaySkip
 
 R = TypeVar("R", bound=MaySkip)
@@ -36,17 +35,3 @@ def on_sample(handle: Handle, fit: Callable[..., R], *, ordered: bool, several: 
     if len(sample.y) < found.n_rows:
         result = result.with_sample(len(sample.y), found.n_rows)
     return result.with_skipped(found.skipped)
-
-
-def refuse_lists(handle: Handle) -> None:
-    """Refuse top lists where the probabilities of all classes are needed."""
-    if handle.lists:
-        raise InputError(
-            "must be predictions with the probabilities of all classes",
-            argument="y",
-            kind="type",
-            found=f"{handle.name} has top lists",
-            remedies=[
-                Remedy("Read them with `verax.files.lists.open_lists`, if they fit.", python_only=True)
-            ],
-        )

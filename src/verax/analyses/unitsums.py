@@ -1,4 +1,4 @@
-"""Means over rows that are not in memory, with covariances: sums over rows and groups, which merge.
+"""Means over rows with their covariances, from sums over rows and groups that merge.
 
 What is independent is a unit: a row, or all rows of a group. A unit has a weight u and sums s of several
 columns. The mean of a column is m = sum(s) / sum(u), and its sandwich variance the sum of the squares of
@@ -214,7 +214,11 @@ class UnitSums:
     def known(self, covariance: Floats) -> Floats:
         """Covariances with NaN where a mean is infinite."""
         lost = self.infinite.high > 0
-        return np.where(lost[:, :, None] | lost[:, None, :], np.nan, covariance)
+        found = np.where(lost[:, :, None] | lost[:, None, :], np.nan, covariance)
+        # A difference of moments that should be zero may be less than that by rounding.
+        variances = np.einsum("bcc->bc", found)
+        np.maximum(variances, 0.0, out=variances)
+        return found
 
 
 def _around(weight: Floats, sums: Floats, mean: Floats, total: float) -> Floats:

@@ -83,6 +83,8 @@ class Part:
         The invalid rows that were left out; None unless that was asked for.
     subset : Callable | None
         Makes a part of some of the rows, by their places in this one.
+    whole : bool
+        Whether these are all rows, held in memory: summaries then need not be bounded.
     """
 
     models: Mapping[str, Rows]
@@ -92,6 +94,7 @@ class Part:
     numbers: Array | None = None
     skipped: Skipped | None = None
     subset: Callable[[Ints], Part] | None = field(default=None, repr=False, compare=False)
+    whole: bool = False
     _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -265,6 +268,16 @@ class Handle(ABC):
     has_rows: bool = True
     weighted: bool = True
 
+    @property
+    def several(self) -> bool:
+        """Whether results are by the names of models."""
+        return len(self.models) > 1
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes as texts; their numbers where they have none."""
+        return tuple(map(str, range(self.n_classes) if self.classes is None else self.classes))
+
     @abstractmethod
     def in_order(self) -> Handle:
         """The same predictions for analyses to which the order of the classes matters; it must be known."""
@@ -322,6 +335,20 @@ class Handle(ABC):
             argument="y",
             found=f"{self.name} has those of {', '.join(self.models)}",
             remedies=[Remedy("Choose one with probs=... in `scan`, or use `compare`.")],
+        )
+
+
+def refuse_lists(handle: Handle) -> None:
+    """Refuse top lists where the probabilities of all classes are needed."""
+    if handle.lists:
+        raise InputError(
+            "must be predictions with the probabilities of all classes",
+            argument="y",
+            kind="type",
+            found=f"{handle.name} has top lists",
+            remedies=[
+                Remedy("Read them with `verax.files.lists.open_lists`, if they fit.", python_only=True)
+            ],
         )
 
 

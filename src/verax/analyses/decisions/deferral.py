@@ -9,16 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.analyses.binary import rows_of_part
-from verax.analyses.sampled import refuse_lists
-from verax.analyses.table import RowTable
-from verax.analyses.units import SamplingUnits
-from verax.analyses.unitsums import Columns, UnitRecipe, means_of
+from verax.analyses.unitsums import Columns, Means, UnitRecipe, means_of
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.errors import InputError
 from verax.inference.intervals import Interval, check_confidence
-from verax.inputs.arrays import Floats
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle, Part
+from verax.inputs.handles import Part
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import DEFERRED, cheapest, cheapest_or_deferred, check_deferral
@@ -82,20 +78,23 @@ def deferral(
     limits = [check_deferral(limit) for limit in given]
     if not limits:
         raise InputError("must hold at least one cost", argument="defer", kind="length")
-    if isinstance(y, Handle):
-        return _of_handle(y.in_order() if needs_order(costs=costs) else y, limits, costs, confidence)
-    forecasts = Forecasts(y, p, ordered=needs_order(costs=costs), **read)
-    cost_matrix(costs, forecasts.n_classes)
-    rows = RowTable.of(forecasts, [])
-    units, weighty = SamplingUnits.of(len(rows.y), rows.weights, rows.groups)
-    truth, q = (rows.y, rows.p) if weighty is None else (rows.y[weighty], rows.p[weighty])
-    usual = row_costs(truth, cheapest(q, costs), costs)
-    lines = []
-    for limit in limits:
-        decisions = cheapest_or_deferred(q, costs, limit)
-        deferred = decisions == DEFERRED
-        lines.append(_line(limit, deferred, np.where(deferred, limit, usual), usual, units, confidence))
-    return Deferral(tuple(lines), len(rows.y), forecasts.n_classes, confidence)
+    handle = open_rows(y, p, ordered=needs_order(costs=costs), dense=True, **read)
+    cost_matrix(costs, handle.n_classes)
+    means = means_of(handle, _CostRecipe(handle.one_model(), costs, tuple(limits)))
+    lines = tuple(_line(means, i, limit, confidence) for i, limit in enumerate(limits))
+    found = means.found
+    return Deferral(lines, found.n_rows, handle.n_classes, confidence).with_skipped(found.skipped)
+
+
+def _line(means: Means, i: int, limit: float, confidence: float) -> DeferralLine:
+    cost, saved, share, decided, _ = means.mean[i].tolist()
+    intervals = [
+        means.units.interval(value, float(means.covariance[i, j, j]), confidence)
+        for j, value in enumerate((cost, saved))
+    ]
+    rest = decided / (1 - share) if share < 1 - 1e-15 else float("nan")
+    count = round(float(means.sums.first.high[i, 4]))
+    return DeferralLine(limit, count, share, cost, cost + saved, rest, saved, *intervals)
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class _CostRecipe(UnitRecipe):
     limits: tuple[float, ...]
 
     def columns(self, part: Part) -> Columns:
-        """Of some rows: the cost, what is saved, whether deferred, the cost of those decided, and a count."""
+        """Cost, savings, whether deferred, cost of decided rows, and a count, of each row."""
         rows = rows_of_part(part, self.model, ordered=False)
         usual = row_costs(rows.y, cheapest(rows.p, self.costs), self.costs)
         blocks = []
@@ -117,24 +116,6 @@ class _CostRecipe(UnitRecipe):
             weighted = np.stack([cost, usual - cost, deferred, np.where(deferred, 0.0, usual)])
             blocks.append([*(weighted * rows.units.share), deferred.astype(float)])
         return Columns(rows.units.share, np.array(blocks), rows.units.groups)
-
-
-def _of_handle(handle: Handle, limits: list[float], costs: CostsLike, confidence: float) -> Deferral:
-    refuse_lists(handle)
-    cost_matrix(costs, handle.n_classes)
-    means = means_of(handle, _CostRecipe(handle.one_model(), costs, tuple(limits)))
-    lines = []
-    for i, limit in enumerate(limits):
-        cost, saved, share, decided, _ = means.mean[i].tolist()
-        intervals = [
-            means.units.interval(value, float(means.covariance[i, j, j]), confidence)
-            for j, value in enumerate((cost, saved))
-        ]
-        rest = decided / (1 - share) if share < 1 - 1e-15 else float("nan")
-        count = round(float(means.sums.first.high[i, 4]))
-        lines.append(DeferralLine(limit, count, share, cost, cost + saved, rest, saved, *intervals))
-    found = means.found
-    return Deferral(tuple(lines), found.n_rows, handle.n_classes, confidence).with_skipped(found.skipped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,35 +151,6 @@ class DeferralLine:
     saved: float
     cost_interval: Interval
     saved_interval: Interval
-
-
-def _line(
-    defer: float,
-    deferred: Any,
-    losses: Floats,
-    usual: Floats,
-    units: SamplingUnits,
-    confidence: float,
-) -> DeferralLine:
-    share = units.share
-    cost, deciding = float(share @ losses), float(share @ usual)
-    kept = float(share[~deferred].sum())
-    columns = [losses, usual - losses]
-    variances = units.variances(units.influence(columns))
-    intervals = [
-        units.interval(value, float(variance), confidence)
-        for value, variance in zip((cost, deciding - cost), variances, strict=True)
-    ]
-    return DeferralLine(
-        defer,
-        int(np.count_nonzero(deferred)),
-        float(share[deferred].sum()),
-        cost,
-        deciding,
-        float(share[~deferred] @ usual[~deferred] / kept) if kept > 0 else float("nan"),
-        deciding - cost,
-        *intervals,
-    )
 
 
 @dataclass(frozen=True, repr=False, eq=False)

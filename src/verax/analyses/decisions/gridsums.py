@@ -16,7 +16,6 @@ from verax.analyses.binary import ScannedRows, event_names, rows_of_part
 from verax.analyses.decisions.curves import Counted
 from verax.analyses.decisions.grid import Cells, Side, codes_of, places_of
 from verax.analyses.discrimination.streams import Ranked, RankRecipe, RankSource
-from verax.analyses.sampled import refuse_lists
 from verax.analyses.units import CellUnits, CountedUnits, SamplingUnits
 from verax.analyses.unitsums import check_weight
 from verax.common.packing import dump, load, refusing
@@ -24,7 +23,7 @@ from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, check_one_way, paired
-from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.handles import Handle, Part, Recipe, refuse_lists
 
 _KIND = "cells of thresholds"
 

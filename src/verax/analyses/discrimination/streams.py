@@ -16,13 +16,12 @@ import numpy as np
 
 from verax.analyses.binary import ScannedRows, event_names, rows_of_part
 from verax.analyses.discrimination.statistics import Estimated, average_precision_of, delong_factor, placed
-from verax.analyses.sampled import refuse_lists
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import Columns, Means, UnitRecipe, check_weight, means_of
 from verax.common.packing import dump, load, refusing
 from verax.engines.histograms import MOST_RANKS, Keyed, Run, rank_bins
 from verax.inputs.arrays import Bools, Floats, Ints
-from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.handles import Handle, Part, Recipe, refuse_lists
 
 _KIND = "ranks of forecasts"
 # Bins of all events together, before neighbours are joined; how many numbers a bin may have.

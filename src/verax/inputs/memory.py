@@ -1,0 +1,103 @@
+"""Rows in memory, as a handle with one part: analyses need not know where rows are.
+
+    open_rows(y, p, ...) -> Handle
+
+The part is the rows as they were given. Nothing is copied or turned into bytes, no thread is started, and
+what one pass has made of the rows (`Part.once`) is still there for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from verax.errors import InputError
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle, Part, Recipe, Summaries, refuse_lists
+from verax.inputs.rows import Rows, pair, pair_each
+
+# What a single model is called.
+ONLY = "forecast"
+
+
+class InMemory(Handle):
+    """Rows in memory: one part, which is the whole.
+
+    Parameters
+    ----------
+    models : mapping of str to Rows
+        The rows with the forecasts of each model.
+    several : bool
+        Whether a caller named the models, so that results are by name even if there is one.
+    ids : numpy.ndarray or None
+        Names of the rows.
+    by : mapping of str to numpy.ndarray
+        Labels of subgroups, by column.
+    """
+
+    name: str = "rows in memory"
+    taken: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        models: Mapping[str, Rows],
+        *,
+        several: bool = False,
+        ids: Any = None,
+        by: Mapping[str, Any] | None = None,
+    ) -> None:
+        rows = next(iter(models.values()))
+        self._several = several
+        self._part = Part(dict(models), ids=ids, by=dict(by or {}), whole=True)
+        self.models: tuple[str, ...] = tuple(models)
+        self.classes: tuple[Hashable, ...] | None = getattr(rows, "classes", None)
+        self.n_classes: int = rows.n_classes
+        self.n_rows: int | None = rows.n_rows
+        self.by: tuple[str, ...] = tuple(self._part.by)
+        self.lists: bool = not isinstance(rows, Forecasts)
+        self.weighted: bool = rows.weights is not None
+
+    @property
+    def several(self) -> bool:
+        """Whether results are by the names of models."""
+        return self._several
+
+    def in_order(self) -> Handle:
+        return self
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        part = self._part
+        return Summaries({name: recipe.take(part) for name, recipe in recipes.items()}, part.n_rows, None)
+
+
+def open_rows(y: object, p: object, *, ordered: bool = False, dense: bool = False, **read: Any) -> Handle:
+    """Rows wherever they are, as a handle: those that `scan` has opened, or those that are given.
+
+    `ordered` is for analyses to which the order of the classes matters, `dense` for those that need the
+    probabilities of all classes. `p` may be a mapping from the names of several models to their forecasts.
+    """
+    if isinstance(y, Handle):
+        if dense:
+            refuse_lists(y)
+        return y.in_order() if ordered else y
+    own: dict[str, Any] = {"ordered": ordered, **read}
+    if not isinstance(p, Mapping):
+        return InMemory({ONLY: Forecasts(y, p, **own) if dense else pair(y, p, **own)})
+    if not p:
+        raise InputError("must hold the forecasts of at least one model", argument="p", kind="length")
+    models = dict(pair_each(y, p, **own))
+    if dense:
+        for name, rows in models.items():
+            if not isinstance(rows, Forecasts):
+                raise InputError(
+                    "must be full distributions here",
+                    argument="p",
+                    kind="type",
+                    found="top lists do not give the probability of every class",
+                    source=repr(name),
+                )
+    if len({rows.n_classes for rows in models.values()}) > 1 or len(models) < len(p):
+        raise InputError(
+            "must hold forecasts of the same classes under different names", argument="p", kind="length"
+        )
+    return InMemory(models, several=True)
