@@ -21,9 +21,11 @@ from verax.inputs.records.variants import merger
 from verax.inputs.skipping import REASONS, Skipped
 from verax.inputs.validity import Unity
 
-# What is counted of every list.
+# What records say about their lists, and what is counted of every list.
+SAID = ("alone", "unlikely", "missing", "from_text", "unconditional")
 COUNTS = (
-    *("alone", "unlikely", "missing", "from_text", "lists_merged", "entries_merged", "probability_merged"),
+    *SAID,
+    *("lists_merged", "entries_merged", "probability_merged"),
     *("entries_omitted", "probability_omitted"),
 )
 RESCALE = passing("to rescale lists of all classes", normalize=True)
@@ -134,7 +136,7 @@ class Collector:
                 kind="missing",
                 remedies=[passing("to leave out such entries", missing="omit"), SKIP],
             )
-        for name in ("alone", "unlikely", "missing", "from_text"):
+        for name in SAID:
             self._now[name] = getattr(listed, name)
         if self._called is not None:
             return self._merged(labels, values)

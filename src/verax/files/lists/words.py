@@ -44,6 +44,7 @@ def notes(
         "unlikely": "Entries not listed, because the interface calls them too unlikely: {}.",
         "from_text": "Numbers read from texts: {}.",
         "missing": "Entries left out, because they have no number: {}.",
+        "unconditional": f"Log-likelihoods of choices without the question (acc_mutual_info), not read: {{}} {n}.",
         "divided": f"Lists divided by their sums: {{}} {n}.",
     }
     found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable
 from typing import Any
 
-from verax.errors import show
+from verax.errors import Remedy, show
 from verax.inputs.records.record import (
     MANY_DIGITS,
     SKIP,
@@ -22,13 +22,41 @@ from verax.inputs.records.record import (
 _WANTED = "log-likelihoods of two choices or more: resps or filtered_resps with one pair per choice"
 
 
+# The metric that appends a second request for every choice, with an empty context.
+_MUTUAL_INFORMATION = "acc_mutual_info"
+
+
 def _pairs(record: Any) -> Any:
-    """A (log-likelihood, is greedy) pair per choice; None where the task is not of that kind."""
+    """A (log-likelihood, is greedy) pair per choice, given the question; None for tasks of other kinds."""
+    found = _all_pairs(record)
+    return None if found is None else [found[place] for place in _conditional(record, len(found))]
+
+
+def _all_pairs(record: Any) -> Any:
+    """A pair per request, also for those without the question."""
     fields = mapping(record)
     found = sequence(fields.get("filtered_resps"))
     if not _are_pairs(found):
         found = [each[0] if len(sequence(each)) == 1 else None for each in sequence(fields.get("resps"))]
     return found if _are_pairs(found) else None
+
+
+def _conditional(record: Any, n: int) -> range:
+    """The requests that score a choice given the question; an unconditional one may follow for each."""
+    everything, half = range(n), range(n // 2)
+    requests = _requests(record)
+    if n % 2 or (requests is not None and len(requests) != n):
+        return everything
+    if requests is not None:
+        texts = [text.strip() for _, text in requests]
+        if texts[: len(half)] != texts[len(half) :]:
+            return everything
+        contexts = [context for context, _ in requests]
+        if all(contexts[: len(half)]) and not any(contexts[len(half) :]):
+            return half
+    fields = mapping(record)
+    asked = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
+    return half if asked and n > 2 else everything
 
 
 def _are_pairs(found: Any) -> bool:
@@ -46,15 +74,23 @@ def _log_likelihood(pair: Any) -> float:
     return value
 
 
-def choices_of(record: Any) -> tuple[str, ...] | None:
-    """The texts of the choices, from the arguments of the requests; None where they are not there."""
+def _requests(record: Any) -> list[tuple[str, str]] | None:
+    """The context and the text of every request; None where they are not there."""
     arguments: Any = mapping(record).get("arguments")
     if isinstance(arguments, dict):
-        found = [mapping(each).get("arg_1") for each in arguments.values()]
+        found = [(mapping(each).get("arg_0"), mapping(each).get("arg_1")) for each in arguments.values()]
     else:
-        found = [each[1] if len(sequence(each)) > 1 else None for each in sequence(arguments)]
-    texts = tuple(text for text in found if isinstance(text, str))
-    return texts if texts and len(texts) == len(found) else None
+        found = [tuple(each[:2]) if len(sequence(each)) > 1 else (None, None) for each in sequence(arguments)]
+    known = [(str(context), text) for context, text in found if isinstance(text, str)]
+    return known if known and len(known) == len(found) else None
+
+
+def choices_of(record: Any) -> tuple[str, ...] | None:
+    """The texts of the choices, from the arguments of the requests; None where they are not there."""
+    requests = _requests(record)
+    if requests is None:
+        return None
+    return tuple(requests[place][1] for place in _conditional(record, len(requests)))
 
 
 def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable | None:
@@ -79,6 +115,7 @@ def _read(record: Any, choices: Choices) -> Listed:
     texts = choices_of(record)
     if texts is not None and len(texts) != len(values):
         texts = None
+    _check_one_right(record, texts)
     if choices.per_length:
         if texts is None:
             raise not_understood(mapping(record).get("arguments"), "the texts of the choices (arguments)")
@@ -88,8 +125,29 @@ def _read(record: Any, choices: Choices) -> Listed:
         raise not_understood(pairs, _WANTED)
     shares = [math.exp(value - top) for value in values]
     total = math.fsum(shares)
-    positions = list(range(len(values)))
-    return Listed(positions, [share / total for share in shares], outcome=record.get("target"), names=texts)
+    return Listed(
+        list(range(len(values))),
+        [share / total for share in shares],
+        outcome=record.get("target"),
+        names=texts,
+        unconditional=len(_all_pairs(record)) > len(values),
+    )
+
+
+def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
+    """Refuse questions with several right choices, of which `target` names only the first."""
+    for field in mapping(mapping(record).get("doc")).values():
+        options, labels = (sequence(mapping(field).get(name)) for name in ("choices", "labels"))
+        same = [str(option).strip() for option in options] == [text.strip() for text in texts or ()]
+        if options and same and len(labels) == len(options) and list(labels).count(1) > 1:
+            raise RecordError(
+                "must have one right choice",
+                f"has {list(labels).count(1)} of {len(labels)}",
+                reason="several right choices",
+                kind="label",
+                argument="y",
+                remedies=[Remedy("Score a task with one right choice each, such as truthfulqa_mc1.")],
+            )
 
 
 def _outcome_of(record: Any, target: Any) -> Hashable:

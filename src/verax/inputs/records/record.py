@@ -38,6 +38,8 @@ class Listed:
         Numbers that were read from texts such as "about 70%".
     names : tuple of str or None
         What classes that are positions are called in this record.
+    unconditional : bool
+        The record also has log-likelihoods of the choices without the question, which are not read.
     """
 
     labels: list[Any]
@@ -48,6 +50,7 @@ class Listed:
     missing: int = 0
     from_text: int = 0
     names: tuple[str, ...] | None = None
+    unconditional: bool = False
 
 
 @dataclass(frozen=True)
