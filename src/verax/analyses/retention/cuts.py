@@ -300,8 +300,8 @@ class Cuts:
 # ---- what is measured --------------------------------------------------------------------------
 
 
-def rises_for_the_better(metric: Metric) -> bool:
-    """Whether a larger value is a better one; of functions of users that is taken for granted."""
+def higher_is_better(metric: Metric) -> bool:
+    """Whether larger values of a metric are better; assumed of functions that users pass."""
     if isinstance(metric, DecisionMetric):
         return metric.higher_is_better
     if isinstance(metric, RowMetric):
@@ -321,7 +321,7 @@ class CurveMetric:
         self.counts: DecisionMetric | None = None
         self._values: Floats | None = None
         self._finite = False
-        self.higher_is_better = rises_for_the_better(metric)
+        self.higher_is_better = higher_is_better(metric)
         if isinstance(metric, DecisionMetric):
             self.name = metric.name
             self._read(metric)

@@ -15,7 +15,7 @@ import numpy as np
 
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.retention.bounds import removed_sums, table_bounds
-from verax.analyses.retention.cuts import Metric, Options, rises_for_the_better
+from verax.analyses.retention.cuts import Metric, Options, higher_is_better
 from verax.analyses.retention.doubts import Doubt
 from verax.analyses.retention.lossbins import CurveRecipe, Histograms, Measures, named
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
@@ -204,7 +204,7 @@ def read_curves(
 ) -> RetentionCurves:
     """The curves of every metric in every order."""
     names, measures = [named(metric) for metric in metrics], recipe.measures
-    better = {named(metric): rises_for_the_better(metric) for metric in metrics}
+    better = {named(metric): higher_is_better(metric) for metric in metrics}
     by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}
 
     def drawn(order: str) -> dict[str, Floats]:
