@@ -73,3 +73,151 @@ def test_questions_with_several_right_choices_are_refused(tmp_path):
         open_lists(path)
     targets["labels"] = [1, 0, 0, 0]
     assert open_lists(write(path, [record])).y == ["A"]
+
+
+@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("invalid", ["raise", "skip"])
+def test_targets_that_count_from_one_are_refused(n, invalid, tmp_path):
+    # Without those that are too large, the others would mean the choice after their own.
+    records = [sample([-1.0] * n, str(1 + i % n), [f"choice {c}" for c in "abcd"[:n]]) for i in range(8)]
+    path = write(tmp_path / "samples.jsonl", records)
+    with pytest.raises(vx.InputError, match="from 1") as caught:
+        open_lists(path, invalid=invalid)
+    assert list(caught.value.values) == [str(n)]
+    assert "skip" not in str(caught.value)
+    # One 0 shows that they count from 0; then the largest is an ordinary mistake.
+    read = open_lists(write(path, [*records, {**records[0], "target": 0}]), invalid="skip")
+    assert read.skipped.count == 8 // n
+
+
+@pytest.mark.parametrize("invalid", ["raise", "skip"])
+def test_positions_of_named_classes_that_count_from_one_are_refused(invalid, tmp_path):
+    records = [{"answer": 1 + i % 3, "probabilities": {"a": 0.5, "b": 0.3, "c": 0.2}} for i in range(6)]
+    path = write(tmp_path / "records.jsonl", records)
+    for classes in (None, ["a", "b", "c"]):
+        with pytest.raises(vx.InputError, match="they seem to count from 1"):
+            open_lists(path, classes=classes, invalid=invalid)
+    with pytest.raises(vx.InputError, match="they seem to count from 1"):
+        vx.evaluate(vx.scan(path, target="answer", classes=["a", "b", "c"], lists=True, invalid=invalid))
+
+
+# ---- responses ---------------------------------------------------------------------------------------
+
+
+def token(chosen, top):
+    listed = [{"token": text, "logprob": value} for text, value in top.items()]
+    return {"token": chosen, "logprob": top[chosen], "top_logprobs": listed}
+
+
+FIRST = token("The", {"The": -0.1, "A": -4.0, "Hm": -5.0})
+ANSWERS = [token("B", {"B": -0.2, "A": -2.0, "C": -4.0}), token("A", {"A": -0.3, "B": -1.6, "D": -4.0})]
+
+
+def chat_of(tokens):
+    return {"choices": [{"logprobs": {"content": tokens}}]}
+
+
+def completion_of(tokens):
+    top = [{each["token"]: each["logprob"] for each in t["top_logprobs"]} for t in tokens]
+    chosen = [t["token"] for t in tokens]
+    values = [t["logprob"] for t in tokens]
+    return {"choices": [{"logprobs": {"tokens": chosen, "token_logprobs": values, "top_logprobs": top}}]}
+
+
+def vllm_of(tokens):
+    listed = [
+        {
+            str(i): {"logprob": each["logprob"], "decoded_token": each["token"]}
+            for i, each in enumerate(t["top_logprobs"])
+        }
+        for t in tokens
+    ]
+    return {"outputs": [{"logprobs": listed}]}
+
+
+def gemini_of(tokens):
+    listed = [
+        [{"token": each["token"], "logProbability": each["logprob"]} for each in t["top_logprobs"]]
+        for t in tokens
+    ]
+    top = [{"candidates": each} for each in listed]
+    chosen = [each[0] for each in listed]
+    return {"candidates": [{"logprobsResult": {"topCandidates": top, "chosenCandidates": chosen}}]}
+
+
+OF_TOKENS = {
+    "chat": chat_of,
+    "completion": completion_of,
+    "vllm": vllm_of,
+    "gemini": gemini_of,
+    "responses": lambda tokens: {
+        "output": [{"type": "message", "content": [{"type": "output_text", "logprobs": tokens}]}]
+    },
+    "llama.cpp": lambda tokens: {"completion_probabilities": tokens},
+    "tokens": lambda tokens: {"logprobs": tokens},
+}
+SAMPLES = {"chat": "choices", "completion": "choices", "vllm": "outputs", "gemini": "candidates"}
+
+
+@pytest.mark.parametrize("shape", SAMPLES)
+def test_several_samples_are_counted(shape, tmp_path):
+    field = SAMPLES[shape]
+    records = []
+    for i in range(3):
+        both = [OF_TOKENS[shape]([answer])[field][0] for answer in ANSWERS]
+        records.append({"answer": "B", field: both if i else both[:1]})
+    read = open_lists(write(tmp_path / "records.jsonl", records), classes=1000)
+    assert read.counts["several"] == 2
+    assert read.notes == (
+        "Records with several sampled answers, of which only the first is read: 2 of 3 lists.",
+    )
+    assert [max(row, key=row.get) for row in read.lists] == ["B"] * 3
+
+
+@pytest.mark.parametrize("shape", OF_TOKENS)
+def test_answers_after_other_tokens_are_not_accuracy_zero(shape, tmp_path):
+    fixed = [{"answer": "AB"[i], **OF_TOKENS[shape]([FIRST, FIRST, each])} for i, each in enumerate(ANSWERS)]
+    path = write(tmp_path / "fixed.jsonl", fixed)
+    for options in ({"classes": 1000}, {"classes": list("ABCD"), "others": "omit", "normalize": True}):
+        with pytest.raises(
+            vx.InputError, match="in 2 of the first 2 records the first token is no"
+        ) as caught:
+            open_lists(path, **options)
+        assert caught.value.argument == "position"
+        assert caught.value.remedies[0].options == {"position": 2}
+    with pytest.raises(vx.InputError, match="the first token is no answer, such as 'The'"):
+        vx.scan(path, target="answer", classes=1000)
+    # Reasoning of different lengths: the answer is known by its distance from the end.
+    loose = [
+        {"answer": "AB"[i], **OF_TOKENS[shape]([FIRST] * (i + 1) + [each])} for i, each in enumerate(ANSWERS)
+    ]
+    path = write(tmp_path / "loose.jsonl", loose)
+    with pytest.raises(vx.InputError) as caught:
+        open_lists(path, classes=1000)
+    assert caught.value.remedies[0].options == {"position": -1}
+    read = open_lists(path, classes=1000, position=-1)
+    assert [max(row, key=row.get) for row in read.lists] == ["B", "A"]
+    # The first token is scored where the caller says so, and where it is an answer as often as not.
+    assert open_lists(path, classes=1000, position=0).lists.n_rows == 2
+    early = [{"answer": "A", **OF_TOKENS[shape]([ANSWERS[1], FIRST, ANSWERS[0]])}]
+    assert open_lists(write(path, [*early, fixed[0]]), classes=1000).lists.to_dicts()[0]["A"] > 0.5
+
+
+def test_responses_without_log_probabilities_are_refused_first(tmp_path):
+    # Before the number of classes, the outcomes and the ids are asked for.
+    response = {"choices": [{"message": {"content": "A"}, "logprobs": None}]}
+    records = [{"custom_id": i, "response": {"status_code": 200, "body": response}} for i in range(3)]
+    path = write(tmp_path / "batch.jsonl", records)
+    for options in ({}, {"classes": 1000}, {"invalid": "skip"}):
+        with pytest.raises(
+            vx.InputError, match="line 1 holds a response without 'logprobs', as do all 3"
+        ) as caught:
+            open_lists(path, **options)
+        assert "skip" not in str(caught.value)
+    # Where only some lack them, these can be left out.
+    records[1]["response"]["body"] = chat_of([ANSWERS[0]])
+    with pytest.raises(vx.InputError, match="must be stated"):
+        open_lists(write(path, records))
+    (tmp_path / "gold.csv").write_text("custom_id,answer\n0,B\n1,B\n2,B\n")
+    options = {"classes": 1000, "outcomes": tmp_path / "gold.csv", "id": "custom_id"}
+    assert open_lists(path, invalid="skip", **options).skipped.count == 2

@@ -98,7 +98,12 @@ OmitOthers = Annotated[
     bool,
     typer.Option("--omit-others", help="Of files of lists: leave out entries that are none of --classes."),
 ]
-Position = Annotated[int, typer.Option(help="Of files of lists: which generated token, counted from 0.")]
+Position = Annotated[
+    int | None,
+    typer.Option(
+        help="Of files of lists: which generated token, counted from 0; -1 is the last. By default the first."
+    ),
+]
 PerLength = Annotated[
     bool,
     typer.Option("--per-length", help="Of lm-eval logs: divide log-likelihoods by the lengths of choices."),
@@ -144,7 +149,7 @@ class Reading:
     merge_variants: MergeVariants = None
     omit_missing: OmitMissing = False
     omit_others: OmitOthers = False
-    position: Position = 0
+    position: Position = None
     per_length: PerLength = False
     shape: ShapeName = None
 

@@ -26,7 +26,7 @@ def open_lists(
     groups: str | None = None,
     by: Sequence[str] = (),
     shape: str | None = None,
-    position: int = 0,
+    position: int | None = None,
     per_length: bool = False,
     normalize: bool = False,
     invalid: Literal["raise", "skip"] = "raise",
@@ -59,8 +59,9 @@ def open_lists(
         Fields of subgroups.
     shape : str, optional
         The name of a shape, instead of recognising it.
-    position : int
-        Which generated token to read, counted from 0.
+    position : int, optional
+        Which generated token to read, counted from 0; -1 is the last. By default the first, which is refused
+        where most records answer in a later token, as after reasoning.
     per_length : bool
         Divide log-likelihoods of choices by their numbers of characters before the softmax (lm-eval).
     normalize : bool

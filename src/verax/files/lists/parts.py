@@ -16,7 +16,7 @@ from verax.files.lists.spelling import from_positions
 from verax.files.lists.streams import Stream
 from verax.files.lists.words import taken
 from verax.inputs.lists.vocabulary import Vocabulary
-from verax.inputs.records.record import RecordError, Shape, value_at
+from verax.inputs.records.record import Shape
 
 
 @dataclass(frozen=True)
@@ -60,26 +60,14 @@ class ListParts:
             )
         reader = Reader(stream, shape, settings)
         found = cls(stream.source, stream.word, shape.name, settings, reader.outcome, False, reader.gold)
-        return replace(found, positions=found._has_positions(stream))
+        return replace(found, positions=found._has_positions(reader.check_first()))
 
-    def _has_positions(self, stream: Stream) -> bool:
+    def _has_positions(self, known: list[Hashable]) -> bool:
         """Whether the first outcomes are positions of named classes."""
         names, shape = self.settings.names, ALL_SHAPES[self.shape]
         if names is None or shape.positions:
             return False
-        head = stream.head()
-        given = [self._outcome(place, record) for place, (_, record) in enumerate(head)]
-        known = [value for value in given if isinstance(value, (str, int))]
         return bool(known) and from_positions(known, Vocabulary(names, complete=True))[0]
-
-    def _outcome(self, place: int, record: Any) -> Hashable | None:
-        try:
-            if self.gold is not None:
-                key = None if self.settings.id is None else str(value_at(record, self.settings.id))
-                return self.gold.of(place, key)  # type: ignore[no-any-return]
-            return None if self.outcome is None else value_at(record, self.outcome)
-        except (KeyError, RecordError):
-            return None
 
     def read(self, records: Iterable[tuple[int, Any]], start: int, source: str | None = None) -> ListFile:
         """The lists of some records with their numbers; `start` records come before them."""

@@ -12,15 +12,19 @@ from verax.errors import InputError, Remedy, passing, show
 from verax.files.lists.collecting import Collector, Row
 from verax.files.lists.gold import Gold, outcome_field, read_gold
 from verax.files.lists.listfile import ListFile
+from verax.files.lists.placing import refuse_later_answers
 from verax.files.lists.ranked import FASTTEXT, TREC, label_of, read_judgements
 from verax.files.lists.settings import Settings
 from verax.files.lists.spelling import (
     alike,
+    counted_from_one,
     each_position,
+    first_beyond,
     from_positions,
     none_named,
     other_spelling,
     some,
+    whole_number,
 )
 from verax.files.lists.streams import Stream
 from verax.files.lists.words import notes, taken
@@ -93,9 +97,12 @@ class Reader:
         named = (self.outcome, settings.id, settings.weights, settings.groups, *settings.by)
         fields = frozenset(name for name in named if name is not None)
         self.choices: Choices = Choices(
-            settings.position, settings.per_length, fields, settings.names, beside=True
+            settings.position or 0, settings.per_length, fields, settings.names, beside=True
         )
         self.by_position = False
+        # The first outcome that may count from 1, and whether another shows that they count from 0.
+        self._beyond: InputError | None = None
+        self._has_zero = False
         first = None if known is None else known.start
         self.collector: Collector = Collector(shape, settings, stream.source, stream.word, first)
 
@@ -132,16 +139,20 @@ class Reader:
 
     def read(self) -> ListFile:
         """All lists with what happened."""
+        if self._known is None:
+            self.check_first()
         n = 0
         for number, record in self.stream:
             self.collector.add(number, record, self._row)
             n += 1
         if self.gold is not None and self._known is None:
             self.gold.check_length(n)
+        if self._beyond is not None and not self._has_zero:
+            raise self._beyond
         lists, kept = self.collector.finish()
         rows = [self.collector.rows[i] for i in kept.tolist()]
         numbers = np.frombuffer(self.collector.numbers, np.int64)[kept]
-        y = self._outcomes(rows, lists)
+        y = self._outcomes(rows, lists, numbers)
         lists, kept, rows, numbers, y = self._with_known_outcomes(lists, kept, rows, numbers, y)
         if self._known is None:
             self._refuse_other_spelling(lists, y)
@@ -166,6 +177,25 @@ class Reader:
             by={name: np.array([row.by[i] for row in rows]) for i, name in enumerate(settings.by)},
         )
 
+    def check_first(self) -> list[Hashable]:
+        """Refuse to read the first token where most records answer in a later one; the first outcomes."""
+        records = [record for _, record in self.stream.head()]
+        given = [self._given_outcome(place, record) for place, record in enumerate(records)]
+        outcomes: list[Hashable] = [value for value in given if isinstance(value, (str, int))]
+        answers = outcomes if self.settings.names is None else self.settings.names
+        refuse_later_answers(records, self.shape, self.settings, answers, self.stream.source)
+        return outcomes
+
+    def _given_outcome(self, place: int, record: Any) -> Any:
+        """The outcome of a record as it is written; None where there is none."""
+        try:
+            if self.gold is not None:
+                key = None if self.settings.id is None else str(value_at(record, self.settings.id))
+                return self.gold.of(place, key)
+            return None if self.outcome is None else value_at(record, self.outcome)
+        except (KeyError, RecordError):
+            return None
+
     # ---- a record ---------------------------------------------------------------------------
 
     def _row(self, record: Any, place: int) -> tuple[Listed, Row]:
@@ -181,7 +211,7 @@ class Reader:
         else:
             row.outcome = listed.outcome
         if self.shape.outcome_of is not None and row.outcome is not None:
-            row.outcome = self.shape.outcome_of(record, row.outcome)
+            row.outcome = self._choice(record, row.outcome, place, len(listed.labels))
         self._check_outcome(row.outcome)
         if settings.weights is not None:
             row.weight = self._number(self._field(record, settings.weights, "weights"))
@@ -189,6 +219,18 @@ class Reader:
             row.group = self._field(record, settings.groups, "groups")
         row.by = tuple(self._field(record, name, "by") for name in settings.by)
         return listed, row
+
+    def _choice(self, record: Any, target: Any, place: int, n: int) -> Hashable | None:
+        """Which choice a target means; whether targets count from 1 is only known after the last."""
+        assert self.shape.outcome_of is not None
+        try:
+            found = self.shape.outcome_of(record, target)
+        except RecordError:
+            if self._beyond is None and whole_number(target) == n:
+                self._beyond = counted_from_one(target, f"record {place}", place, self.stream.source)
+            raise
+        self._has_zero = self._has_zero or found == 0
+        return found
 
     def _holder(self, record: Any) -> Any:
         """What holds the list: the record itself, or the fields that were named."""
@@ -252,7 +294,7 @@ class Reader:
 
     # ---- all of them ------------------------------------------------------------------------
 
-    def _outcomes(self, rows: list[Row], lists: TopLists) -> list[Hashable]:
+    def _outcomes(self, rows: list[Row], lists: TopLists, numbers: Any) -> list[Hashable]:
         """What happened, as the lists call their classes."""
         given = [row.outcome for row in rows]
         vocabulary = lists.vocabulary
@@ -264,10 +306,15 @@ class Reader:
         if vocabulary is None:
             return given
         y = alike(given, vocabulary)
+        ordered = self.settings.names is not None or (vocabulary.complete and self.collector.same_order)
+        beyond = first_beyond(y, vocabulary) if ordered and vocabulary.complete else None
+        if beyond is not None:
+            where = f"{self.stream.word} {numbers[beyond]}"
+            raise counted_from_one(given[beyond], where, beyond, self.stream.source)
         if self._known is not None:
             return each_position(y, vocabulary) if self._known.positions else y
         # The order of the classes is known where the caller states it, or all lists have it.
-        if self.settings.names is not None or (vocabulary.complete and self.collector.same_order):
+        if ordered:
             self.by_position, y = from_positions(y, vocabulary)
         return y
 

@@ -12,6 +12,7 @@ from verax.common.paths import refusing_wrong_names
 from verax.errors import InputError
 from verax.files.formats.tables import FORMATS, Table
 from verax.files.lists.longform import LONG, is_long, long_table
+from verax.files.lists.placing import refuse_without_logprobs
 from verax.files.lists.ranked import FASTTEXT, TREC, head_of, is_fasttext, is_run, predictions, runs
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import STDIN, Stream, ending, open_stream
@@ -35,7 +36,9 @@ def open_shaped(path: Path | str, settings: Settings) -> tuple[Stream, Shape, Se
     if all(failure_of(record) for _, record in head):
         # Their shape is not known, and there may be no answer at all.
         raise failed(head[0][1]).at(f"{stream.word} {head[0][0]}", 0, stream.source)
-    return stream, shape or shape_of_records(stream, settings), settings
+    shape = shape or shape_of_records(stream, settings)
+    refuse_without_logprobs(head, shape, stream.word, stream.source)
+    return stream, shape, settings
 
 
 def _opened(path: Path | str, settings: Settings) -> tuple[Stream, Shape | None, Settings]:

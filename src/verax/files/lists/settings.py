@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from verax.common.checks import check_choice, check_count, check_flag, check_n_classes
+from verax.common.checks import check_choice, check_flag, check_integer, check_n_classes
 from verax.errors import InputError, show
 from verax.inputs.records.variants import RULES
 
@@ -38,7 +38,7 @@ class Settings:
     groups: str | None = None
     by: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    position: int = 0
+    position: int | None = None
     per_length: bool = False
     normalize: bool = False
     invalid: str = "raise"
@@ -68,7 +68,8 @@ class Settings:
                 )
             given["outcomes"] = str(given["outcomes"])
         given["by"] = tuple(given["by"])
-        check_count("position", given["position"], least=0)
+        if given["position"] is not None:
+            given["position"] = check_integer("position", given["position"])
         for name in ("normalize", "per_length"):
             given[name] = check_flag(name, given[name])
         check_choice("invalid", given["invalid"], ("raise", "skip"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from verax.errors import Remedy, join, passing, show
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.variants import RULES, merger
 
@@ -51,6 +51,37 @@ def from_positions(y: list[Any], vocabulary: Vocabulary) -> tuple[bool, list[Has
     return True, [names[number] for number in numbers if number is not None]
 
 
+def first_beyond(y: list[Any], vocabulary: Vocabulary) -> int | None:
+    """Where positions that count from 1 first exceed the last class; None where they do not count from 1.
+
+    They do if all are whole numbers, none is 0, some are as large as the number of classes and none larger.
+    """
+    names = vocabulary.names
+    numbers = [whole_number(value) for value in y]
+    if any(isinstance(name, int) or whole_number(name) is not None for name in names):
+        return None
+    if not numbers or any(number is None or not 0 < number <= len(names) for number in numbers):
+        return None
+    return numbers.index(len(names)) if len(names) in numbers else None
+
+
+def counted_from_one(value: Any, where: str, row: int, source: str) -> InputError:
+    """The error about positions that count from 1.
+
+    To leave out the largest would keep the others, of which each would mean the class after its own.
+    """
+    return InputError(
+        "must count positions from 0",
+        argument="y",
+        kind="label",
+        found=f"none is 0, and {where} has {show(value)}, the number of classes: they seem to count from 1",
+        rows=[row],
+        values=[value],
+        source=source,
+        remedies=[Remedy("Subtract 1 from each.")],
+    )
+
+
 def each_position(y: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
     """Outcomes with the names of classes in place of their positions; what is no position stays."""
     names = vocabulary.names
@@ -58,9 +89,14 @@ def each_position(y: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
     return [value if at is None else names[at] for value, at in zip(y, numbers, strict=True)]
 
 
+def whole_number(value: Any) -> int | None:
+    """A whole number, also written as a text; None for anything else."""
+    return int(value) if isinstance(value, int) or str(value).strip().isdecimal() else None
+
+
 def _position(value: Any, n: int) -> int | None:
-    number = int(value) if isinstance(value, int) or str(value).strip().isdecimal() else -1
-    return number if 0 <= number < n else None
+    number = whole_number(value)
+    return number if number is not None and 0 <= number < n else None
 
 
 def other_spelling(y: list[Any], vocabulary: Vocabulary, rule: str | None) -> list[Remedy]:

@@ -44,7 +44,9 @@ def notes(
         "unlikely": "Entries not listed, because the interface calls them too unlikely: {}.",
         "from_text": "Numbers read from texts: {}.",
         "missing": "Entries left out, because they have no number: {}.",
-        "unconditional": f"Log-likelihoods of choices without the question (acc_mutual_info), not read: {{}} {n}.",
+        "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
+        f"{{}} {n}.",
+        "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",
         "divided": f"Lists divided by their sums: {{}} {n}.",
     }
     found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]

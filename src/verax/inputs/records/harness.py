@@ -155,6 +155,8 @@ def _outcome_of(record: Any, target: Any) -> Hashable:
     n = len(_pairs(record) or ())
     found = position_of(target, choices_of(record), n)
     if found is None:
+        counted = str(target).strip() == str(n)
+        from_one = Remedy("Subtract 1 from targets that count from 1.")
         raise RecordError(
             f"must be the number (0 to {n - 1}) or the text of one choice, and not of two",
             f"has {show(target)}",
@@ -162,7 +164,7 @@ def _outcome_of(record: Any, target: Any) -> Hashable:
             kind="label",
             argument="y",
             values=[target],
-            remedies=[SKIP],
+            remedies=[from_one if counted else SKIP],
         )
     return found
 

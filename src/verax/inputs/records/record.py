@@ -40,6 +40,8 @@ class Listed:
         What classes that are positions are called in this record.
     unconditional : bool
         The record also has log-likelihoods of the choices without the question, which are not read.
+    several : bool
+        The record has several sampled answers, of which the first is read.
     """
 
     labels: list[Any]
@@ -51,6 +53,7 @@ class Listed:
     from_text: int = 0
     names: tuple[str, ...] | None = None
     unconditional: bool = False
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Choices:
     Attributes
     ----------
     position : int
-        Which of several generated tokens to read, counted from 0.
+        Which of several generated tokens to read, counted from 0; below 0 from the last, which is -1.
     per_length : bool
         Divide log-likelihoods of answers by their numbers of characters.
     fields : frozenset of str
@@ -106,6 +109,10 @@ class Shape:
         Which class an outcome in another field or file means, where that depends on the record.
     id_field : str or None
         The field that identifies records of this shape, unless the caller names one.
+    samples : str or None
+        The field that holds the sampled answers to one question.
+    generated : callable or None
+        How many generated tokens a response has, of which `Choices.position` is one.
     """
 
     name: str
@@ -119,6 +126,8 @@ class Shape:
     positions: bool = False
     outcome_of: Callable[[Any, Any], Hashable | None] | None = None
     id_field: str | None = None
+    samples: str | None = None
+    generated: Callable[[Any], int] | None = None
 
 
 class RecordError(Exception):

@@ -56,6 +56,14 @@ def _read_chat(response: Any, choices: Choices) -> Listed:
     return of_logprobs(found, choices.position)
 
 
+def n_tokens(found: Any) -> int:
+    """The number of generated tokens in a field `logprobs`, whichever interface wrote it."""
+    if isinstance(found, (list, tuple)):
+        return len(found)
+    fields = mapping(found)
+    return max(len(sequence(fields.get(name))) for name in ("content", "tokens", "top_logprobs"))
+
+
 def of_logprobs(found: Any, position: int) -> Listed:
     """The list in a field `logprobs`, whichever interface wrote it."""
     if isinstance(found, (list, tuple)):
@@ -100,12 +108,16 @@ def _read_responses(response: Any, choices: Choices) -> Listed:
     return of_token(mapping(at(tokens, choices.position)))
 
 
+def _vllm_logprobs(response: Any) -> Any:
+    return mapping(first(mapping(response).get("outputs"))).get("logprobs")
+
+
 def _is_vllm(response: Any) -> bool:
     return "logprobs" in mapping(first(mapping(response).get("outputs")))
 
 
 def _read_vllm(response: Any, choices: Choices) -> Listed:
-    found = mapping(first(mapping(response).get("outputs"))).get("logprobs")
+    found = _vllm_logprobs(response)
     if not found:
         raise no_logprobs("logprobs")
     return _of_vllm(at(found, choices.position))
@@ -160,12 +172,17 @@ def _is_gemini(response: Any) -> bool:
     return bool(_candidate(response))
 
 
-def _read_gemini(response: Any, choices: Choices) -> Listed:
-    """`logprobsResult`, in the spelling of the interface or of its Python client."""
+def _gemini_tokens(response: Any) -> tuple[Any, Any]:
+    """The alternatives of every generated token, and the tokens that were chosen."""
     candidate = _candidate(response)
     found = mapping(candidate.get("logprobsResult") or candidate.get("logprobs_result"))
     top = found.get("topCandidates") or found.get("top_candidates")
-    chosen = found.get("chosenCandidates") or found.get("chosen_candidates")
+    return top, found.get("chosenCandidates") or found.get("chosen_candidates")
+
+
+def _read_gemini(response: Any, choices: Choices) -> Listed:
+    """`logprobsResult`, in the spelling of the interface or of its Python client."""
+    top, chosen = _gemini_tokens(response)
     if not top and not chosen:
         raise no_logprobs("logprobsResult")
     listed = mapping(at(top, choices.position)).get("candidates") if top else None
@@ -183,6 +200,8 @@ RESPONSES = (
         "choices[0].logprobs with tokens, token_logprobs and top_logprobs",
         _is_completion,
         _read_completion,
+        samples="choices",
+        generated=lambda response: n_tokens(_logprobs(response)),
     ),
     Shape(
         "chat",
@@ -190,6 +209,8 @@ RESPONSES = (
         "choices[0].logprobs.content[i] with token, logprob and top_logprobs",
         _is_chat,
         _read_chat,
+        samples="choices",
+        generated=lambda response: n_tokens(_logprobs(response)),
     ),
     Shape(
         "responses",
@@ -197,6 +218,7 @@ RESPONSES = (
         "output[].content[] of type output_text with logprobs[i]",
         lambda response: _output_text(response) is not None,
         _read_responses,
+        generated=lambda response: n_tokens(mapping(_output_text(response)).get("logprobs")),
     ),
     Shape(
         "vllm",
@@ -204,6 +226,8 @@ RESPONSES = (
         "outputs[0].logprobs[i] of {token id: {logprob, decoded_token}}",
         _is_vllm,
         _read_vllm,
+        samples="outputs",
+        generated=lambda response: n_tokens(_vllm_logprobs(response)),
     ),
     Shape(
         "llama.cpp",
@@ -211,6 +235,7 @@ RESPONSES = (
         "completion_probabilities[i] with top_logprobs, top_probs or probs",
         _is_llama,
         _read_llama,
+        generated=lambda response: len(sequence(mapping(response).get("completion_probabilities"))),
     ),
     Shape(
         "gemini",
@@ -218,5 +243,7 @@ RESPONSES = (
         "candidates[0].logprobsResult with topCandidates[i].candidates and chosenCandidates[i]",
         _is_gemini,
         _read_gemini,
+        samples="candidates",
+        generated=lambda response: max(map(n_tokens, _gemini_tokens(response))),
     ),
 )

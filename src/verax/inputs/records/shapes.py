@@ -16,6 +16,8 @@ from verax.inputs.records.record import (
     body_of,
     failed,
     failure_of,
+    mapping,
+    sequence,
 )
 from verax.inputs.records.responses import RESPONSES
 
@@ -43,7 +45,11 @@ def read(record: Any, shape: Shape, choices: Choices) -> Listed:
     """The list of a record of a known shape."""
     if failure_of(record):
         raise failed(record)
-    return shape.read(body_of(record) if shape.unwrapped else record, choices)
+    holder = body_of(record) if shape.unwrapped else record
+    listed = shape.read(holder, choices)
+    if shape.samples is not None:
+        listed.several = len(sequence(mapping(holder).get(shape.samples))) > 1
+    return listed
 
 
 def read_tokens(record: Any, choices: Choices) -> Listed:

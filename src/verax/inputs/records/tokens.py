@@ -13,6 +13,8 @@ from verax.inputs.records.record import SKIP, Listed, RecordError, mapping, not_
 TOO_UNLIKELY = -9999.0
 # Stands in the text of a token that is only part of a character.
 REPLACEMENT = "\ufffd"
+# The reason for which responses without log-probabilities are left out.
+NO_LOGPROBS = "no log-probabilities"
 WANTED = (
     "log-probabilities: {token: log-probability}, an array of objects with 'token' and 'logprob', "
     "or a response that contains one"
@@ -108,12 +110,12 @@ def of_token(token: Mapping[Any, Any]) -> Listed:
 
 
 def at(tokens: Any, position: int) -> Any:
-    """The generated token at a position."""
+    """The generated token at a position; below 0 it is counted from the last."""
     if not isinstance(tokens, (list, tuple)):
         raise not_understood(tokens, WANTED)
-    if not 0 <= position < len(tokens):
+    if not -len(tokens) <= position < len(tokens):
         raise RecordError(
-            f"must be the number of a token in every record, counted from 0, not {position}",
+            f"must be the number of a token in every record, counted from 0 or -1, not {position}",
             f"has {len(tokens)} tokens",
             reason="too few tokens",
             kind="value",
@@ -129,7 +131,7 @@ def no_logprobs(name: str) -> RecordError:
     return RecordError(
         "must hold log-probabilities",
         f"holds a response without {name!r}",
-        reason="no log-probabilities",
+        reason=NO_LOGPROBS,
         kind="missing",
         remedies=[Remedy("Ask the interface for logprobs and top_logprobs."), SKIP],
     )
