@@ -172,6 +172,78 @@ def test_a_class_without_any_probability_is_not_lost(write):
     assert (named.classes, named.roles.not_taken) == (("Home", "Away"), ("Draw",))
 
 
+def _hpc(n=60, rare=0.05):
+    """Rows of four classes, of which the last never happens, as caret writes them, and their Brier score."""
+    rng = np.random.default_rng(5)
+    p = np.round(rng.dirichlet([2, 1, 1, rare], n), 4)
+    p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), 4)
+    y = [rng.choice(3, p=row[:3] / row[:3].sum()) for row in p]
+    names = ["VF", "F", "M", "L"]
+    lines = [f"{names[k]},VF,{','.join(map(str, p[i]))},{i % 5 + 1}" for i, k in enumerate(y)]
+    return "\n".join(["obs,pred,VF,F,M,L,fold", *lines]) + "\n", ((p - np.eye(4)[y]) ** 2).sum(axis=1).mean()
+
+
+@pytest.mark.parametrize("rare", [0.02, 0.5])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"classes": ["VF", "F", "M", "L"]}])
+def test_a_class_that_never_happened_keeps_its_column(rare, options, write):
+    # Where it is rare, the other columns nearly sum to 1 in most rows.
+    content, brier = _hpc(rare=rare)
+    path = write(content)
+    read = files.read(path, **options)
+    assert read.classes == ("VF", "F", "M", "L")
+    assert vx.brier(read.y, read.p) == pytest.approx(brier, abs=1e-9)
+    handle = vx.scan(pacsv.read_csv(path), **options)
+    assert vx.evaluate(handle, rules=["brier"])["brier"] == pytest.approx(brier, abs=1e-9)
+
+
+def test_to_rescale_is_not_advised_where_a_class_is_missing(write):
+    content, _ = _hpc()
+    path = write(content)
+    assert "what they lack is in L." in str(refuses(path, "probs value probs", classes=["VF", "F", "M"]))
+    # Columns that are called alike are completed by one that is called otherwise only on request.
+    prefixed = write(content.replace("VF,F,M,L", "p_VF,p_F,p_M,rest"), "b.csv")
+    refuses(prefixed, "probs value probs")
+    refuses(prefixed, "probs value probs", normalize=True)
+    named = files.read(prefixed, probs=["p_VF", "p_F", "p_M", "rest"], classes=["VF", "F", "M", "L"])
+    assert named.p.shape[1] == 4
+    # Columns that the caller names, and a column that is zero in the first rows.
+    late = "label,VF,F,L\n" + "VF,0.5,0.5,0\nF,0.5,0.5,0\n" * 600 + "VF,0.5,0.25,0.25\n"
+    for given, options in ((content, {"probs": ["VF", "F", "M"]}), (late, {})):
+        with pytest.raises(vx.InputError, match=r"Is a class missing \(L\)\? Pass probs=") as found:
+            card_of_file(files.open(write(given, "c.csv"), **options))
+        assert "normalize" not in str(found.value)
+    with pytest.raises(vx.InputError, match="to rescale, if no class is missing"):
+        vx.brier([0, 1], [[0.5, 0.4], [0.5, 0.5]])
+
+
+def test_numbered_columns_are_completed_by_the_last_class(write):
+    content = "obs,0,1,2+,age\n0,0.5,0.25,0.25,30\n1,0.375,0.625,0,40\n0,0.5,0.5,0,50\n"
+    assert files.open(write(content)).classes == ("0", "1", "2+")
+
+
+def test_of_two_columns_that_complete_the_sums_none_is_taken(write):
+    content = "obs,a,b,c,d\na,0.5,0.25,0.25,0.25\nb,0.5,0.5,0,0\n"
+    assert "(a, b, c) or (a, b, d)" in str(refuses(write(content), "probs value probs"))
+
+
+def test_two_classes_that_never_happened(write):
+    content = "obs,a,b,c,d,flag\na,0.5,0.25,0.25,0,1\nb,0.5,0.25,0,0.25,0\nb,0.25,0.75,0,0,1\n"
+    assert files.open(write(content)).classes == ("a", "b", "c", "d")
+
+
+def test_logits_of_a_class_that_never_happened_are_asked_for(write):
+    # No sum tells whether the third column is a class.
+    path = write("obs,a,b,c\na,1.5,0.5,-1\nb,0.5,1.5,-1.5\n")
+    refuses(path, "probs value probs", logits=True)
+    assert files.read(path, logits=True, classes=["a", "b", "c"]).p.shape == (2, 3)
+
+
+def test_classes_choose_columns_by_name(write):
+    content = "obs,a,b,c,d,e\na,0.5,0.5,0.25,0.25,0.5\nb,0.25,0.75,0.5,0.25,0.25\n"
+    read = files.read(write(content), classes=["b", "a"])
+    assert (read.classes, read.p.tolist()) == (("b", "a"), [[0.5, 0.5], [0.75, 0.25]])
+
+
 def test_sums_that_fit_several_sets_decide_nothing(write):
     two = "gt,a1,a2,b1,b2\n1,0.5,0.5,0.2,0.8\n2,0.1,0.9,0.3,0.7\n"
     error = refuses(write(two), "probs value probs")

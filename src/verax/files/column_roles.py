@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from verax.errors import InputError, Kind, Remedy, join, passing, show
-from verax.files.families import PERCENT, Array, Family, can_be_a_class, families, total_of
+from verax.files.families import PERCENT, Array, Family, can_be_a_class, completions, families, total_of
 from verax.files.naming import (
     LOGITS,
     LONG,
@@ -91,6 +91,7 @@ def find_roles(look: Look, request: Request, *, where: str) -> Roles:
     not_taken: tuple[str, ...] = ()
     if request.probs:
         probs, names = _asked(left.kinds, request, where)
+        not_taken = tuple(dict.fromkeys(name for each in _lacking(left, probs, request) for name in each))
     else:
         (probs, names), by_sums = _guessed(left, request, where)
         not_taken = _not_taken(left, probs, request)
@@ -196,11 +197,19 @@ def _guessed(look: Look, request: Request, where: str) -> tuple[Chosen, bool]:
     """The one set of columns that can be the probabilities, and whether the sums of its rows say so."""
     kinds, words = look.kinds, LOGITS if request.logits else PROBS
     found = _called(kinds, words)
+    by_name = _by_classes(look, found, request)
+    if by_name is not None or len(found) == 1:
+        (probs, names) = by_name or found[0]
+        _refuse_lacking(look, probs, request, where)
+        return (probs, names), False
     if not found:
         found, by_sums = _like_classes(look, request, where)
         if found:
             return found[0], by_sums
-    found = found or _numbered(kinds) or _single(look, words)
+    if not found and (numbered := _numbered(kinds)):
+        whole = _completed(look, numbered[0][0], request, where)
+        return (whole, whole), whole != numbered[0][0]
+    found = found or _single(look, words)
     if len(found) == 1:
         return found[0], False
     if found:
@@ -257,6 +266,55 @@ def _several(sets: Sequence[Sequence[str]], request: Request, where: str) -> Inp
     return _refusal(requirement, "probs", where, f"{named}{more}", choose)
 
 
+def _by_classes(look: Look, called: Sequence[Chosen], request: Request) -> Chosen | None:
+    """The columns that have the names of the classes given.
+
+    None where not all classes name a column, or where as many columns are called like probabilities.
+    """
+    wanted = tuple(str(c) for c in request.classes or ())
+    fits = len(set(wanted)) == len(wanted) > 1 and set(wanted) <= set(look.numeric)
+    if not fits or (len(called) == 1 and len(called[0][0]) == len(wanted)):
+        return None
+    return wanted, wanted
+
+
+def _lacking(look: Look, probs: Sequence[str], request: Request) -> list[tuple[str, ...]]:
+    """The other columns that hold what the rows of these lack; several sets where that is in doubt."""
+    if request.logits or len(probs) < 2 or len(look.numeric) <= len(probs):
+        return []
+    found = completions(look.numeric, look.numbers(look.numeric), probs)
+    return [tuple(name for name in family.columns if name not in probs) for family in found]
+
+
+def _completed(look: Look, probs: tuple[str, ...], request: Request, where: str) -> tuple[str, ...]:
+    """The same columns with those that hold what their rows lack, in file order."""
+    lacking = _lacking(look, probs, request)
+    whole = [tuple(name for name in look.kinds if name in (*probs, *each)) for each in lacking]
+    if len(whole) > 1:
+        raise _several(whole, request, where)
+    if not whole:
+        return probs
+    _refuse_percentages(Family(whole[0], total_of(look.numbers(whole[0])) or 0.0), request, where)
+    return whole[0]
+
+
+def _refuse_lacking(look: Look, probs: Sequence[str], request: Request, where: str) -> None:
+    """Refuse columns that were named, or are called alike, if other columns hold what their rows lack."""
+    lacking = _lacking(look, probs, request)
+    if lacking:
+        one = len(lacking) == len(lacking[0]) == 1
+        named = " or ".join(_listing(each, 4) for each in lacking[:4])
+        raise _refusal(
+            f"The rows of {_listing(probs)} do not sum to 1, and what they lack is in {named}",
+            "probs",
+            where,
+            "",
+            passing("if it is a class" if one else "if they are classes", probs=[*probs, *lacking[0]])
+            if len(lacking) == 1
+            else passing("(all columns of probabilities)", probs=...),
+        )
+
+
 def _by_sums(look: Look, request: Request, where: str) -> Chosen | None:
     """The columns, or the column of lists, whose rows sum to 1; None where there are none."""
     numeric = look.numeric
@@ -292,13 +350,19 @@ def _like_classes(look: Look, request: Request, where: str) -> tuple[list[Chosen
     """
     like = tuple(name for name in look.numeric if name in look.labels)
     numbered = _numbered(look.kinds)
-    if like and numbered and set(like) <= set(numbered[0][0]):
-        return numbered, False
+    if numbered and set(like) <= set(numbered[0][0]):
+        return [], False
     alone = len(like) == 1 and len(look.labels) == 2
     others = [name for name in look.numeric if name not in like]
     if len(like) < 2 and not alone:
         return [], False
-    if not others or request.logits or (len(like) > 1 and total_of(look.numbers(like)) is not None):
+    if request.logits:
+        _refuse_other_logits(look, like, where)
+        return [(like, like)], False
+    whole = _completed(look, like, request, where)
+    if whole != like:
+        return [(whole, whole)], True
+    if not others or (len(like) > 1 and total_of(look.numbers(like)) is not None):
         return [(like, like)], False
     values = look.numbers(look.numeric)
     found = families(look.numeric, values, must=like)
@@ -319,6 +383,20 @@ def _like_classes(look: Look, request: Request, where: str) -> tuple[list[Chosen
         f"rows 0, 1, ... sum to {', '.join(show(float(x)) for x in sums)}, ...",
         passing("(all columns of probabilities)", probs=...),
     )
+
+
+def _refuse_other_logits(look: Look, like: Sequence[str], where: str) -> None:
+    """Refuse logits beside other columns of real numbers: sums cannot tell whether those are classes."""
+    others = [name for name in look.numeric if name not in like and look.kinds[name] == REAL]
+    if others:
+        raise _refusal(
+            f"The columns {_listing(like)} are called like classes: is one of the other columns a class that "
+            f"never happened ({_listing(others, 4)})?",
+            "probs",
+            where,
+            "",
+            passing("(all columns of logits)", probs=...),
+        )
 
 
 def _possible(look: Look, columns: Sequence[str], request: Request) -> list[str]:

@@ -20,6 +20,10 @@ _BROKEN = 0.1
 _SUBSETS, _NEIGHBOURS = 12, 100
 # So many rows tell subsets from each other.
 _ROWS = 200
+# Rows whose sums are further from the total than this, in parts of it, lack something or have too much.
+_EXACT = 1e-6
+# Columns hold what rows lack if at most this share of their values is not explained by it.
+_UNEXPLAINED = 0.25
 _SEPARATORS = r"[\s_.\-:]"
 
 
@@ -75,6 +79,64 @@ def families(columns: Sequence[str], values: Array, must: Collection[str] = ()) 
         if found:
             return list(found.values())
     return []
+
+
+def completions(columns: Sequence[str], values: Array, taken: Sequence[str]) -> list[Family]:
+    """The sets of other columns that hold what the rows of some columns lack, each with those, in file order.
+
+    Of all sets whose rows sum to 1 or 100 those with the most exact sums, and of these the smallest; more
+    than one where several are equally exact. None where the rows lack nothing, or nothing holds it.
+
+    Parameters
+    ----------
+    columns : Sequence[str]
+        The columns of numbers that have no other role.
+    values : numpy.ndarray
+        (n, m) some of their rows; NaN where a cell is no number.
+    taken : Sequence[str]
+        Columns that surely hold probabilities.
+
+    >>> rows = np.array([[0.5, 0.5, 0.0, 3], [0.5, 0.4, 0.1, 4], [0.2, 0.8, 0.0, 5]])
+    >>> completions(["a", "b", "c", "fold"], rows, ["a", "b"])
+    [Family(columns=('a', 'b', 'c'), total=1.0)]
+    """
+    kept = [j for j, name in enumerate(columns) if name in taken]
+    values = values[np.isfinite(values[:, kept]).all(axis=1)]
+    for total in (ONE, PERCENT):
+        lacking = total - values[:, kept].sum(axis=1)
+        if not (lacking > total * _EXACT).any():
+            continue
+        others = [j for j in range(len(columns)) if j not in kept and _can_hold(values[:, j], total)]
+        sets = [chosen for chosen in _additions(others) if _holds(values[:, chosen].sum(axis=1), lacking)]
+        whole = [[*kept, *chosen] for chosen in sets if total_of(values[:, [*kept, *chosen]]) == total]
+        off = [_inexactness(values[:, chosen], total) for chosen in whole]
+        best = [chosen for chosen, how in zip(whole, off, strict=True) if how <= min(off) + _EXACT**2]
+        least = min((len(chosen) for chosen in best), default=0)
+        found = [tuple(columns[j] for j in sorted(chosen)) for chosen in best if len(chosen) == least]
+        if found:
+            return [Family(chosen, total) for chosen in found]
+    return []
+
+
+def _additions(others: Sequence[int]) -> Iterator[list[int]]:
+    """Sets of columns to add: any of a few, of many any two."""
+    most = len(others) if len(others) <= _SUBSETS else 2
+    for n in range(1, most + 1):
+        yield from map(list, combinations(others, n))
+
+
+def _holds(values: Array, lacking: Array) -> bool:
+    """Whether numbers are what rows lack, but for rounding and a few broken rows."""
+    some = values > 0
+    with np.errstate(invalid="ignore"):
+        unexplained = np.minimum(np.abs(lacking - values), values)[some].sum()
+    return bool(some.any()) and bool(unexplained <= _UNEXPLAINED * values[some].sum())
+
+
+def _inexactness(values: Array, total: float) -> float:
+    """How far sums are from the total on average; what is beyond rounding counts as just beyond it."""
+    with np.errstate(invalid="ignore"):
+        return float(np.mean(np.fmin(np.abs(values.sum(axis=1) / total - 1), NEARLY)))
 
 
 def can_be_a_class(values: Array, *, rescaled: bool) -> bool:

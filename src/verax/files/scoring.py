@@ -37,7 +37,14 @@ class FileForecasts(Forecasts):
             return error.replace(requirement="The probabilities of a row must have a positive sum")
         total, probs = float(error.values[0]), self._batch.roles.probs
         logits = passing("if these are logits", logits=True)
-        if abs(total - 1) <= NEARLY:
+        left = self._batch.roles.not_taken
+        if left and total < 1:
+            # To rescale would spread the probability of a missing class over the others.
+            remedies: tuple[Remedy, ...] = (
+                Remedy(f"Is a class missing ({short(left)})?"),
+                passing("(all columns of probabilities)", probs=...),
+            )
+        elif abs(total - 1) <= NEARLY:
             remedies = error.remedies
         elif abs(total - PERCENT) <= PERCENT * NEARLY:
             percentages = Remedy("These are percentages.")

@@ -31,6 +31,9 @@ from verax.inputs.validity import Unity
 from verax.kernels.statistics import Form
 
 _RESCALE = passing("to rescale", normalize=True)
+_ALL_CLASSES = passing("to rescale, if no class is missing", normalize=True)
+# Sums that are further below 1 are not explained by rounding.
+_ROUNDED = 1e-3
 _PERCENTAGES = Remedy("These are percentages: divide them by 100.")
 _SKIP = passing("to leave such rows out", invalid="skip")
 # At most this share of the rows is left out on advice.
@@ -397,6 +400,8 @@ class Forecasts:
             total.remedies = (_PERCENTAGES, _RESCALE)
         elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):
             total.remedies = (_RESCALE, _LOGITS)
+        elif total.remedies and all(value < 1 - _ROUNDED for value in total.values):
+            total.remedies = (_ALL_CLASSES,)
         found = [each for each in (finite, sign, total, weight, outcome) if each.count]
         for offenders in found:
             offenders.so_far = self._first_row is not None
