@@ -92,6 +92,7 @@ def test_results_are_those_of_the_valid_rows(function):
     assert "rows were left out (" not in repr(expected)
     there, wanted = found.to_dict(stored=False), expected.to_dict(stored=False)
     entry = there.pop("skipped") if isinstance(there, dict) else there[0].pop("skipped")
+    assert entry.pop("caution") == found.skipped.caution
     assert plain(entry) == {"n_given": N, "count": 4, "rows": list(BAD), "reasons": REASONS}
     if function is vx.worst:
         assert [case["id"] - 1000 for case in there["cases"]] == [case["row"] for case in there["cases"]]
@@ -258,3 +259,28 @@ def test_rows_without_a_subgroup_stay_in_the_report():
         "u",
         "v",
     ]
+
+
+def test_many_rows_left_out_carry_a_caution():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(3), 100)
+    y = rng.integers(0, 3, 100)
+    few, many = p.copy(), p.copy()
+    few[:2], many[:3] = np.nan, np.nan
+    assert vx.evaluate(y, few, invalid="skip").skipped.caution == ""
+    card = vx.evaluate(y, many, invalid="skip")
+    assert "Caution: 3.0% of the rows were left out." in repr(card)
+    assert card.to_dict(stored=False)["skipped"]["caution"] == card.skipped.caution
+    compared = vx.compare(y, {"a": many, "b": p}, rule="brier", invalid="skip")
+    assert "Caution: 3.0% of the rows were left out." in repr(compared)
+
+
+def test_outcomes_that_count_from_one_are_refused_also_where_invalid_rows_are_left_out():
+    # Left out are those of the last class; the others would each mean the class after their own.
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.ones(4), 60)
+    y = np.tile([1, 2, 3, 4], 15)
+    p[5] = np.nan
+    with pytest.raises(vx.InputError, match="The labels seem to count from 1"):
+        vx.evaluate(y, p, invalid="skip")
+    assert vx.evaluate([*y, 0], [*p, p[0]], invalid="skip").n_skipped == 16

@@ -214,12 +214,19 @@ class Outcomes:
             )
         return Offenders("y", f"must hold class positions from 0 to {self.n_classes - 1}", "label")
 
+    @property
+    def counts_from_one(self) -> bool:
+        """Whether the outcomes seem to be positions that count from 1."""
+        if self._table is not None or self.raw.ndim == 2 or self._binary_column:
+            return False
+        y = to_host(self.raw)
+        return bool(y.size and y.min() == 1 and y.max() == self.n_classes)
+
     def remedies(self) -> tuple[Remedy, ...]:
         """What helps when the labels count from one, the commonest slip."""
         if self._table is not None or self.raw.ndim == 2 or self._binary_column:
             return ()
-        y = to_host(self.raw)
-        if y.size and y.min() == 1 and y.max() == self.n_classes:
+        if self.counts_from_one:
             classes = list(range(1, self.n_classes + 1))
             shift = Remedy("The labels seem to count from 1: subtract 1.", python_only=True)
             return shift, passing("if they do", classes=classes if len(classes) <= 20 else ...)

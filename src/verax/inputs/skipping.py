@@ -41,6 +41,8 @@ _KIND = "skipped rows"
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # How many numbers of rows are kept where parts of a file are put together.
 _KEPT = 10_000
+# Above this share of rows left out, results carry a caution.
+MANY = 0.02
 # What is wrong with a row, by the argument and the kind of its error.
 REASONS = {
     ("p", "finite"): "probabilities that are missing or not finite",
@@ -89,6 +91,17 @@ class Skipped:
         known = f" ({number} {which})" if shown else ""
         return f"{self.count:,} of {of} {verb} left out{known}: {why}"
 
+    @property
+    def caution(self) -> str:
+        """What to be wary of where many rows were left out; empty where few were."""
+        if self.count <= MANY * self.n_given:
+            return ""
+        share = 100 * self.count / self.n_given
+        return (
+            f"Caution: {share:.1f}% of the rows were left out. All results are about the other rows, and are "
+            "biased if the rows left out are easier or harder than these"
+        )
+
     def __add__(self, other: Skipped) -> Skipped:
         """The rows left out of both parts, in whatever order parts are added."""
         both = {*self.reasons, *other.reasons}
@@ -122,6 +135,7 @@ class Skipped:
             "count": self.count,
             "rows": list(self.rows),
             "reasons": dict(self.reasons),
+            "caution": self.caution,
         }
 
     @classmethod
@@ -293,7 +307,8 @@ class MaySkip(Result):
 
     def _said(self) -> list[str]:
         """What `repr` adds: a line each, or none."""
-        left_out = [] if self.skipped is None else [f"{self.skipped}."]
+        skipped = [] if self.skipped is None else [str(self.skipped), self.skipped.caution]
+        left_out = [f"{text}." for text in skipped if text]
         if self.sampled is not None:
             left_out.append("From a random sample of {:,} of {:,} rows.".format(*self.sampled))
         said = {name: str(faults) for name, faults in self.faults.items()}
@@ -343,7 +358,12 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
             rows = Forecasts(y, take_rows(p, first), weights=weights, part=part, **options)
         except InputError as error:
             raise error.replace(source=repr(name)) if name and error.argument == "p" else error from None
-        survey.add_offenders(rows.offenders(), first)
+        found = rows.offenders()
+        about_y = next((each for each in found if each.argument == "y"), None)
+        if about_y is not None and not part and rows.outcomes.counts_from_one:
+            # Without the largest, each of the others would mean the class after its own.
+            raise about_y.error(*rows.outcomes.remedies())
+        survey.add_offenders(found, first)
     kept = survey.kept
     if not len(kept) and not part:
         raise InputError(

@@ -55,9 +55,9 @@ def look_over(
 
 def left_out_check(skipped: Skipped) -> Check:
     """The invalid rows that were left out."""
-    share = skipped.count / skipped.n_given
-    kind: Kind = "fine" if not skipped.count else "look" if share > 0.01 else "note"
-    return Check("Invalid rows that were left out", kind, f"{skipped}.")
+    kind: Kind = "look" if skipped.caution else "note" if skipped.count else "fine"
+    found = ". ".join(filter(None, (str(skipped), skipped.caution)))
+    return Check("Invalid rows that were left out", kind, f"{found}.")
 
 
 def _duplicated_rows(problem: Problem) -> Check:

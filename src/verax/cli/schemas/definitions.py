@@ -44,7 +44,7 @@ _COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
 _FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT)
 
 DEFINITIONS: dict[str, Schema] = {
-    "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT)),
+    "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT), caution=TEXT),
     "faults": either(_FAULTS, mapped(_FAULTS)),
     "line": record(
         mean=NUMBER,
