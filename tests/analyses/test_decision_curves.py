@@ -60,7 +60,7 @@ def test_net_benefit_is_its_definition(seed, k, ordered):
 def test_a_forecast_that_equals_the_threshold_is_acted_on():
     p = np.array([[0.2, 0.1, 0.7], [0.3, 0.6, 0.1]])
     # 0.1 + 0.7 is below 0.8 in floating point.
-    curve = vx.net_benefit([2, 0], p, ordered=True, thresholds=[0.8]).curve(">= 1")
+    curve = vx.net_benefit([2, 0], p, ordered=True, thresholds=[0.8]).curve("> 0")
     assert curve.values.tolist() == [0.5]
     single = vx.net_benefit([1, 0], np.array([0.7, 0.1], np.float32), thresholds=[0.7])
     assert single.curves[0].values.tolist() == [0.5]
@@ -283,7 +283,7 @@ def test_results_as_data_and_as_figures(function):
     assert found.to_frame("polars").columns[:3] == ["model", "event", "threshold"]
     frame = found.to_frame()
     name = "elementary_score" if function is vx.murphy else "net_benefit"
-    last = frame[(frame["model"] == "q") & (frame["event"] == ">= high")]
+    last = frame[(frame["model"] == "q") & (frame["event"] == "> moderate")]
     assert last[name].tolist() == found.curve(">= high", "q").values.tolist()
     assert ("treat_all" in frame) == (function is vx.net_benefit)
     assert "y >= mid" in repr(found)
@@ -313,7 +313,7 @@ def test_retinopathy():
     data = load("dr-aptos", "dr_aptos5.npz")
     y, p = data["labels"], data["probs"]
     found = vx.net_benefit(y, p, ordered=True)
-    referable = found.curve(">= 2")
+    referable = found.curve("> 1")
     given = p[:, 2:].astype(float).sum(axis=1)
     slow = benefit_of_rows(given, y >= 2, 0.2).mean()
     assert referable.values[19] == pytest.approx(slow, abs=1e-12)

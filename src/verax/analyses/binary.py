@@ -1,6 +1,6 @@
-"""The binary events that forecasts are used for: a class against the rest, or at least a certain grade.
+"""The binary events that forecasts are used for: a class against the rest, or an outcome above a class.
 
-The events of ordered classes are `>= class`, as decisions are made ("refer from moderate on"); the score
+The events of ordered classes are `> class`, as decisions are made ("refer what is worse than mild"); score
 decompositions have their complements, `<= class`.
 """
 
@@ -32,7 +32,7 @@ class BinaryEvent:
     Attributes
     ----------
     name : str
-        The class, or ">= class" for a threshold.
+        The class, or "> class" for a threshold.
     given, rest : array of shape (N,)
         The probabilities of the event and of its opposite.
     ranked : array of shape (N,)
@@ -165,7 +165,7 @@ class ScannedRows:
 def event_names(labels: Sequence[Hashable], *, ordered: bool) -> list[str]:
     """What the events are called; of two classes there is one."""
     if ordered:
-        return [f">= {label}" for label in labels[1:]]
+        return [f"> {label}" for label in labels[:-1]]
     return [str(label) for label in (labels[1:] if len(labels) == 2 else labels)]
 
 
@@ -187,6 +187,9 @@ def rows_of_part(part: Part, model: str, *, ordered: bool) -> EventRows:
             kept = w > 0
             y, p, w = y[kept], p[kept], w[kept]
             groups = None if groups is None else Groups(groups.codes[kept], groups.labels)
+        if part.whole:
+            # Only their ratios matter; a power of two keeps these and prevents overflow.
+            w = np.ldexp(w, -int(np.frexp(w.max(initial=1.0))[1]))
         labels = tuple(map(str, range(forecasts.n_classes)))
         return EventRows(y, p, SamplingUnits(w, groups), labels, ordered, forecasts.unity.decimals)
 

@@ -9,8 +9,10 @@ weights the sums of s, u s and s s' do. Rows with other weights are read once mo
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -245,36 +247,53 @@ class Spread:
         return dump(_SPREAD, {"sums": self.sums.to_values()})
 
 
-class UnitRecipe(Recipe[UnitSums]):
-    """Sums of columns over the units of a model."""
+class PieceRecipe(Recipe[UnitSums]):
+    """Sums of columns over units that are read some rows after the other."""
+
+    @abstractmethod
+    def pieces(self, part: Part) -> Iterator[Columns]:
+        """The columns of the rows of a part, some rows after the other."""
+
+    def take(self, part: Part) -> UnitSums:
+        """Sum up the rows of one part."""
+        found = []
+        for columns in self.pieces(part):
+            check_one_way(columns.groups, "this analysis")
+            found.append(UnitSums.of(columns))
+        return reduce(UnitSums.merge, found)
+
+    def load(self, stored: bytes) -> UnitSums:
+        """Read sums from bytes."""
+        return UnitSums.from_bytes(stored)
+
+
+class UnitRecipe(PieceRecipe):
+    """Sums of columns over units, all rows of a part at once."""
 
     @abstractmethod
     def columns(self, part: Part) -> Columns:
-        """The columns of some rows."""
+        """The columns of all rows of a part."""
 
-    def take(self, part: Part) -> UnitSums:
-        """The sums of some rows."""
-        columns = self.columns(part)
-        check_one_way(columns.groups, "this analysis")
-        return UnitSums.of(columns)
-
-    def load(self, stored: bytes) -> UnitSums:
-        """Sums from their bytes."""
-        return UnitSums.from_bytes(stored)
+    def pieces(self, part: Part) -> Iterator[Columns]:
+        """The columns of all rows of a part."""
+        yield self.columns(part)
 
 
 @dataclass(frozen=True)
 class SpreadRecipe(Recipe[Spread]):
     """The covariances of means that are known."""
 
-    recipe: UnitRecipe
+    recipe: PieceRecipe
     mean: Floats
     total: float
 
     def take(self, part: Part) -> Spread:
         """Of some rows."""
-        columns = self.recipe.columns(part)
-        return Spread(Sum.of(_around(columns.weight, columns.finite()[0], self.mean, self.total)))
+        found = [
+            Sum.of(_around(columns.weight, columns.finite()[0], self.mean, self.total))
+            for columns in self.recipe.pieces(part)
+        ]
+        return Spread(reduce(add, found))
 
     def load(self, stored: bytes) -> Spread:
         """Sums from their bytes."""
@@ -306,7 +325,7 @@ class Means:
     found: Summaries
 
 
-def means_of(handle: Handle, recipe: UnitRecipe, also: Mapping[str, Recipe[Any]] | None = None) -> Means:
+def means_of(handle: Handle, recipe: PieceRecipe, also: Mapping[str, Recipe[Any]] | None = None) -> Means:
     """The means of columns over all rows of a handle; a second pass only where rows have unequal weights.
 
     `also` are recipes for the first pass.

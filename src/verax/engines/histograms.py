@@ -39,8 +39,6 @@ _MOST_KEYS = 2**21
 _DENSE, _WORK = 2**20, 8
 # Up to this range, keys are looked up in a table; how many runs are kept before they are added up.
 _TABLE, _RUNS = 2**24, 4
-# Bins that rank probabilities: from each of these on, so many first bits after the leading one name the bin.
-_WIDTHS = {0.0: 4, 2.0**-64: 8, 2.0**-10: 10}
 
 
 def bin_numbers(key: Floats) -> Ints:
@@ -86,35 +84,6 @@ def joined(numbers: Ints, times: int) -> Ints:
     return np.asarray(np.where(numbers == 0, 0, np.sign(numbers) * (((size - 1) >> times) + 1)))
 
 
-def _rank_numbers(q: Floats) -> Ints:
-    """The number of the bin of each probability up to a half; zero alone has 0."""
-    bits = q.view(np.int64)
-    number = (bits > 0).astype(np.int64)
-    for (least, width), most in zip(_WIDTHS.items(), [*list(_WIDTHS)[1:], 0.5], strict=True):
-        start, end = np.array([least, most]).view(np.int64) >> (52 - width)
-        number += np.clip(bits >> (52 - width), start, end) - start
-    return number
-
-
-_HALF = int(_rank_numbers(np.array([0.5]))[0])
-# More than any number of a bin.
-MOST_RANKS = 2 * _HALF + 2
-
-
-def rank_bins(q: Floats, level: int) -> Ints:
-    """The number of the bin of each probability, after neighbours were joined so many times.
-
-    Near zero and near one bins are narrow, because sure forecasts lie there, and their order counts as much
-    as that of others.
-
-    >>> rank_bins(np.array([0.0, 1e-99, 1e-15, 1.1e-15, 0.4, 0.5, 0.6, 1 - 1e-15, 1.0]), 0).tolist()
-    [0, 11106, 18961, 18990, 37975, 38385, 38796, 57810, 76771]
-    """
-    upper = q > 0.5
-    number = joined(_rank_numbers(np.where(upper, 1 - q, q)), level)
-    return np.asarray(np.where(upper, 2 * ((_HALF - 1 >> level) + 1) + 1 - number, number))
-
-
 @dataclass(frozen=True)
 class Run:
     """Sums of the rows that have each key.
@@ -141,7 +110,7 @@ class Run:
         span = int(keys.max(initial=0)) - first + 1
         if span <= _DENSE and compiled(len(keys)):
             return cls._compiled(keys, first, span, columns, extremes)
-        place, different = _places(keys)
+        place, different = places(keys)
         n = len(different)
         sums = np.stack([np.bincount(place, column, n).astype(float) for column in columns], axis=1)
         least, most = np.full((len(extremes), n), np.inf), np.full((len(extremes), n), -np.inf)
@@ -183,13 +152,13 @@ class Run:
                 return reduce(cls._both, sorted(runs, key=lambda run: len(run.keys)))
         elif len(runs) == 1 and bool((np.diff(runs[0].keys) >= 0).all()):
             return runs[0]._without_repeats()
-        places, different = _places(np.concatenate([run.keys for run in runs]))
+        found, different = places(np.concatenate([run.keys for run in runs]))
         n, first = len(different), runs[0]
         total = Sum.zeros((n, first.sums.high.shape[1]))
         least, most = (np.full((n, first.least.shape[1]), end) for end in (np.inf, -np.inf))
         ends = np.cumsum([0, *(len(run.keys) for run in runs)])
         for run, start in zip(runs, ends, strict=False):
-            own = places[start : start + len(run.keys)]
+            own = found[start : start + len(run.keys)]
             for part in _without_repeats(own):
                 at = own[part]
                 total.high[at], error = two_sum(total.high[at], run.sums.high[part])
@@ -253,7 +222,7 @@ def _flat(columns: Iterable[Floats]) -> tuple[Floats, ...]:
     return tuple(np.ascontiguousarray(column, dtype=np.float64) for column in columns)
 
 
-def _places(keys: Ints) -> tuple[Ints, Ints]:
+def places(keys: Ints) -> tuple[Ints, Ints]:
     """Where each key is among the different ones, and these."""
     first = int(keys.min(initial=0))
     span = int(keys.max(initial=0)) - first + 1

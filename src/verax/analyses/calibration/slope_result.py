@@ -20,7 +20,7 @@ class CalibrationLine(Result):
     Attributes
     ----------
     name : str
-        The class, or ">= class".
+        The class, or "> class".
     slope : float
         The slope of the regression; NaN where there is none, and the caution of its interval says why.
     intercept : float

@@ -28,7 +28,7 @@ class EventCurve(Result):
     model : str
         The name of the model.
     event : str
-        The class, or ">= class".
+        The class, or "> class".
     thresholds : array of shape (T,)
         The thresholds.
     values : array of shape (T,)
@@ -58,7 +58,7 @@ class CurveDifference:
     b : str
         The name of the other.
     event : str
-        The class, or ">= class".
+        The class, or "> class".
     thresholds : array of shape (T,)
         The thresholds.
     values : array of shape (T,)
@@ -131,7 +131,7 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         Parameters
         ----------
         event : str, optional
-            The class, or ">= class"; by default the first.
+            The class, or "> class"; by default the first.
         model : str, optional
             The name of a model; by default the first.
 
@@ -156,7 +156,7 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         b : str
             The name of another.
         event : str, optional
-            The class, or ">= class"; by default the first.
+            The class, or "> class"; by default the first.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         Parameters
         ----------
         event : str
-            The class, or ">= class".
+            The class, or "> class".
 
         Returns
         -------

@@ -15,7 +15,7 @@ import numpy as np
 from verax.analyses.binary import ScannedRows, event_names, rows_of_part
 from verax.analyses.decisions.curves import Counted
 from verax.analyses.decisions.grid import Cells, Side, codes_of, places_of
-from verax.analyses.discrimination.streams import Ranked, RankRecipe, RankSource
+from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.units import CellUnits, CountedUnits, SamplingUnits
 from verax.analyses.unitsums import check_weight
 from verax.common.packing import dump, load, refusing
@@ -144,10 +144,10 @@ class CountedHandle(Counted):
             for i in range(len(events))
         }
         keys = list(recipes)
-        sources = {name: RankSource(name, ordered, False, 0) for name in handle.models}
+        sources = {name: RankSource(name, ordered, False, len(events), 2) for name in handle.models}
         named: dict[str, Recipe[Any]] = {str(i): recipes[key] for i, key in enumerate(keys)}
         if side == "left" and len(sources) > 1:
-            named |= {f"ranks of {name}": RankRecipe(source, 2) for name, source in sources.items()}
+            named |= {f"ranks of {name}": RankRecipe(source) for name, source in sources.items()}
         found = handle.summarise(named)
         sums = {key: found[str(i)] for i, key in enumerate(keys)}
         first = sums[keys[0]]
@@ -160,11 +160,10 @@ class CountedHandle(Counted):
                 again = {str(i): replace(recipes[key], total=first.total) for i, key in enumerate(keys)}
                 second = handle.summarise(again)
                 sums = {key: second[str(i)] for i, key in enumerate(keys)}
-        ranks = {
-            name: Ranked.all(found[f"ranks of {name}"], len(events), 2)
-            for name in sources
-            if f"ranks of {name}" in found.found
-        }
+        counts = {name: found.found[key] for name in sources if (key := f"ranks of {name}") in found.found}
+        if not all(each.exact for each in counts.values()):
+            counts = {name: each.in_bins() for name, each in counts.items()}
+        ranks = {name: Ranked.all(each, len(events)) for name, each in counts.items()}
         counted = cls(handle, events, grid, sums, ranks)
         units = counted.cells(0, handle.models[0])[1]
         known = CountedUnits(units.n, units.freedom, units.grouped)
@@ -193,17 +192,17 @@ class CountedHandle(Counted):
     def stretches(self, event: int, a: str, b: str) -> Floats:
         """Differences of mean elementary scores, a - b, at both ends of the stretches between bins."""
         first, second = self._ranks[a][event], self._ranks[b][event]
-        bins = np.union1d(first.keys // 2, second.keys // 2)
+        bins = np.union1d(first.keys, second.keys)
         charged = []
         for own in (first, second):
-            at = np.searchsorted(bins, own.keys // 2)
+            at = np.searchsorted(bins, own.keys)[own.place]
             without, happened = (np.bincount(at, own.share * (own.y == k), len(bins)) for k in (0, 1))
             above = without.sum() - np.concatenate([[0.0], np.cumsum(without)])
             charged.append((above, np.concatenate([[0.0], np.cumsum(happened)])))
         alarms, misses = (charged[0][k] - charged[1][k] for k in (0, 1))
         least, most = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
         for own in (first, second):
-            at = np.searchsorted(bins, np.unique(own.keys // 2))
+            at = np.searchsorted(bins, own.keys)
             least[at], most[at] = np.minimum(least[at], own.least), np.maximum(most[at], own.most)
         low, high = np.concatenate([[0.0], most]), np.concatenate([least, [1.0]])
         ends = [np.clip(edge, 0.0, 1.0) for edge in (low, high)]

@@ -129,7 +129,7 @@ class DecisionCurve(EventCurve):
     model : str
         The name of the model.
     event : str
-        The class, or ">= class".
+        The class, or "> class".
     thresholds : array of shape (T,)
         The thresholds.
     values : array of shape (T,)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack, get_args
 
-import numpy as np
-
-from verax.analyses.binary import ONLY, EventRows, read_models
+from verax.analyses.discrimination.analysis import RankedHandle, rank_events, rank_order
 from verax.analyses.discrimination.result import RankPart, RankScore, RankScores
-from verax.analyses.discrimination.statistics import Estimated, auc, concordance, precision
-from verax.analyses.discrimination.streams import RankedHandle, rank_events, rank_order
-from verax.analyses.units import SamplingUnits, Units
+from verax.analyses.discrimination.statistics import Estimated
+from verax.analyses.units import Units
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join
 from verax.inference.intervals import Interval, check_confidence, few
-from verax.inputs.arrays import Bools, Floats
-from verax.inputs.handles import Handle
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 
 Average = Literal["macro", "weighted"]
 Pairs = Literal["pairs", "classes"]
 
 # Pairs of more classes than this are not looked at one by one.
-_MOST_PAIRED = 100
-# The same where rows are not in memory: each pair is summed in every part.
-_MOST_SCANNED = 16
+MOST_PAIRED = 100
 _C_INDEX = "c-index"
 
 
@@ -57,13 +49,13 @@ def roc_auc(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. The value then comes from a histogram of the
-        forecasts; `within` says how far it can be off.
+        `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
+        forecasts, values come from bins of them, and `within` bounds the error.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
     ordered : bool, default False
-        Whether the events are thresholds, Y >= class, instead of classes. Two classes have one event, class
+        Whether the events are thresholds, Y > class, instead of classes. Two classes have one event, class
         1.
     average : {"macro", "weighted"}, default "macro"
         How events are averaged: each the same, or by how often it happened. An event that always or never
@@ -94,7 +86,7 @@ def roc_auc(
     >>> round(score.value, 4)
     0.8333
     """
-    return _of_events("ROC AUC", auc, y, p, ordered, average, confidence, read)
+    return _of_events("ROC AUC", y, p, ordered, average, confidence, read, precise=False)
 
 
 @reads
@@ -119,13 +111,13 @@ def average_precision(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. The value then comes from a histogram of the
-        forecasts; `within` says how far it can be off.
+        `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
+        forecasts, values come from bins of them, and `within` bounds the error.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
     ordered : bool, default False
-        Whether the events are thresholds, Y >= class, instead of classes. Two classes have one event, class
+        Whether the events are thresholds, Y > class, instead of classes. Two classes have one event, class
         1.
     average : {"macro", "weighted"}, default "macro"
         How events are averaged: each the same, or by how often it happened. An event that never happened is
@@ -145,7 +137,7 @@ def average_precision(
     >>> round(vx.average_precision([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9]).value, 4)
     0.9167
     """
-    return _of_events("average precision", precision, y, p, ordered, average, confidence, read)
+    return _of_events("average precision", y, p, ordered, average, confidence, read, precise=True)
 
 
 @reads
@@ -167,8 +159,8 @@ def c_index(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. The value then comes from a histogram of the
-        forecasts; `within` says how far it can be off.
+        `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
+        forecasts, values come from bins of them, and `within` bounds the error.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
@@ -199,156 +191,56 @@ def c_index(
     """
     check_choice("average", average, get_args(Pairs))
     check_confidence(confidence)
-    if isinstance(y, Handle):
-        return _of_scanned_order(y, average, confidence)
-    models = read_models(y, p, True, read)
-    scores = {name: _of_order(rows, average, confidence) for name, rows in models.items()}
-    return scores[ONLY] if not isinstance(p, Mapping) else RankScores(scores)
+    handle = open_rows(y, p, ordered=True, dense=True, **read)
+    if average == "classes" and handle.n_classes > MOST_PAIRED:
+        raise InputError(
+            f"must be 'pairs' for more than {MOST_PAIRED} classes",
+            argument="average",
+            found=f"there are {handle.n_classes}",
+            values=[average],
+        )
+    found, present = rank_order(handle, by_classes=average == "classes")
+    missing = [label for k, label in enumerate(handle.class_names) if k not in present]
+    notes = [f"Never happened, and left out: {_listed(missing)}."] if missing and average == "classes" else []
+    if len(present) < 2:
+        notes = ["All outcomes are the same."]
+    how = "all pairs of rows" if average == "pairs" or len(present) < 2 else "mean over {} pairs of classes"
+    return _scores(_C_INDEX, found, how, confidence, notes, several=handle.several)
 
 
-# ---- averages ----------------------------------------------------------------------------------
-
-
-Statistic = Callable[[Floats, Bools, SamplingUnits], Estimated]
+# ---- results -----------------------------------------------------------------------------------
 
 
 def _of_events(
     metric: str,
-    statistic: Statistic,
     y: object,
     p: object,
     ordered: bool,
     average: Average,
     confidence: float,
     read: Mapping[str, Any],
+    *,
+    precise: bool,
 ) -> RankScore | RankScores:
     check_choice("average", average, get_args(Average))
     check_confidence(confidence)
     check_flag("ordered", ordered)
-    if isinstance(y, Handle):
-        precise, weighted = statistic is precision, average == "weighted"
-        found = rank_events(y, ordered=ordered, precise=precise, weighted=weighted)
-        what = "thresholds" if ordered else "classes"
-        return _of_scanned(metric, found, f"{average} average over {{}} {what}", confidence)
-    models = read_models(y, p, ordered, read)
-    scores = {name: _averaged(metric, statistic, rows, average, confidence) for name, rows in models.items()}
-    return RankScores(scores) if isinstance(p, Mapping) else scores[ONLY]
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    found = rank_events(handle, ordered=ordered, precise=precise, weighted=average == "weighted")
+    what = "thresholds" if ordered else "classes"
+    return _scores(metric, found, f"{average} average over {{}} {what}", confidence, several=handle.several)
 
 
-def _averaged(
-    metric: str, statistic: Statistic, rows: EventRows, average: Average, confidence: float
-) -> RankScore:
-    events = rows.events()
-    found = [statistic(event.ranked, event.happened, rows.units) for event in events]
-    names = [event.name for event in events]
-    known = [i for i, part in enumerate(found) if not math.isnan(part.value)]
-    happened = [events[i].happened for i in known]
-    total = _combined([found[i] for i in known], happened, rows.units, average, len(rows.y))
-    what = "thresholds" if rows.ordered else "classes"
-    how = (
-        f"{average} average over {len(known)} {what}"
-        if len(events) > 1
-        else _single(names[0], ordered=rows.ordered)
-    )
-    notes = _undefined(names, known)
-    return _scored(metric, rows, total, list(zip(names, found, strict=True)), how, notes, confidence)
-
-
-def _undefined(names: Sequence[str], known: Sequence[int]) -> list[str]:
-    """What there is to say of events that have no value."""
-    missing = [name for i, name in enumerate(names) if i not in known]
-    if not missing:
-        return []
-    return [f"Undefined, and left out: {join(missing[:6])}{', ...' if missing[6:] else ''}."]
-
-
-def _single(event: str, *, ordered: bool) -> str:
-    return f"y {event}" if ordered else f"class {event}"
-
-
-def _combined(
-    found: Sequence[Estimated], happened: Sequence[Bools], units: SamplingUnits, average: str, n_rows: int
-) -> Estimated:
-    """The average of defined values. With "weighted" the frequencies of the events vary as well."""
-    if not found:
-        return Estimated.undefined(n_rows)
-    n = min(part.n for part in found)
-    if average == "macro":
-        value = float(np.mean([part.value for part in found]))
-        return Estimated(value, np.mean([part.influence for part in found], axis=0), n)
-    rates = [float(units.share[h].sum()) for h in happened]
-    value = float(np.average([part.value for part in found], weights=rates))
-    influence = np.zeros(n_rows)
-    for part, h, rate in zip(found, happened, rates, strict=True):
-        influence += rate * part.influence + (h - rate) * (part.value - value)
-    return Estimated(value, influence / sum(rates), n)
-
-
-def _scored(
+def _scores(
     metric: str,
-    rows: EventRows,
-    whole: Estimated,
-    found: Sequence[tuple[str, Estimated]],
-    average: str,
-    notes: Sequence[str],
+    found: RankedHandle,
+    how: str,
     confidence: float,
-) -> RankScore:
-    units = rows.units
-    influence = units.influence([whole.influence])
-    parts = [
-        RankPart(name, part.value, _interval(part, units, _variance(units, [part.influence]), confidence))
-        for name, part in found
-    ]
-    interval = _interval(whole, units, float(units.variances(influence)[0]), confidence)
-    return RankScore(
-        metric, whole.value, interval, tuple(parts), average, tuple(notes), rows, influence[:, 0]
-    )
-
-
-def _variance(units: SamplingUnits, columns: Sequence[Floats]) -> float:
-    return float(units.variances(units.influence(columns))[0])
-
-
-def _interval(part: Estimated, units: Units, variance: float, confidence: float) -> Interval:
-    rare = few(part.n, "row", "rows")
-    caution = f"{rare} of the rarer outcome" if rare else ""
-    return units.interval(part.value, variance, confidence, bounds=(0.0, 1.0), n=part.n, caution=caution)
-
-
-def _of_order(rows: EventRows, average: Pairs, confidence: float) -> RankScore:
-    """The c-index over pairs of rows, or the mean of those of pairs of classes."""
-    score = np.round(rows.p @ np.arange(rows.n_classes), rows.decimals)
-    present = np.unique(rows.y)
-    if average == "classes":
-        _check_paired(len(present), _MOST_PAIRED, average)
-    if len(present) < 2:
-        whole = Estimated.undefined(len(score))
-        return _scored(
-            _C_INDEX, rows, whole, [], "all pairs of rows", ["All outcomes are the same."], confidence
-        )
-    if average == "pairs":
-        return _scored(
-            _C_INDEX, rows, concordance(score, rows.y, rows.units), [], "all pairs of rows", [], confidence
-        )
-    found = []
-    for low, high in combinations(present.tolist(), 2):
-        pair = (rows.y == low) | (rows.y == high)
-        name = f"{rows.labels[low]} or {rows.labels[high]}"
-        found.append((name, concordance(score, np.where(pair, rows.y, -1), rows.units)))
-    whole = _combined([part for _, part in found], [], rows.units, "macro", len(score))
-    how = f"mean over {len(found)} pairs of classes"
-    missing = [rows.labels[k] for k in range(rows.n_classes) if k not in present]
-    notes = [f"Never happened, and left out: {_listed(missing)}."] if missing else []
-    return _scored(_C_INDEX, rows, whole, found, how, notes, confidence)
-
-
-# ---- rows that are not in memory ---------------------------------------------------------------
-
-
-def _of_scanned(
-    metric: str, found: RankedHandle, how: str, confidence: float, notes: Sequence[str] | None = None
+    notes: Sequence[str] | None = None,
+    *,
+    several: bool,
 ) -> RankScore | RankScores:
-    """The scores of all models of a handle; `how` parts make the whole, with a place for their number."""
+    """The scores of all models; `how` parts make the whole, with a place for their number."""
     scores = {}
     ordered, units, roots = found.rows.ordered, found.means.units, found.roots()
     for m, (name, model) in enumerate(found.models.items()):
@@ -373,34 +265,26 @@ def _of_scanned(
             model.within,
         )
     skipped = found.means.found.skipped
-    if len(scores) > 1:
+    if several:
         return RankScores(scores).with_skipped(skipped)
     return next(iter(scores.values())).with_skipped(skipped)
 
 
-def _of_scanned_order(handle: Handle, average: Pairs, confidence: float) -> RankScore | RankScores:
-    """The c-index of all models of a handle."""
-    if average == "classes":
-        _check_paired(handle.n_classes, _MOST_SCANNED, average)
-    found, present = rank_order(handle, by_classes=average == "classes", most=_MOST_SCANNED)
-    labels = [str(label) for label in (handle.classes or range(handle.n_classes))]
-    missing = [labels[k] for k in range(handle.n_classes) if k not in present]
-    notes = [f"Never happened, and left out: {_listed(missing)}."] if missing and average == "classes" else []
-    if len(present) < 2:
-        notes = ["All outcomes are the same."]
-    how = "all pairs of rows" if average == "pairs" or len(present) < 2 else "mean over {} pairs of classes"
-    return _of_scanned(_C_INDEX, found, how, confidence, notes)
+def _interval(part: Estimated, units: Units, variance: float, confidence: float) -> Interval:
+    rare = few(part.n, "row", "rows")
+    caution = f"{rare} of the rarer outcome" if rare else ""
+    return units.interval(part.value, variance, confidence, bounds=(0.0, 1.0), n=part.n, caution=caution)
 
 
-def _check_paired(n_classes: int, most: int, average: str) -> None:
-    if n_classes > most:
-        raise InputError(
-            f"must be 'pairs' for more than {most} classes",
-            argument="average",
-            found=f"there are {n_classes}",
-            values=[average],
-        )
+def _undefined(names: Sequence[str], known: Sequence[int]) -> list[str]:
+    """A note on events that have no value."""
+    missing = [name for i, name in enumerate(names) if i not in known]
+    return [f"Undefined, and left out: {_listed(missing)}."] if missing else []
 
 
-def _listed(names: list[str]) -> str:
+def _single(event: str, *, ordered: bool) -> str:
+    return f"y {event}" if ordered else f"class {event}"
+
+
+def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:6])}, ..." if names[6:] else join(names)

@@ -58,11 +58,12 @@ class RankScore(MaySkip):
         What was left out.
     rows : EventRows or ScannedRows
         The rows and the events.
-    influence : array of shape (N,)
-        How much each row, or group, moves the value; paired differences need it. Of rows that are not in
-        memory, numbers with the same sums of products.
+    influence : array of shape (M,)
+        Numbers, one for each of M models, whose products with those of another model sum to the covariance
+        of their values: paired differences need them.
     within : float or None
-        From a histogram: how far the value can be from that of the rows; None where it is exact.
+        How far the value can be from that of the rows: 0 unless there are more than 2^20 distinct forecasts
+        in rows that are not in memory. None in results that version 0.2 stored.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class RankScore(MaySkip):
     notes: tuple[str, ...]
     rows: EventRows | ScannedRows
     influence: Floats
-    within: float | None = None
+    within: float | None = 0.0
 
     def __float__(self) -> float:
         return self.value
@@ -141,8 +142,8 @@ class RankScore(MaySkip):
     def footnotes(self) -> list[str]:
         """What a reader of the table should know."""
         caution = [f"Caution: {self.interval.caution}."] if self.interval.caution else []
-        if self.within is not None:
-            caution.append(f"From a histogram: within {bound(self.within)} of the value of the rows.")
+        if self.within:
+            caution.append(f"From bins of forecasts: within {bound(self.within)} of the exact value.")
         return [*self.notes, *caution, *self._said()]
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.units import SamplingUnits, dot
+from verax.analyses.units import dot
 from verax.common.sorting import stable_order
 from verax.inputs.arrays import Bools, Floats, Ints
 
@@ -28,30 +28,6 @@ class Estimated:
     def undefined(cls, n_rows: int) -> Estimated:
         """No value, of so many rows."""
         return cls(math.nan, np.zeros(n_rows), 0.0)
-
-
-def _rarer(happened: Bools, share: Floats) -> float:
-    """How many rows of equal weight the rarer of event and no event has in effect."""
-    sizes = [float(w.sum() ** 2 / (w @ w)) for w in (share[happened], share[~happened])]
-    return min(sizes)
-
-
-def auc(given: Floats, happened: Bools, units: SamplingUnits) -> Estimated:
-    """The area under the ROC curve of one event."""
-    if happened.all() or not happened.any():
-        return Estimated.undefined(len(given))
-    found = concordance(given, happened.astype(np.int64), units)
-    return Estimated(found.value, found.influence, _rarer(happened, units.share))
-
-
-def precision(given: Floats, happened: Bools, units: SamplingUnits) -> Estimated:
-    """The average precision of one event."""
-    share = units.share
-    if not happened.any():
-        return Estimated.undefined(len(given))
-    value, influence = average_precision_of(given, happened, share)
-    n = _rarer(happened, share) if not happened.all() else float(1 / (share @ share))
-    return Estimated(value, influence, n)
 
 
 def average_precision_of(given: Floats, happened: Bools, share: Floats) -> tuple[float, Floats]:
@@ -71,23 +47,6 @@ def average_precision_of(given: Floats, happened: Bools, share: Floats) -> tuple
     influence = np.empty(len(s))
     influence[order] = (h * hits / all_above + h * gain - loss - h * value) / rate
     return value, influence
-
-
-def concordance(score: Floats, y: Ints, units: SamplingUnits) -> Estimated:
-    """The c-index of scores for outcomes y, of rows with y >= 0.
-
-    Its influence function is that of a ratio of U-statistics. Rows are independent: their squares are
-    corrected as DeLong's are, by the share that each has in its class.
-    """
-    found = placed(score, y, units.share)
-    influence = found.influence
-    size = np.bincount(y + 1, units.share)
-    own = units.share / size[y + 1]
-    squares = np.bincount(y + 1, units.share**2)
-    several = size[1:][size[1:] > 0] ** 2 / squares[1:][size[1:] > 0]
-    if units.groups is None:
-        influence = np.where(y >= 0, influence * delong_factor(units.share, own), 0.0)
-    return Estimated(found.value, influence, float(several.min()))
 
 
 def placed(score: Floats, y: Ints, share: Floats) -> Estimated:

@@ -1,0 +1,245 @@
+"""How well forecasts rank rows: values from counts of rows, and a second pass for intervals.
+
+The first pass counts rows by forecast and outcome (`counts`). The second sums the influence of the rows on
+each value over rows or groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from verax.analyses.binary import ScannedRows, event_names
+from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
+from verax.analyses.discrimination.statistics import Estimated, delong_factor
+from verax.analyses.unitsums import Columns, Means, PieceRecipe, means_of
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import Groups
+from verax.inputs.handles import Handle, Part
+
+# The number of influences that are held at a time.
+_HELD = 2**24
+
+
+@dataclass(frozen=True)
+class Influence:
+    """The influence of a row on a value by its cell.
+
+    Attributes
+    ----------
+    event : int
+        Which event's cells these are.
+    values : Floats
+        (C,) the influence.
+    sizes : Floats or None
+        The shares of the outcomes, where squares are corrected as DeLong's are.
+    outcomes : tuple of int
+        The outcomes that count.
+    """
+
+    event: int
+    values: Floats
+    sizes: Floats | None
+    outcomes: tuple[int, ...] = (0, 1)
+
+
+@dataclass(frozen=True)
+class Average:
+    """How parts make the whole: the mean of some, or weighted by how often their events happened."""
+
+    known: tuple[int, ...]
+    rates: tuple[float, ...] | None
+    values: tuple[float, ...]
+    value: float
+
+    def of(self, parts: Floats, happened: Sequence[Ints]) -> Floats:
+        """The influence on the whole, from those on the parts, (P, N)."""
+        own = parts[list(self.known)]
+        if self.rates is None:
+            return np.asarray(own.mean(axis=0))
+        total = np.zeros(parts.shape[1])
+        for part, i, rate, value in zip(own, self.known, self.rates, self.values, strict=True):
+            total += rate * part + (happened[i] - rate) * (value - self.value)
+        return total / sum(self.rates)
+
+
+@dataclass(frozen=True)
+class InfluenceRecipe(PieceRecipe):
+    """The influences of rows on the parts and on the whole, of every model."""
+
+    sources: tuple[RankSource, ...]
+    cells: tuple[tuple[Ranked, ...], ...]
+    exact: tuple[bool, ...]
+    parts: tuple[tuple[Influence, ...], ...]
+    wholes: tuple[Average, ...]
+
+    def pieces(self, part: Part) -> Iterator[Columns]:
+        """A block of columns for each part and one for the whole, with a column for each model."""
+        units = self.sources[0].rows(part).units
+        total = self.cells[0][0].total
+        events = [
+            source.cells(part, exact=exact) for source, exact in zip(self.sources, self.exact, strict=True)
+        ]
+        at = [
+            [ranked.cells_of(own) for ranked, own in zip(cells, found, strict=True)]
+            for cells, found in zip(self.cells, events, strict=True)
+        ]
+        n, width = len(units.share), len(self.sources) * (len(self.parts[0]) + 1)
+        step = max(1, _HELD // width)
+        for start in range(0, max(n, 1), step):
+            rows = slice(start, start + step)
+            share = units.share[rows]
+            groups = units.groups
+            if groups is not None and step < n:
+                groups = Groups(groups.codes[rows], groups.labels)
+            columns = [
+                self._of_model(
+                    m, [c[rows] for c in at[m]], [e.y[rows] for e in events[m]], share / total, groups
+                )
+                for m in range(len(self.sources))
+            ]
+            yield Columns(share, np.swapaxes(np.array(columns), 0, 1) * share, groups)
+
+    def _of_model(
+        self, m: int, cells: list[Ints], outcomes: list[Ints], share: Floats, groups: Groups | None
+    ) -> Floats:
+        parts, whole = self.parts[m], self.wholes[m]
+        own = np.zeros((len(parts) + 1, len(share)))
+        for row, each in zip(own, parts, strict=False):
+            row[:] = each.values[cells[each.event]]
+            if each.sizes is not None and groups is None:
+                y = outcomes[each.event]
+                factor = delong_factor(share, share / each.sizes[y])
+                row *= factor if len(each.sizes) == 2 else np.where(np.isin(y, each.outcomes), factor, 0.0)
+        if whole.known:
+            own[-1] = whole.of(own[:-1], outcomes)
+        return own
+
+
+@dataclass(frozen=True)
+class RankedModel:
+    """The values of one model: of each part by name, and of the whole, and how far these can be off."""
+
+    names: list[str]
+    parts: list[Estimated]
+    whole: Estimated
+    within: float
+    known: list[int]
+
+
+@dataclass(frozen=True)
+class RankedHandle:
+    """The values of all models, with the covariances of parts and whole between models."""
+
+    models: dict[str, RankedModel]
+    means: Means
+    rows: ScannedRows
+
+    def roots(self) -> Floats:
+        """(M, M) rows whose products are the covariances of the wholes."""
+        covariance = self.means.covariance[-1]
+        if not np.isfinite(covariance).all():
+            return np.full_like(covariance, np.nan)
+        values, vectors = np.linalg.eigh(covariance)
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def rank_events(handle: Handle, *, ordered: bool, precise: bool, weighted: bool) -> RankedHandle:
+    """ROC AUC of all events of every model, or with `precise` average precision."""
+    names = event_names(handle.class_names, ordered=ordered)
+    counted = _counted(handle, len(names), 2, ordered=ordered, means=False)
+    models, parts, averages = {}, [], []
+    for name, cells in zip(handle.models, counted.cells, strict=True):
+        estimated = [_of_event(each, precise=precise) for each in cells]
+        known = [i for i, (part, _) in enumerate(estimated) if not math.isnan(part.value)]
+        rates = [float(cells[i].sizes[1]) for i in known] if weighted else None
+        values = [estimated[i][0].value for i in known]
+        bounds = [estimated[i][1] for i in known]
+        value = float(np.average(values, weights=rates)) if known else math.nan
+        within = float(np.average(bounds, weights=rates)) if known else 0.0
+        n = min((estimated[i][0].n for i in known), default=0.0)
+        models[name] = RankedModel(
+            names, [part for part, _ in estimated], Estimated(value, np.zeros(0), n), within, known
+        )
+        parts.append(
+            tuple(
+                Influence(i, estimated[i][0].influence, None if precise else each.sizes)
+                for i, each in enumerate(cells)
+            )
+        )
+        averages.append(Average(tuple(known), None if rates is None else tuple(rates), tuple(values), value))
+    return _with_means(handle, models, counted, parts, averages)
+
+
+def rank_order(handle: Handle, *, by_classes: bool) -> tuple[RankedHandle, list[int]]:
+    """The c-index of every model over all pairs of rows, or over pairs of classes, and the classes there."""
+    labels = handle.class_names
+    counted = _counted(handle, 1, handle.n_classes, ordered=True, means=True)
+    cells = {name: events[0] for name, events in zip(handle.models, counted.cells, strict=True)}
+    present = np.flatnonzero(next(iter(cells.values())).sizes).tolist()
+    chosen: list[list[int]] = [present] if len(present) > 1 else []
+    if by_classes:
+        chosen = [list(pair) for pair in combinations(present, 2)]
+    models, parts, averages = {}, [], []
+    for name, own in cells.items():
+        estimated = [own.concordance(outcomes) for outcomes in chosen]
+        values = [part.value for part, _ in estimated]
+        n = min((part.n for part, _ in estimated), default=0.0)
+        value = float(np.mean(values)) if values else math.nan
+        models[name] = RankedModel(
+            [" or ".join(labels[i] for i in outcomes) for outcomes in chosen] if by_classes else [],
+            [part for part, _ in estimated] if by_classes else [],
+            Estimated(value, np.zeros(0), n),
+            float(np.mean([off for _, off in estimated])) if estimated else 0.0,
+            list(range(len(chosen))),
+        )
+        parts.append(
+            tuple(
+                Influence(0, part.influence, own.sizes, tuple(outcomes))
+                for (part, _), outcomes in zip(estimated, chosen, strict=True)
+            )
+        )
+        averages.append(Average(tuple(range(len(chosen))), None, tuple(values), value))
+    return _with_means(handle, models, counted, parts, averages), present
+
+
+def _of_event(cells: Ranked, *, precise: bool) -> tuple[Estimated, float]:
+    happened = cells.y == 1
+    if not happened.any() or (happened.all() and not precise):
+        return Estimated.undefined(len(cells.y)), 0.0
+    return cells.precision() if precise else cells.concordance([0, 1])
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The cells of every event of every model, and how they were counted."""
+
+    sources: tuple[RankSource, ...]
+    cells: tuple[tuple[Ranked, ...], ...]
+    exact: tuple[bool, ...]
+
+
+def _counted(handle: Handle, n_events: int, n_outcomes: int, *, ordered: bool, means: bool) -> _Counted:
+    sources = tuple(RankSource(model, ordered, means, n_events, n_outcomes) for model in handle.models)
+    found = handle.summarise({source.model: RankRecipe(source) for source in sources})
+    cells = tuple(tuple(Ranked.all(found[model], n_events)) for model in handle.models)
+    return _Counted(sources, cells, tuple(found[model].exact for model in handle.models))
+
+
+def _with_means(
+    handle: Handle,
+    models: dict[str, RankedModel],
+    counted: _Counted,
+    parts: list[tuple[Influence, ...]],
+    averages: list[Average],
+) -> RankedHandle:
+    recipe = InfluenceRecipe(counted.sources, counted.cells, counted.exact, tuple(parts), tuple(averages))
+    means = means_of(handle, recipe)
+    n_groups = means.units.n if means.units.grouped else None
+    ordered = counted.sources[0].ordered
+    rows = ScannedRows(means.sums.n, n_groups, handle.n_classes, ordered, means.units)
+    return RankedHandle(models, means, rows)

@@ -1,0 +1,339 @@
+"""Rows counted by what ranks them and by outcome: exactly, or in bins where there are too many values.
+
+Rows of a bin are treated as tied. That gives a ranking score up to the order inside the bins, which bounds
+the error, and the influence of a row on the score by bin and outcome.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.analyses.binary import EventRows, rows_of_part
+from verax.analyses.discrimination.statistics import Estimated, average_precision_of, placed
+from verax.analyses.units import sums_at
+from verax.analyses.unitsums import check_weight
+from verax.common.packing import dump, load, refusing
+from verax.engines.histograms import Keyed, Run, places
+from verax.engines.ranks import MOST_RANKS, distinct, exact_keys, rank_bins, values_of
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.handles import Part, Recipe
+
+_KIND = "ranks of forecasts"
+# The number of distinct values that are kept, of one event and of all; beyond that, rows are counted in bins.
+MOST_VALUES, _MOST_OF_ALL = 2**20, 2**22
+# The number of bins of all events together.
+_MOST_BINS = 2**20
+
+
+@dataclass(frozen=True)
+class PartCells:
+    """The rows of a part by what ranks them.
+
+    Attributes
+    ----------
+    keys : Ints
+        (B,) the keys that occur, in order.
+    place : Ints
+        (N,) the place of each row's key among them.
+    values : Floats
+        (N,) what ranks the rows.
+    y : Ints
+        (N,) the outcomes.
+    """
+
+    keys: Ints
+    place: Ints
+    values: Floats
+    y: Ints
+
+
+@dataclass(frozen=True)
+class RankSource:
+    """What is ranked: the probability of each event, or with `means` the mean class, by outcome.
+
+    Attributes
+    ----------
+    model : str
+        The model.
+    ordered : bool
+        Whether events are thresholds.
+    means : bool
+        Whether rows are ranked by their mean class.
+    n_events, n_outcomes : int
+        The number of events, and of outcomes of each.
+    """
+
+    model: str
+    ordered: bool
+    means: bool
+    n_events: int
+    n_outcomes: int
+
+    @property
+    def level(self) -> int:
+        """How often neighbouring bins are joined, so that those of all events fit."""
+        return max(0, math.ceil(math.log2(self.n_events * self.n_outcomes * MOST_RANKS / _MOST_BINS)))
+
+    def rows(self, part: Part) -> EventRows:
+        """The rows of a part that have weight."""
+        return rows_of_part(part, self.model, ordered=self.ordered)
+
+    def _ranked(self, part: Part) -> list[tuple[Floats, Ints]]:
+        """What ranks the rows, and their outcomes, for each event."""
+        rows = self.rows(part)
+        if self.means:
+            most = rows.n_classes - 1
+            score = np.round(rows.p @ np.arange(rows.n_classes), rows.decimals) / most
+            return [(np.clip(score, 0.0, 1.0), rows.y)]
+        return [(np.clip(event.ranked, 0.0, 1.0), event.happened.astype(np.int64)) for event in rows.events()]
+
+    def cells(self, part: Part, *, exact: bool) -> list[PartCells]:
+        """The rows of a part by exact keys, or by bins, for each event."""
+
+        def made() -> list[PartCells]:
+            found = []
+            for values, y in self._ranked(part):
+                if exact:
+                    different, place = distinct(values)
+                    keys = exact_keys(different)
+                else:
+                    place, keys = places(rank_bins(values, self.level))
+                found.append(PartCells(keys, place, values, y))
+            return found
+
+        return part.once(("ranks", self, exact), made)
+
+
+@dataclass(frozen=True)
+class RankCounts:
+    """Sums of w and w*w by event, outcome and key, with the extremes of what ranks the rows.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether every distinct value has a key of its own.
+    level : int
+        How often neighbouring bins are joined where it has not.
+    bounded : bool
+        Whether keys become bins when there are too many; not where all rows are in memory.
+    cells : mapping of int to Keyed
+        The sums, by event times the number of outcomes plus the outcome; those that occur.
+    n_outcomes : int
+        The number of outcomes.
+    """
+
+    exact: bool
+    level: int
+    bounded: bool
+    cells: Mapping[int, Keyed]
+    n_outcomes: int
+
+    def merge(self, other: RankCounts) -> RankCounts:
+        """The counts of the rows of both."""
+        a, b = (self, other) if self.exact == other.exact else (self.in_bins(), other.in_bins())
+        cells = dict(a.cells)
+        for code, runs in b.cells.items():
+            cells[code] = cells[code].merge(runs) if code in cells else runs
+        return RankCounts(
+            a.exact, self.level, self.bounded or other.bounded, cells, self.n_outcomes
+        ).fitting()
+
+    def fitting(self) -> RankCounts:
+        """The same, in bins where there are too many values."""
+        if not (self.exact and self.bounded):
+            return self
+        sizes: dict[int, int] = {}
+        for code, runs in self.cells.items():
+            event = code // self.n_outcomes
+            sizes[event] = sizes.get(event, 0) + sum(len(run.keys) for run in runs.runs)
+        if max(sizes.values(), default=0) <= MOST_VALUES and sum(sizes.values()) <= _MOST_OF_ALL:
+            return self
+        if any(len(runs.runs) > 1 for runs in self.cells.values()):
+            # Keys that several runs have were counted several times.
+            added = {code: Keyed((runs.total,)) for code, runs in self.cells.items()}
+            return RankCounts(True, self.level, True, added, self.n_outcomes).fitting()
+        return self.in_bins()
+
+    def in_bins(self) -> RankCounts:
+        """The same, in bins."""
+        if not self.exact:
+            return self
+        cells = {code: Keyed((self._binned(runs.total),)) for code, runs in self.cells.items()}
+        return RankCounts(False, self.level, True, cells, self.n_outcomes)
+
+    def _binned(self, run: Run) -> Run:
+        bins = rank_bins(values_of(run.keys), self.level)
+        return Run.merged([Run(bins, run.sums, run.least, run.most)])
+
+    def to_bytes(self) -> bytes:
+        """As bytes that the recipe reads."""
+        return dump(
+            _KIND,
+            {
+                "exact": self.exact,
+                "level": self.level,
+                "bounded": self.bounded,
+                "cells": {code: runs.total.to_values() for code, runs in self.cells.items()},
+                "n_outcomes": self.n_outcomes,
+            },
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RankCounts:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            cells = {code: Keyed((Run.from_values(run),)) for code, run in values["cells"].items()}
+            return cls(**{**values, "cells": cells})
+
+
+@dataclass(frozen=True)
+class RankRecipe(Recipe[RankCounts]):
+    """Counts of rows by what ranks them."""
+
+    source: RankSource
+
+    def take(self, part: Part) -> RankCounts:
+        """Count the rows of one part."""
+        return self.more(part, None)
+
+    def more(self, part: Part, found: RankCounts | None) -> RankCounts:
+        """Count the rows of one part, in bins where the rows so far are."""
+        source, w = self.source, self.source.rows(part).units.share
+        exact = found is None or found.exact
+        cells = {}
+        for event, own in enumerate(source.cells(part, exact=exact)):
+            for k, run in _by_outcome(own, w, source.n_outcomes):
+                cells[event * source.n_outcomes + k] = Keyed((run,))
+        return RankCounts(exact, source.level, not part.whole, cells, source.n_outcomes).fitting()
+
+    def load(self, stored: bytes) -> RankCounts:
+        """Read counts from bytes."""
+        return RankCounts.from_bytes(stored)
+
+
+def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[int, Run]]:
+    """The sums of the rows of each outcome that occurs, by key."""
+    run = Run.of(cells.place * n_outcomes + cells.y, [w, w * w], [cells.values])
+    place, y = np.divmod(run.keys, n_outcomes)
+    for k in np.unique(y).tolist():
+        own = np.flatnonzero(y == k)
+        sums = type(run.sums)(run.sums.high[own], run.sums.low[own])
+        yield k, Run(cells.keys[place[own]], sums, run.least[own], run.most[own])
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The cells of one event: keys by outcome.
+
+    Attributes
+    ----------
+    keys : Ints
+        (B,) the keys that have rows, in order.
+    place, y : Ints
+        (C,) the place of the key of each cell, and its outcome; in order.
+    share, squares : Floats
+        (C,) the share of the weight, and the sum of the squared shares of the rows.
+    least, most : Floats
+        (B,) the extremes of what ranks the rows of each key.
+    total : float
+        The weight of all rows.
+    n_outcomes : int
+        The number of outcomes.
+    """
+
+    keys: Ints
+    place: Ints
+    y: Ints
+    share: Floats
+    squares: Floats
+    least: Floats
+    most: Floats
+    total: float
+    n_outcomes: int
+
+    @classmethod
+    def all(cls, found: RankCounts, n_events: int) -> list[Ranked]:
+        """The cells of every event."""
+        n = found.n_outcomes
+        return [
+            cls._of({k: found.cells[i * n + k].total for k in range(n) if i * n + k in found.cells}, n)
+            for i in range(n_events)
+        ]
+
+    @classmethod
+    def _of(cls, runs: Mapping[int, Run], n_outcomes: int) -> Ranked:
+        if not runs:
+            check_weight(0.0)
+        keys = np.unique(np.concatenate([run.keys for run in runs.values()]))
+        where = [np.searchsorted(keys, run.keys) for run in runs.values()]
+        least, most = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+        for at, run in zip(where, runs.values(), strict=True):
+            least[at] = np.minimum(least[at], run.least[:, 0])
+            most[at] = np.maximum(most[at], run.most[:, 0])
+        place = np.concatenate(where)
+        y = np.repeat(list(runs), [len(at) for at in where])
+        order = np.argsort(place * n_outcomes + y, kind="stable")
+        weight, squares = np.concatenate([run.sums.high for run in runs.values()])[order].T
+        total = float(weight.sum())
+        check_weight(total)
+        return cls(
+            keys, place[order], y[order], weight / total, squares / total**2, least, most, total, n_outcomes
+        )
+
+    def cells_of(self, part: PartCells) -> Ints:
+        """The cell of each row of a part, all of whose cells are here."""
+        place = np.searchsorted(self.keys, part.keys)[part.place]
+        if len(self.keys) * self.n_outcomes <= max(2**22, 8 * len(self.y)):
+            table = np.zeros(len(self.keys) * self.n_outcomes, np.int64)
+            table[self.place * self.n_outcomes + self.y] = np.arange(len(self.y))
+            return np.asarray(table[place * self.n_outcomes + part.y])
+        own = self.place * self.n_outcomes + self.y
+        return np.searchsorted(own, place * self.n_outcomes + part.y)
+
+    @property
+    def tied(self) -> Bools:
+        """(B,) whether the rows of a key all rank the same."""
+        return np.asarray(self.least == self.most)
+
+    @property
+    def sizes(self) -> Floats:
+        """The share of each outcome."""
+        return sums_at(self.y, self.share, self.n_outcomes)
+
+    def effective(self, outcomes: Sequence[int]) -> float:
+        """The smallest effective sample size of these outcomes."""
+        squares = np.bincount(self.y, self.squares)
+        return min(float(self.sizes[k] ** 2 / squares[k]) for k in outcomes)
+
+    def concordance(self, outcomes: Sequence[int]) -> tuple[Estimated, float]:
+        """The c-index of rows with these outcomes, and how far it can be from that of the rows."""
+        counted = np.isin(self.y, outcomes)
+        found = placed(self.place.astype(float), np.where(counted, self.y, -1), self.share)
+        share = np.where(counted, self.share, 0.0)
+        all_of = np.bincount(self.place, share)
+        same = np.bincount(self.place, share**2)
+        pairs = float(share.sum() ** 2 - (np.bincount(self.y, share) ** 2).sum())
+        off = float(np.where(self.tied, 0.0, all_of**2 - same).sum()) / 2 / pairs
+        influence = np.where(counted, found.influence, 0.0)
+        return Estimated(found.value, influence, self.effective(outcomes)), off
+
+    def precision(self) -> tuple[Estimated, float]:
+        """The average precision, and how far it can be from that of the rows."""
+        happened = self.y == 1
+        value, influence = average_precision_of(self.place.astype(float), happened, self.share)
+        both = happened.any() and not happened.all()
+        n = self.effective([0, 1]) if both else float(1 / self.squares.sum())
+        hits, others = (np.bincount(self.place, self.share * side) for side in (happened, ~happened))
+        above = np.cumsum((hits + others)[::-1])[::-1] - hits - others
+        hits_above = np.cumsum(hits[::-1])[::-1] - hits
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tie = (hits_above + hits) / (above + hits + others)
+            low = np.where(above + others > 0, hits_above / (above + others), 1.0)
+            high = (hits_above + hits) / (above + hits)
+            off = np.where(self.tied | (hits <= 0), 0.0, hits * np.maximum(tie - low, high - tie))
+        return Estimated(value, influence, n), float(off.sum() / hits.sum())
