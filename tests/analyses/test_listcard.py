@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
+from sklearn.metrics import accuracy_score
 
 import verax as vx
+from verax.analyses.retention.doubts import doubt
 
 SHOWN = ["padded(brier)", "padded(log)", "padded(spherical)", "padded(zero_one)"]
 
@@ -66,6 +68,76 @@ def test_invalid_lists_are_counted_and_fined():
     assert unfined["brier"] == pytest.approx(free([0, 0, 1], lists), rel=1e-14)
     assert str(unfined).endswith("scored as the largest valid sublist.")
     assert unfined.n_invalid == 2
+
+
+def answers(confidences, m=4, seed=5):
+    """One class with a stated confidence per row, what happened, and whether it was that class."""
+    rng = np.random.default_rng(seed)
+    answer, y = rng.integers(0, m, len(confidences)), rng.integers(0, m, len(confidences))
+    rows = [{int(c): float(t)} for c, t in zip(answer, confidences, strict=True)]
+    return y, vx.TopLists.from_dicts(rows, n_classes=m), answer == y
+
+
+def test_whether_an_answer_is_right_does_not_depend_on_its_confidence():
+    rng = np.random.default_rng(4)
+    y, unsure, right = answers(rng.choice([0.0, 0.1, 0.2, 0.6], 300))
+    sure = vx.TopLists.from_decisions(unsure.classes, n_classes=4)
+    card = vx.evaluate(y, unsure)
+    assert card.n_invalid > 100
+    assert card.accuracy == pytest.approx(right.mean(), rel=1e-14)
+    assert card["zero_one"] == pytest.approx(1 - right.mean(), rel=1e-14)
+    assert vx.zero_one(y, unsure) == vx.padded(vx.zero_one)(y, unsure) == card["zero_one"]
+    assert card.scores["padded(zero_one)"].bounds == (0.0, 1.0)
+    # It is a share, and has the interval of one, mirrored.
+    low, high = card.metrics["accuracy"].interval
+    assert tuple(card.scores["padded(zero_one)"].interval) == pytest.approx((1 - high, 1 - low), rel=1e-12)
+    assert card["brier"] == pytest.approx(vx.padded(vx.brier, 0)(y, unsure) + card.invalid_share, rel=1e-12)
+    _, other, right_too = answers(rng.choice([0.1, 0.9], 300), seed=6)
+    right_too = other.classes == y
+    compared = vx.compare(y, {"a": unsure, "b": other, "sure": sure}, rule=["zero_one", "brier"])
+    found = compared.difference("a", "b", "zero_one").difference
+    assert found == pytest.approx(right_too.mean() - right.mean(), abs=1e-12)
+    assert compared.difference("a", "sure", "zero_one").difference == pytest.approx(0, abs=1e-15)
+
+
+def test_what_a_list_expects_of_itself_by_the_zero_one_loss():
+    lists = vx.TopLists.from_dicts([{0: 0.1}, {0: 0.5, 1: 0.1}, {}, {2: 0.7}], n_classes=4)
+    # Of the largest valid sublist; the answer 0 of the first list is one of four equals.
+    expected = vx.zero_one.by_outcome(lists) * lists.largest_valid().padded()
+    found = doubt("zero_one").of_lists(lists.with_outcomes([0, 0, 0, 0]))
+    np.testing.assert_allclose(found, expected.sum(axis=1), rtol=1e-13)
+    assert found.tolist() == pytest.approx([0.75, 0.5, 0.75, 0.3])
+
+
+def test_accuracy_is_that_of_the_distributions_that_lists_are():
+    rng = np.random.default_rng(7)
+    p = rng.multinomial(4, np.ones(5) / 5, 200) / 4
+    y = rng.integers(0, 5, 200)
+    dense = vx.evaluate(y, p)
+    names = ["e", "b", "c", "a", "d"]
+    rows = [{names[i]: row[i] for i in rng.permutation(5)} for row in p]
+    of_positions = vx.TopLists.from_probabilities(p, 5)
+    of_names = vx.TopLists.from_dicts(rows, n_classes=5, names=names)
+    assert vx.evaluate(y, of_positions).accuracy == pytest.approx(dense.accuracy, rel=1e-14)
+    assert dense.accuracy == pytest.approx(accuracy_score(y, p.argmax(axis=1)), rel=1e-14)
+    happened = [names[i] for i in y]
+    assert vx.evaluate(happened, of_names).accuracy == pytest.approx(dense.accuracy, rel=1e-14)
+    # Names whose order nobody stated are sorted, whichever lists come first.
+    order = np.argsort(names)
+    sorted_accuracy = accuracy_score(y, order[p[:, order].argmax(axis=1)])
+    assert sorted_accuracy != dense.accuracy
+    for part in (slice(None), slice(None, None, -1)):
+        lists = vx.TopLists.from_dicts(rows[part], n_classes=5)
+        assert vx.evaluate(happened[part], lists).accuracy == pytest.approx(sorted_accuracy, rel=1e-14)
+        named = vx.evaluate(happened[part], lists, classes=names)
+        assert named.accuracy == pytest.approx(dense.accuracy, rel=1e-14)
+
+
+def test_an_empty_list_has_no_answer():
+    lists = vx.TopLists.from_dicts([{}, {0: 0.25}], n_classes=4)
+    card = vx.evaluate([0, 0], lists)
+    assert card.accuracy == 0.5
+    assert card["zero_one"] == 0.75
 
 
 def test_a_card_reads_well_and_survives_json():

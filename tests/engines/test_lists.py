@@ -24,7 +24,10 @@ pytest.importorskip("numba")
 
 from verax.kernels import lists as list_kernels
 
-SUPPLIED = ("p_true", "rest_sq", "hit", "invalid", "listed", "length", "unaccounted", "above", "tied")
+SUPPLIED = (
+    *("p_true", "rest_sq", "hit", "answered", "right", "invalid", "listed", "length", "unaccounted"),
+    *("above", "tied"),
+)
 
 
 def random_lists(n_entries=COMPILED_FROM, m=60, longest=40, seed=0):

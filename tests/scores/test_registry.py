@@ -38,6 +38,7 @@ def test_texts(text, rule):
     ("text", "message"),
     [
         ("breir", "There is no rule called 'breir'. Did you mean 'brier'?"),
+        ("accuracy", "Did you mean 'zero_one'? It is the share of wrong answers, one minus the accuracy"),
         ("xyzzy", "Known are abs_rps, brier"),
         ("penalised(brier)", "Did you mean 'penalized'?"),
         ("brier(scale='double')", "`scale` must be one of"),

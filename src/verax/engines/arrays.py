@@ -93,9 +93,11 @@ def _add_modes(stats: RowStats, p: Array, columns: Array, y: Array) -> None:
     ties = p == top[:, None]
     share = 1 / xp.sum(xp.astype(ties, p.dtype), axis=1)
     decision = xp.min(xp.where(ties, columns, stats.n_classes), axis=1)
+    hit = xp.where(stats.p_true == top, share, xp.zeros_like(share))
     stats.add(
         top=top,
-        hit=xp.where(stats.p_true == top, share, xp.zeros_like(share)),
+        hit=hit,
+        answered=hit,
         decision=decision,
         hit_lowest=xp.astype(decision == y, p.dtype),
     )

@@ -60,6 +60,8 @@ class _DenseReduction(Reduction):
         p = p.view()
         p.flags.writeable = False
         n_unclear = self._kernel(p, batch.y, self._clear, self._buffer, self._decision)
+        if "answered" in self._needs:
+            self._buffer[PLACE["answered"]] = self._buffer[PLACE["hit"]]
         stats = self._views(len(batch.y))
         if batch.logits is not None and n_unclear == 0 and stats.p_true.min() < _TINY:
             return compute(batch, self._needs), 0

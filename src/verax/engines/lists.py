@@ -2,7 +2,8 @@
 
 A list is scored as the distribution it is padded to: listed classes have their confidence, all
 others share what is left. Its statistics need the listed entries only, so their cost is that of the
-list, whatever the number of classes. An invalid list is scored as its largest valid sublist plus a fine.
+list, whatever the number of classes. An invalid list is scored as its largest valid sublist plus a fine,
+except by rules that look at the answer alone: whether it is right does not depend on the confidence.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from verax.errors import RuleError
 from verax.inputs.arrays import Array, Floats, Ints
 from verax.inputs.lists.ragged import Ragged, Survey
 from verax.inputs.lists.rows import NO_ORDER, ListBatch, ListRows
+from verax.kernels.statistics import PLACE
 
 # What an invalid list costs by every rule that does not say otherwise.
 FINE = 1.0
@@ -32,7 +34,7 @@ _NOT_HERE = {
         "broken by index: the score of an empty list would depend on the numbering of the classes. "
         "Use ties='fractional'."
     ),
-    "decision": "A top list does not always say which class is most likely; use `hit`, which shares ties.",
+    "decision": "A top list need not name a class; use `hit`, which shares ties, or `right`.",
 }
 
 
@@ -61,9 +63,25 @@ class Fined:
         return stats.loss(self.rule) + FINE * stats.invalid
 
 
+@dataclass(frozen=True)
+class Answered:
+    """A rule that looks at the answer alone: at the classes that a list puts first, valid or not."""
+
+    rule: Formula
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"answered"})
+
+    def formula(self, stats: RowStats) -> Array:
+        return self.rule.formula(RowStats(stats.xp, stats.n_classes, hit=stats.answered))
+
+
 @formula_for.register
 def _(_rows: ListRows, rule: Formula) -> Formula:
-    return rule if "invalid" in rule.needs else Fined(rule)
+    if getattr(rule, "answer_alone", False):
+        return Answered(rule)
+    return rule if {"invalid", "answered"} & rule.needs else Fined(rule)
 
 
 @validate.register
@@ -93,13 +111,17 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
         with np.errstate(divide="ignore"):
             stats.log_p = np.log(survey.unaccounted_kept) - math.log(batch.n_classes)
             stats.log_p[row[hit_entries]] = np.log(np.minimum(t[hit_entries], 1.0))
-    if "hit" in needs:
-        stats.add(hit=_hits(lists, survey, hit_entries, m))
     found = np.flatnonzero(is_outcome)
+    invalid = survey.kept < lists.lengths
+    if {"hit", "answered"} & set(needs):
+        hit = _hits(lists, survey, hit_entries, m)
+        stats.add(hit=hit, answered=np.where(invalid, _first(lists, found), hit))
+    if "right" in needs:
+        stats.add(right=_right(batch))
     listed = np.zeros(batch.y.size)
     listed[row[found]] = 1.0
     stats.add(
-        invalid=(survey.kept < lists.lengths).astype(np.float64),
+        invalid=invalid.astype(np.float64),
         length=lists.lengths.astype(np.float64),
         unaccounted=survey.unaccounted,
         listed=listed,
@@ -116,14 +138,24 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
 
 def _hits(lists: Ragged, survey: Survey, hit_entries: Ints, m: float) -> Floats:
     """1/t for outcomes among the t most likely classes; 1/m for all where the distribution is uniform."""
-    row, t, kept = lists.row_of, lists.confidences, survey.kept
-    top = np.zeros(lists.n_rows)
-    top[kept > 0] = t[lists.offsets[:-1][kept > 0]]
-    n_modes = np.maximum(lists.sums((t == top[row]).astype(np.float64)), 1)
-    hit = np.zeros(lists.n_rows)
-    best = hit_entries[t[hit_entries] == top[row[hit_entries]]]
-    hit[row[best]] = 1 / n_modes[row[best]]
-    return np.where(m * top <= 1 + survey.tolerance, 1 / m, hit)
+    top = np.where(survey.kept > 0, lists.firsts, 0.0)
+    return np.where(m * top <= 1 + survey.tolerance, 1 / m, _first(lists, hit_entries))
+
+
+def _first(lists: Ragged, outcomes: Ints) -> Floats:
+    """1/t for outcomes among the t classes that a list puts first; `outcomes` are their entries."""
+    row, t, top = lists.row_of, lists.confidences, lists.firsts
+    n_first = lists.sums((t == top[row]).astype(np.float64))
+    found = np.zeros(lists.n_rows)
+    best = outcomes[t[outcomes] == top[row[outcomes]]]
+    found[row[best]] = 1 / n_first[row[best]]
+    return found
+
+
+def _right(batch: ListBatch) -> Floats:
+    """1 where the outcome is the class decided for; an empty list decides for none."""
+    decided = batch.lists.decisions(None if batch.vocabulary is None else batch.vocabulary.ranks)
+    return np.asarray(decided == batch.y, np.float64)
 
 
 class _ListReduction(Reduction):
@@ -148,6 +180,8 @@ class _ListReduction(Reduction):
             survey.tolerance,
             self._buffer,
         )
+        if "right" in self._needs:
+            self._buffer[PLACE["right"], : batch.y.size] = _right(batch)
         return self._views(batch.y.size), 0
 
 

@@ -24,7 +24,7 @@ from verax.kernels.limits import FAR, TINY
 from verax.kernels.texts import Kernel, Lines, compile_text
 
 # Statistics that are constant but for jumps: they have no derivative, and count as flat.
-_FLAT = frozenset({"hit", "hit_lowest", "decision", "invalid"})
+_FLAT = frozenset({"hit", "answered", "hit_lowest", "decision", "invalid"})
 
 
 @lru_cache(maxsize=64)

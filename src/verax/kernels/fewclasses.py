@@ -86,9 +86,10 @@ def write_statistics(lines: Lines, n_classes: int, needs: Collection[str], form:
 def _write_modes(lines: Lines, values: list[str], needs: Collection[str]) -> None:
     lines.let(lines.largest(values), "top")
     modes = [lines.let(f"{v} == top") for v in values]
-    if "hit" in needs:
+    if {"hit", "answered"} & set(needs):
         n_modes = lines.total([f"select({mode}, 1.0, 0.0)" for mode in modes])
         lines.let(f"select(p_true == top, 1.0, 0.0) / {n_modes}", "hit")
+        lines.let("hit", "answered")
     if {"decision", "hit_lowest"} & set(needs):
         lines.let(lines.choose(modes, [f"U({j})" for j in range(len(values))]), "decision")
         lines.let("select(decision == U(o), 1.0, 0.0)", "hit_lowest")

@@ -267,7 +267,8 @@ def row_stats(*, ranks: bool) -> Kernel:
 
     `out` has one row per statistic, as `statistics.PLACE` says.
     """
-    p_true_at, rest_sq_at, hit_at, invalid_at = places("p_true", "rest_sq", "hit", "invalid")
+    p_true_at, rest_sq_at, hit_at, answered_at = places("p_true", "rest_sq", "hit", "answered")
+    (invalid_at,) = places("invalid")
     listed_at, length_at, unaccounted_at = places("listed", "length", "unaccounted")
     above_at, tied_at = places("above", "tied")
 
@@ -319,6 +320,15 @@ def row_stats(*, ranks: bool) -> Kernel:
                     n_modes += 1
                 hit = 1.0 / n_modes
             out[hit_at, i] = hit
+            if n_kept < b - a:
+                # What an invalid list puts first is its answer, whatever the confidence.
+                hit = 0.0
+                if a <= place < b and confidences[place] == confidences[a]:
+                    n_first = 1
+                    while a + n_first < b and confidences[a + n_first] == confidences[a]:
+                        n_first += 1
+                    hit = 1.0 / n_first
+            out[answered_at, i] = hit
             out[invalid_at, i] = n_kept < b - a
             out[listed_at, i] = place >= a
             out[length_at, i] = b - a

@@ -57,6 +57,9 @@ class Rule(ABC):
         Where it was published.
     ordinal : bool
         Whether it depends on the order of the classes.
+    answer_alone : bool
+        Whether it depends on the most likely class alone. Top lists are then judged by the class they put
+        first, and their validity does not matter.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Rule(ABC):
     avoid: ClassVar[str] = ""
     reference: ClassVar[str] = ""
     ordinal: ClassVar[bool] = False
+    answer_alone: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -10,7 +10,7 @@ from typing import Literal
 
 from verax.common.checks import check_choice, check_n_classes, check_number
 from verax.common.sizes import MOST_SETS
-from verax.engines.lists import FINE
+from verax.engines.lists import FINE, Answered
 from verax.engines.stats import RowStats
 from verax.errors import InputError, RuleError, show
 from verax.inputs.arrays import Array
@@ -179,14 +179,15 @@ class Padded(Rule):
     """A symmetric proper rule that reads top lists, with a fine for invalid ones.
 
     Made by `padded`. `properties` are those on full distributions: these are lists of all classes, never
-    invalid, and there the rule is the inner rule.
+    invalid, and there the rule is the inner rule. The zero-one loss has no fine: whether the class that a
+    list puts first is right does not depend on its confidence.
 
     Parameters
     ----------
     rule : Rule
         A symmetric proper rule.
     invalid_penalty : float, default 1.0
-        What an invalid list costs above its largest valid sublist.
+        What an invalid list costs above its largest valid sublist; ignored for the zero-one loss.
     """
 
     rule: Rule
@@ -248,15 +249,24 @@ class Padded(Rule):
         return "https://jmlr.org/papers/v24/23-0106.html"
 
     @property
+    def fine(self) -> float:
+        """What an invalid list costs: nothing where the answer alone counts."""
+        return 0.0 if self.rule.answer_alone else self.invalid_penalty
+
+    @property
     def needs(self) -> frozenset[str]:
+        if self.rule.answer_alone:
+            return Answered(self.rule).needs
         return self.rule.needs | {"invalid"}
 
     def formula(self, stats: RowStats) -> Array:
-        return stats.loss(self.rule) + self.invalid_penalty * stats.invalid
+        if self.rule.answer_alone:
+            return stats.loss(Answered(self.rule))
+        return stats.loss(self.rule) + self.fine * stats.invalid
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
         low, high = self.rule.bounds(n_classes)
-        return low, high + self.invalid_penalty
+        return low, high + self.fine
 
     @property
     def properties(self) -> Properties:
@@ -270,7 +280,7 @@ class Padded(Rule):
     @property
     def strictly_consistent(self) -> Holds:
         """For which K every other list of k classes has a larger one; for none without a fine."""
-        return self.rule.properties.strictly_proper if self.invalid_penalty > 0 else Holds.NEVER
+        return self.rule.properties.strictly_proper if self.fine > 0 else Holds.NEVER
 
 
 def _within(rule: Rule, title: str) -> str:
@@ -318,7 +328,8 @@ def padded(rule: Rule, invalid_penalty: float = FINE) -> Padded:
         that go to the lowest index are refused.
     invalid_penalty : float, default 1.0
         What an invalid list costs above its largest valid sublist. Any positive number keeps the rule
-        strictly consistent; with 0, invalid lists can do as well as true ones.
+        strictly consistent; with 0, invalid lists can do as well as true ones. The zero-one loss has no
+        fine: it judges the class that a list puts first, whatever its confidence.
 
     Returns
     -------

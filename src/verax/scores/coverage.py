@@ -91,7 +91,7 @@ class OneMinus:
 RowMetric = ListMetric | TopKError | OneMinus
 
 LIST_METRICS: tuple[ListMetric | TopKError, ...] = (
-    ListMetric("accuracy", "hit", "share of right modes, ties shared", "higher is better"),
+    ListMetric("accuracy", "right", "share of right answers", "higher is better"),
     ListMetric("coverage", "listed", "share of outcomes that are listed", "higher is better"),
     ListMetric("length", "length", "classes listed", "neither is better"),
     ListMetric("unaccounted", "unaccounted", "probability left to unlisted classes", "neither is better"),
@@ -119,7 +119,7 @@ def find_list_metric(name: object) -> RowMetric:
     if text in _NAMED:
         return _NAMED[text]
     if text == "error":
-        return OneMinus("error", _NAMED["accuracy"], "share of wrong modes, ties shared", "lower is better")
+        return OneMinus("error", _NAMED["accuracy"], "share of wrong answers", "lower is better")
     if found := _TOP.fullmatch(text):
         error = TopKError(int(found[1]))
         if found[2] == "error":

@@ -172,6 +172,8 @@ _ELSEWHERE = {
     "accuracy": "zero_one",
     "error": "zero_one",
 }
+# Metrics of decisions, which are no losses of rows.
+_OF_DECISIONS = ("accuracy", "error")
 
 
 def _unknown(name: str) -> ParseError:
@@ -179,4 +181,6 @@ def _unknown(name: str) -> ParseError:
     near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else None
     near = near or difflib.get_close_matches(name.lower(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
+    if name.lower() in _OF_DECISIONS:
+        hint += " It is the share of wrong answers, one minus the accuracy but for ties, which are shared."
     return ParseError(f"There is no rule called {show(name)}.{hint}")

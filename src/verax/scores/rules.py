@@ -294,7 +294,8 @@ class ZeroOne(Rule):
     summary = "share of wrong modes"
     description = (
         "Whether the most likely class was not the outcome. Where t classes tie for most likely and "
-        "the outcome is one of them, the loss is 1 - 1/t. Proper, never strictly."
+        "the outcome is one of them, the loss is 1 - 1/t. Proper, never strictly. A top list is judged by "
+        "the class it puts first, whatever its confidence."
     )
     use = (
         "Decisions that take the most likely class and cost the same for every mistake. It is one "
@@ -315,6 +316,10 @@ class ZeroOne(Rule):
         if self.ties == "lowest":
             return rf"\mathbf{{1}}\{{y \ne \min A\}}, \quad {modes}"
         return rf"1 - \frac{{\mathbf{{1}}\{{y \in A\}}}}{{|A|}}, \quad {modes}"
+
+    @property
+    def answer_alone(self) -> bool:  # type: ignore[override]
+        return self.ties == "fractional"
 
     @property
     def needs(self) -> frozenset[str]:

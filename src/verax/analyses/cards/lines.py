@@ -9,6 +9,7 @@ from typing import Any
 from verax.engines.stats import Formula
 from verax.inference.intervals import Interval, with_ends
 from verax.scores.base import Rule
+from verax.scores.combinators import Padded
 from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.rules import ZeroOne
 
@@ -58,8 +59,9 @@ class CardLine:
 
 def is_share(measure: Formula) -> bool:
     """Whether the mean of a measure is a share of rows: it is 0 or 1 in each row, but for ties."""
-    return isinstance(measure, (ZeroOne, TopKError)) or (
-        isinstance(measure, ListMetric) and measure.statistic in ("hit", "listed", "invalid")
+    inner = measure.rule if isinstance(measure, Padded) else measure
+    return isinstance(inner, (ZeroOne, TopKError)) or (
+        isinstance(inner, ListMetric) and inner.statistic in ("right", "listed", "invalid")
     )
 
 

@@ -39,7 +39,7 @@ def score_lists(
     """The card of lists that have met their outcomes; by every rule that fits if none are given."""
     refuse_costs("costs", costs)
     given = padded_rules() if rules is None else rules
-    chosen: list[Formula] = [rule if "invalid" in rule.needs else padded(rule) for rule in given]
+    chosen: list[Formula] = [rule if {"invalid", "answered"} & rule.needs else padded(rule) for rule in given]
     tally = Tally([*chosen, *LIST_METRICS], rows.n_classes, decisions=False).update(rows)
     longest, faults = int(rows.lists.lengths.max(initial=0)), rows.faults
     return ListCard(
@@ -173,7 +173,11 @@ class ListCard(Scorecard):
 
     @property
     def accuracy(self) -> float:
-        """The weighted share of rows whose most likely class was the outcome; ties count in part."""
+        """The weighted share of rows whose list puts the outcome first, whatever its confidence.
+
+        Of classes with the same confidence the one with the lowest index is first: classes in the order they
+        were given in, other names sorted. An empty list has no answer and counts as wrong.
+        """
         return self.metrics["accuracy"].mean
 
     @property
@@ -217,5 +221,6 @@ class ListCard(Scorecard):
         return [*notes, *([self.unmatched] if self.unmatched else [])]
 
     def _fine(self) -> str:
-        fines = {getattr(score.rule, "invalid_penalty", 0.0) for score in self.scores.values()}
+        rules = [score.rule for score in self.scores.values() if isinstance(score.rule, Padded)]
+        fines = {rule.fine for rule in rules if not rule.rule.answer_alone}
         return f" plus {fines.pop():g}" if len(fines) == 1 and fines != {0.0} else ""

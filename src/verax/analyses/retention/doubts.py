@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from verax.common.sizes import as_float
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.vocabulary import UNLISTED
@@ -99,9 +100,11 @@ def expected_of_lists(rule: Rule, rows: ListRows) -> Floats:
     """The loss that each list expects of itself: that of every class it lists, and of one that it does not.
 
     All classes that are not listed have the same loss, so there are one more passes than the longest list has
-    classes. A fine for invalid lists is part of the loss; it is known beforehand.
+    classes. Those that an invalid list must not list have the same probability. A fine for invalid lists is
+    part of the loss; it is known beforehand.
     """
-    lists, survey = rows.lists, rows.survey
+    lists, survey, m = rows.lists, rows.survey, as_float(rows.n_classes)
+    proxy = survey.unaccounted_kept / np.maximum(m - survey.kept, 1.0)
     total, mass = np.zeros(rows.n_rows), np.zeros(rows.n_rows)
 
     def add(codes: np.ndarray, weight: Floats) -> None:
@@ -110,11 +113,11 @@ def expected_of_lists(rule: Rule, rows: ListRows) -> Floats:
         total[:] += weight * np.where(weight > 0, loss, 0.0)
         mass[:] += weight
 
-    for place in range(int(survey.kept.max(initial=0))):
-        has = survey.kept > place
-        codes, weight = np.full(rows.n_rows, UNLISTED), np.zeros(rows.n_rows)
-        entries = lists.offsets[:-1][has] + place
-        codes[has], weight[has] = lists.classes[entries], lists.confidences[entries]
+    for place in range(int(lists.lengths.max(initial=0))):
+        has, kept = lists.lengths > place, survey.kept > place
+        codes, weight = np.full(rows.n_rows, UNLISTED), np.where(has, proxy, 0.0)
+        codes[has] = lists.classes[lists.offsets[:-1][has] + place]
+        weight[kept] = lists.confidences[lists.offsets[:-1][kept] + place]
         add(codes, weight)
-    add(np.full(rows.n_rows, UNLISTED), survey.unaccounted_kept)
+    add(np.full(rows.n_rows, UNLISTED), survey.unaccounted_kept - (lists.lengths - survey.kept) * proxy)
     return np.asarray(total / mass)

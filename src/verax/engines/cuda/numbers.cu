@@ -172,7 +172,7 @@ __device__ inline real log_of(const Product& product) {
 
 // What formulas read of a row, and the derivatives of a loss in it.
 struct Stats {
-    real p_true, log_true, rest_sq, cdf_l2, cdf_l1, cdf_log, top, hit, hit_lowest, invalid;
+    real p_true, log_true, rest_sq, cdf_l2, cdf_l1, cdf_log, top, hit, answered, hit_lowest, invalid;
 };
 struct Partials {
     real log_true, rest_sq, cdf_l2, cdf_l1, cdf_log, top;

@@ -303,6 +303,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
     row.modes = modes;
     stats.top = (real)top;
     stats.hit = p_true != top ? (real)0 : modes == 1 ? (real)1 : 1 / (real)modes;
+    stats.answered = stats.hit;
     stats.hit_lowest = row.decision == y ? (real)1 : (real)0;
 #endif
 #if CUMULATIVE

@@ -15,7 +15,7 @@ from verax.errors import SHOWN_ROWS, InputError, Kind, Remedy, join, passing, sh
 from verax.files.lists.settings import Settings
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.lists.vocabulary import Vocabulary, in_order
 from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, repeated
 from verax.inputs.records.variants import merger
 from verax.inputs.skipping import REASONS, Skipped
@@ -220,6 +220,8 @@ class Collector:
         row_of = np.repeat(np.arange(lengths.size), lengths)
         total = np.bincount(row_of, values, minlength=lengths.size)
         m, vocabulary = self._classes(lengths, total)
+        if codes.size and self._code and vocabulary is not None:
+            codes = vocabulary.codes(list(self._code))[codes]
         self._normalize(values, row_of, total, lengths, m)
         bad = self._check(values, row_of, total, lengths, m)
         kept = np.flatnonzero(~bad)
@@ -268,7 +270,8 @@ class Collector:
                 source=self.source,
                 remedies=[Remedy("Give their number, or the names of all.")],
             )
-        return m, Vocabulary(self._code, complete=True)
+        # Lists in the order of their probabilities do not tell in which order the classes are.
+        return m, Vocabulary(self._code if self.same_order else in_order(self._code), complete=True)
 
     def _check_number(self, m: int) -> None:
         """Refuse fewer classes than the lists name."""

@@ -25,6 +25,8 @@ from verax.kernels.threads import n_cores
 # Differences in probability up to this count as rounding, in the test of validity and in that for a
 # uniform distribution. Lists taken from rows that do not sum to exactly 1 have their slack on top.
 MASS_TOLERANCE = 1e-12
+# The code of the decision of an empty list, which is that of no class and of no outcome.
+NOTHING = -(2**62)
 # So many lists are brought into order and looked at while a cache holds them.
 _AT_ONCE = 2048
 
@@ -206,6 +208,32 @@ class Ragged:
     def row_of(self) -> Ints:
         """The row that each entry belongs to."""
         return np.repeat(np.arange(self.n_rows), self.lengths)
+
+    @property
+    def firsts(self) -> Floats:
+        """The largest confidence of each list; 0 where it is empty."""
+        firsts, some = np.zeros(self.n_rows), self.lengths > 0
+        firsts[some] = self.confidences[self.offsets[:-1][some]]
+        return firsts
+
+    def decisions(self, ranks: Ints | None = None) -> Ints:
+        """The code of the class that each list decides for: of those it puts first the one of lowest rank.
+
+        Ranks are the codes themselves unless given by code. An empty list decides for NOTHING.
+        """
+        starts, some = self.offsets[:-1], self.lengths > 0
+        decided = np.full(self.n_rows, NOTHING)
+        decided[some] = self.classes[starts[some]]
+        tied = self.lengths > 1
+        tied[tied] = self.confidences[starts[tied] + 1] == self.confidences[starts[tied]]
+        if tied.any():
+            rows = np.flatnonzero(tied)
+            of = self.take(rows)
+            first = of.confidences == of.firsts[of.row_of]
+            rank = of.classes if ranks is None else ranks[of.classes]
+            order = np.lexsort((rank, ~first, of.row_of))
+            decided[rows] = of.classes[order[of.offsets[:-1]]]
+        return decided
 
     @property
     def compiled(self) -> Any:

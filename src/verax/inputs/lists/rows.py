@@ -36,6 +36,7 @@ class ListBatch:
     groups: Ints | None
     start: int
     n_classes: int
+    vocabulary: Vocabulary | None = None
     xp: Namespace = np
 
 
@@ -149,6 +150,7 @@ class ListRows:
             None if self.groups is None else self.groups.codes[start:stop],
             start,
             self.n_classes,
+            self.vocabulary,
         )
 
     def batches(self, rows: int) -> Iterator[ListBatch]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from verax.common.caching import cached_property
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Ints, kind_of, to_array, to_host
 from verax.inputs.outcomes import Outcomes, check_classes
@@ -25,13 +27,18 @@ class Vocabulary:
     complete : bool
         Whether these are all classes, so that any other outcome is an error. Otherwise they are those
         that some list names, and any other outcome is a class that no list names.
+    order : sequence of hashable, optional
+        All classes in order, where the names are some of them. Without it names are sorted.
     """
 
     # Whether names may be spelled in other ways than outcomes are.
     spelled = True
 
-    def __init__(self, names: Iterable[Hashable], *, complete: bool) -> None:
+    def __init__(
+        self, names: Iterable[Hashable], *, complete: bool, order: Sequence[Hashable] | None = None
+    ) -> None:
         self.names: tuple[Hashable, ...] = tuple(names)
+        self._order = order
         self.complete = complete
         self._codes = {name: code for code, name in enumerate(self.names)}
 
@@ -45,6 +52,18 @@ class Vocabulary:
     def code_at(self, position: int) -> int:
         """The code of the class at this position in the order of all classes, named ones first."""
         return position if position < len(self.names) else UNLISTED
+
+    @cached_property
+    def ranks(self) -> Ints | None:
+        """The rank of each code, by which ties are broken; None where the codes are the ranks.
+
+        Classes have the order they were given in, if all are known. Otherwise names are sorted: the order in
+        which they were met differs from part to part.
+        """
+        if self.complete:
+            return None
+        places = {name: place for place, name in enumerate(self._order or in_order(self.names))}
+        return np.fromiter((places[name] for name in self.names), np.int64, len(self.names))
 
     def codes(self, names: Sequence[Hashable]) -> Ints:
         """The codes of some classes; UNLISTED for one that no list names."""
@@ -107,6 +126,15 @@ class Vocabulary:
         )
 
 
+def in_order(names: Iterable[Hashable]) -> list[Hashable]:
+    """Names whose order nobody stated: numbers by their size, then everything else by its text."""
+    return sorted(names, key=_sort_key)
+
+
+def _sort_key(name: Any) -> tuple[str, Any]:
+    return ("", name) if isinstance(name, Real) else (type(name).__name__, str(name))
+
+
 def _is_hashable(value: object) -> bool:
     try:
         hash(value)
@@ -152,7 +180,8 @@ def match_outcomes(
     at = positions(y, n_classes, names)
     if own is None or own.complete:
         return Vocabulary(names, complete=True), at
-    return own, own.codes([names[i] for i in at.tolist()])
+    codes = own.codes([names[i] for i in at.tolist()])
+    return Vocabulary(own.names, complete=False, order=names), codes
 
 
 def _check_names(own: Vocabulary, names: tuple[Hashable, ...]) -> None:

@@ -161,6 +161,10 @@ class Values:
         modes = self._block.p == self.top
         return modes / modes.sum(axis=0)
 
+    @property
+    def answered(self) -> Array:
+        return self.hit
+
     @cached_property
     def decision(self) -> Array:
         return np.broadcast_to(self._block.p.argmax(axis=0), self._block.p.shape)
