@@ -220,7 +220,7 @@ def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[
     """The sums of the rows of each outcome that occurs, by key."""
     run = Run.of(cells.place * n_outcomes + cells.y, [w, w * w], [cells.values])
     place, y = np.divmod(run.keys, n_outcomes)
-    for k in np.unique(y).tolist():
+    for k in np.flatnonzero(np.bincount(y)).tolist():
         own = np.flatnonzero(y == k)
         sums = type(run.sums)(run.sums.high[own], run.sums.low[own])
         yield k, Run(cells.keys[place[own]], sums, run.least[own], run.most[own])
@@ -269,7 +269,9 @@ class Ranked:
     def _of(cls, runs: Mapping[int, Run], n_outcomes: int) -> Ranked:
         if not runs:
             check_weight(0.0)
-        keys = np.unique(np.concatenate([run.keys for run in runs.values()]))
+        # Sorted runs: a stable sort merges them.
+        keys = np.sort(np.concatenate([run.keys for run in runs.values()]), kind="stable")
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
         where = [np.searchsorted(keys, run.keys) for run in runs.values()]
         least, most = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
         for at, run in zip(where, runs.values(), strict=True):
