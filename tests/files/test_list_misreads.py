@@ -221,3 +221,81 @@ def test_responses_without_log_probabilities_are_refused_first(tmp_path):
     (tmp_path / "gold.csv").write_text("custom_id,answer\n0,B\n1,B\n2,B\n")
     options = {"classes": 1000, "outcomes": tmp_path / "gold.csv", "id": "custom_id"}
     assert open_lists(path, invalid="skip", **options).skipped.count == 2
+
+
+# ---- rows that are not what they seem ----------------------------------------------------------------
+
+
+def test_records_of_one_question_are_no_independent_rows(tmp_path):
+    # One line per filter: the intervals are those of the questions.
+    records = [
+        sample([-1.0 - i % 3, -2.0, -1.5], i % 3, LETTERS[:3], doc_id=i, doc={"n": i}) for i in range(12)
+    ]
+    once = open_lists(write(tmp_path / "once.jsonl", records))
+    assert once.groups is None
+    twice = [{**record, "filter": name} for name in ("none", "other") for record in records]
+    read = open_lists(write(tmp_path / "twice.jsonl", twice))
+    assert read.notes[-1].startswith("The 24 records are about 12 questions;")
+    card = vx.evaluate(read.y, read.probabilities(), classes=read.classes, groups=read.groups)
+    alone = vx.evaluate(once.y, once.probabilities(), classes=once.classes)
+    found, expected = card.scores["brier"].interval, alone.scores["brier"].interval
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    # Numbers start anew in every task: other documents are other questions.
+    other = [{**record, "doc": {"n": -1 - i}} for i, record in enumerate(records)]
+    assert open_lists(write(tmp_path / "tasks.jsonl", [*records, *other])).groups is None
+    # Groups that the caller names are those.
+    named = open_lists(tmp_path / "twice.jsonl", groups="filter")
+    assert set(named.groups.tolist()) == {"none", "other"}
+
+
+def test_repeated_ids_form_groups(tmp_path):
+    records = [
+        {"id": i % 4, "custom_id": f"q{i % 3}", "answer": "B", **chat_of([ANSWERS[0]])} for i in range(12)
+    ]
+    path = write(tmp_path / "records.jsonl", records)
+    assert len(set(open_lists(path, classes=9, id="id").groups.tolist())) == 4
+    assert len(set(open_lists(path, classes=9).groups.tolist())) == 3
+
+
+def test_names_that_occur_are_not_silently_all_classes(tmp_path):
+    records = [
+        {"label": f"s{i}", "classes": [f"s{i}", f"s{i + 1}"], "probabilities": [0.7, 0.3]} for i in range(5)
+    ]
+    path = write(tmp_path / "records.jsonl", records)
+    read = open_lists(path)
+    assert read.lists.n_classes == 6
+    assert read.notes[0].startswith("The 6 names that occur are taken as all classes; penalized scores")
+    assert open_lists(path, classes=1000).notes == ()
+    # An outcome that no list names is a class, too: to leave it out would drop what the model missed.
+    write(path, [*records, {**records[0], "label": "unseen"}])
+    for invalid in ("raise", "skip"):
+        with pytest.raises(vx.InputError, match="line 6 has 'unseen', which no list names") as caught:
+            open_lists(path, invalid=invalid)
+        assert caught.value.argument == "classes"
+        assert "skip" not in str(caught.value)
+    assert open_lists(path, classes=1000).lists.n_rows == 6
+
+
+def test_empty_lists_are_counted(tmp_path):
+    records = [{"label": "a", "classes": ["a", "b"], "probabilities": [0.7, 0.2]}] * 3
+    records += [{"label": "a", "classes": [], "probabilities": []}] * 2
+    read = open_lists(write(tmp_path / "records.jsonl", records), classes=10)
+    assert read.counts["empty"] == 2
+    assert read.notes == ("Empty lists, scored as equal probabilities of all classes: 2 of 5 lists.",)
+    # Also those of which nothing is left.
+    tokens = [
+        {"answer": "A", "top_logprobs": {"The": -0.1, "A": -3}},
+        {"answer": "A", "top_logprobs": {"x": -1}},
+    ]
+    read = open_lists(write(tmp_path / "tokens.jsonl", tokens), classes=list("AB"), others="omit")
+    assert read.counts["empty"] == 1
+
+
+def test_outcomes_that_no_list_has_first_are_noted(tmp_path):
+    records = [{"answer": "AB"[i % 2], "top_logprobs": {"The": -0.1, "A": -3, "B": -4}} for i in range(12)]
+    read = open_lists(write(tmp_path / "records.jsonl", records), classes=10)
+    assert read.notes[0].startswith(
+        "No outcome, such as 'A', is the likeliest class of any list; these are 'The'."
+    )
+    records[5]["top_logprobs"] = {"A": -0.1}
+    assert open_lists(write(tmp_path / "records.jsonl", records), classes=10).notes == ()

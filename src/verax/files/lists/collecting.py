@@ -40,6 +40,7 @@ class Row:
     weight: float | None = None
     group: Hashable | None = None
     by: tuple[Any, ...] = ()
+    question: Hashable | None = None
 
 
 class Collector:
@@ -98,6 +99,8 @@ class Collector:
         self._same_texts = True
         self._labels: list[Any] | None = None
         self.same_order: bool = True
+        # Whether the names that occur are taken as all classes, though no list names all of them.
+        self.assumed: bool = False
         self._skipped: list[int] = []
         self._reasons: Counter[str] = Counter()
 
@@ -270,6 +273,7 @@ class Collector:
                 source=self.source,
                 remedies=[Remedy("Give their number, or the names of all.")],
             )
+        self.assumed = not bool((lengths == m).all())
         # Lists in the order of their probabilities do not tell in which order the classes are.
         return m, Vocabulary(self._code if self.same_order else in_order(self._code), complete=True)
 

@@ -27,7 +27,7 @@ from verax.files.lists.spelling import (
     whole_number,
 )
 from verax.files.lists.streams import Stream
-from verax.files.lists.words import notes, taken
+from verax.files.lists.words import notes, repeated_questions, taken
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.records.classifiers import held
 from verax.inputs.records.record import (
@@ -157,6 +157,10 @@ class Reader:
         if self._known is None:
             self._refuse_other_spelling(lists, y)
         settings, counts = self.settings, self.collector.tallies(kept)
+        if n_empty := int((lists.lengths == 0).sum()):
+            counts["empty"] = n_empty
+        groups, grouped = self._groups(rows)
+        assumed = lists.n_classes if self.collector.assumed else None
         positions = lists.vocabulary if self.by_position else None
         return ListFile(
             self.stream.source,
@@ -165,12 +169,14 @@ class Reader:
             y,
             [str(row.id) for row in rows] if settings.id is not None else None,
             np.array([row.weight for row in rows]) if settings.weights is not None else None,
-            np.array([row.group for row in rows]) if settings.groups is not None else None,
+            groups,
             numbers,
             np.frombuffer(self.collector.places, np.int64)[kept],
             counts,
             taken(self.shape, settings, self.outcome, self.gold, positions),
-            notes(counts, lists, y, settings.merge_variants) if self._known is None else (),
+            (*notes(counts, lists, y, settings.merge_variants, assumed), *grouped)
+            if self._known is None
+            else (),
             self.collector.skipped,
             outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
             id_field=settings.id,
@@ -218,7 +224,17 @@ class Reader:
         if settings.groups is not None:
             row.group = self._field(record, settings.groups, "groups")
         row.by = tuple(self._field(record, name, "by") for name in settings.by)
+        row.question = self._question(record, row)
         return listed, row
+
+    def _question(self, record: Any, row: Row) -> Hashable | None:
+        """What tells questions apart: what the shape says, the id of the record, or that of a batch."""
+        if self.shape.question_of is not None:
+            return self.shape.question_of(record)
+        if row.id is not None:
+            return row.id
+        found = mapping(record).get("custom_id")
+        return found if isinstance(found, (str, int)) else None
 
     def _choice(self, record: Any, target: Any, place: int, n: int) -> Hashable | None:
         """Which choice a target means; whether targets count from 1 is only known after the last."""
@@ -292,6 +308,19 @@ class Reader:
             remedies=[SKIP],
         )
 
+    def _groups(self, rows: list[Row]) -> tuple[np.ndarray[Any, Any] | None, list[str]]:
+        """The groups of rows, and what there is to say of them.
+
+        Records of one question are no independent rows: where the caller names no groups, they are groups.
+        """
+        if self.settings.groups is not None:
+            return np.array([row.group for row in rows]), []
+        codes: dict[Hashable, int] = {}
+        found = [codes.setdefault(row.question, len(codes)) for row in rows]
+        if self._known is not None or len(codes) == len(found) or None in codes:
+            return None, []
+        return np.array(found, np.int64), [repeated_questions(len(found), len(codes))]
+
     # ---- all of them ------------------------------------------------------------------------
 
     def _outcomes(self, rows: list[Row], lists: TopLists, numbers: Any) -> list[Hashable]:
@@ -329,6 +358,21 @@ class Reader:
         bad = [i for i, value in enumerate(y) if value not in known]
         if not bad:
             return lists, kept, rows, numbers, y
+        if self.collector.assumed:
+            raise InputError(
+                "must be stated where lists do not name all classes",
+                argument="classes",
+                kind="missing",
+                found=f"{self.stream.word} {numbers[bad[0]]} has {show(y[bad[0]])}, which no list names",
+                rows=[self.collector.places[int(kept[i])] for i in bad[:3]],
+                values=[y[i] for i in bad[:3]],
+                count=len(bad),
+                source=self.stream.source,
+                remedies=[
+                    *other_spelling(y, vocabulary, self.settings.merge_variants),
+                    Remedy("Give their number, or the names of all."),
+                ],
+            )
         if self.settings.invalid != "skip" or (len(bad) == len(y) and self._known is None):
             raise InputError(
                 "must be among the classes of the lists",

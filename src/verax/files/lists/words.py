@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from verax.errors import show
 from verax.files.lists.gold import Gold
 from verax.files.lists.settings import Settings
@@ -14,6 +16,9 @@ from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.record import Shape
 from verax.inputs.records.variants import RULES
+
+# With fewer rows, that no outcome is the likeliest class of any list may be chance.
+_ENOUGH = 10
 
 
 def taken(
@@ -35,9 +40,16 @@ def taken(
 
 
 def notes(
-    counts: Mapping[str, float], lists: TopLists, y: list[Any], merge_variants: str | None
+    counts: Mapping[str, float],
+    lists: TopLists,
+    y: list[Any],
+    merge_variants: str | None,
+    assumed: int | None,
 ) -> tuple[str, ...]:
-    """A sentence for everything that a reader of results should know."""
+    """A sentence for everything that a reader of results should know.
+
+    `assumed` is the number of names that occur, where these are taken as all classes.
+    """
     n = f"of {lists.n_rows:,} lists"
     texts = {
         "alone": f"Lists without alternatives, only with the chosen token: {{}} {n}.",
@@ -47,6 +59,7 @@ def notes(
         "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
         f"{{}} {n}.",
         "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",
+        "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",
         "divided": f"Lists divided by their sums: {{}} {n}.",
     }
     found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
@@ -62,10 +75,30 @@ def notes(
             f"Entries merged with others ({RULES[merge_variants]}): {merged:,} in {where:,} {n}, with "
             f"{share:.3g} of the probability on average."
         )
+    if assumed is not None:
+        found.append(
+            f"The {assumed:,} names that occur are taken as all classes; penalized scores depend on their "
+            "number. State the classes if there are more."
+        )
     vocabulary = lists.vocabulary
     if vocabulary is not None and not vocabulary.complete and none_named(y, vocabulary):
         found.append(
             f"No list names any of the outcomes, such as {show(y[0])}; the lists name "
             f"{some(vocabulary.names)}."
         )
+    elif vocabulary is not None and len(y) >= _ENOUGH:
+        likeliest = tuple(map(vocabulary.name, np.unique(lists.truncate(1).classes).tolist()))
+        if none_named(y, Vocabulary(likeliest, complete=False)):
+            found.append(
+                f"No outcome, such as {show(y[0])}, is the likeliest class of any list; these are "
+                f"{some(likeliest)}. Another token may hold the answer (position)."
+            )
     return tuple(found)
+
+
+def repeated_questions(n_rows: int, n_questions: int) -> str:
+    """The sentence about several records of one question."""
+    return (
+        f"The {n_rows:,} records are about {n_questions:,} questions; records of one question form a group, "
+        "and confidence intervals allow for that."
+    )

@@ -169,6 +169,16 @@ def _outcome_of(record: Any, target: Any) -> Hashable:
     return found
 
 
+def _question_of(record: Any) -> Hashable | None:
+    """The question of a record, of which there is one for every filter; numbers start anew in every task."""
+    fields = mapping(record)
+    if not isinstance(fields.get("doc_id"), (int, str)):
+        return None
+    return fields["doc_id"], fields.get("doc_hash") or hash(
+        repr((fields.get("doc"), fields.get("arguments")))
+    )
+
+
 HARNESS = Shape(
     "lm-eval",
     "sample logs of lm-evaluation-harness (softmax of the choices' log-likelihoods)",
@@ -180,4 +190,5 @@ HARNESS = Shape(
     unwrapped=False,
     positions=True,
     outcome_of=_outcome_of,
+    question_of=_question_of,
 )

@@ -113,6 +113,8 @@ class Shape:
         The field that holds the sampled answers to one question.
     generated : callable or None
         How many generated tokens a response has, of which `Choices.position` is one.
+    question_of : callable or None
+        What tells the questions of records apart, where a file may have several records of one.
     """
 
     name: str
@@ -128,6 +130,7 @@ class Shape:
     id_field: str | None = None
     samples: str | None = None
     generated: Callable[[Any], int] | None = None
+    question_of: Callable[[Any], Hashable | None] | None = None
 
 
 class RecordError(Exception):
