@@ -439,6 +439,35 @@ def test_infinite_losses_are_named():
     assert math.isnan(comparison.difference("m0", "m1", "log_score").p_value)
     assert comparison.difference("m0", "m2", "log_score").p_value < 1
     assert comparison.difference("m0", "m1", "brier").p_value < 1
+    # What is known without that row, and a rule that has a floor.
+    gap = comparison.difference("m0", "m1", "log_score")
+    rest = np.arange(50) != 3
+    known = vx.log_score(y[rest], p["m0"][rest]) - vx.log_score(y[rest], p["m1"][rest])
+    assert gap.finite_difference == pytest.approx(known, rel=1e-12)
+    assert (gap.infinite_a, gap.infinite_b) == (0, 1)
+    assert f" at most {known:+.6f} over the finite rows, and 1 infinite" in repr(comparison)
+    turned = comparison.difference("m1", "m0", "log_score")
+    assert turned.infinite_words == f"at least {-known:+.6f} over the finite rows, and 1 infinite"
+    assert "The rule log(clip=1e-06) scores such outcomes as if they had had probability 1e-06" in note
+    floored = vx.compare(y, p, rule="log(clip=1e-06)")
+    assert floored.notes == ()
+    assert floored.difference("m0", "m1").difference == pytest.approx(
+        (49 * known + vx.log_score(y[3:4], p["m0"][3:4]) + math.log(1e-6)) / 50, rel=1e-12
+    )
+    apart = vx.compare({"m0": y, "m1": y}, {name: p[name] for name in ("m0", "m1")}, rule="log")
+    means = {m.name: m.finite_mean for m in apart.models["log_score"]}
+    assert apart.difference("m0", "m1").finite_difference == pytest.approx(means["m0"] - means["m1"])
+    assert "log_score is infinite for m1" in apart.notes[1]
+
+
+def test_a_list_that_leaves_nothing_has_a_floor():
+    lists = vx.TopLists.from_dicts([{0: 0.7, 1: 0.3}, {0: 0.6}], n_classes=5)
+    others = vx.TopLists.from_dicts([{2: 0.3}, {0: 0.6}], n_classes=5)
+    models = {"a": lists, "b": others}
+    found = vx.compare([2, 0], models, rule="log").difference("a", "b")
+    assert (found.infinite_a, found.finite_difference) == (1, 0)
+    gap = vx.compare([2, 0], models, rule="log(clip=1e-06)").difference("a", "b").difference
+    assert gap == pytest.approx((-math.log(1e-6) + math.log(0.3)) / 2)
 
 
 # ---- rows of their own -------------------------------------------------------------------------

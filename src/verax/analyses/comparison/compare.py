@@ -11,7 +11,14 @@ import numpy as np
 
 from verax.analyses.cards.scorecard import check_groups
 from verax.analyses.comparison.claims import Claims, trait_column, trait_rows
-from verax.analyses.comparison.conclusions import conclude, finite_parts, no_skill, results, too_short
+from verax.analyses.comparison.conclusions import (
+    conclude,
+    finite_parts,
+    infinite_notes,
+    no_skill,
+    results,
+    too_short,
+)
 from verax.analyses.comparison.references import (
     FREQUENCIES,
     UNIFORM,
@@ -409,6 +416,8 @@ def _compare_unpaired(
     losses = {name: _losses(name, rules, f) for name, f in read.items()}
     traits = {n: Traits.of(f, options["ordered"]) for n, f in read.items() if isinstance(f, Forecasts)}
     models, differences = {}, {}
+    total = sum(f.n_rows for f in read.values())
+    notes = ["Every model has rows of its own: differences are between independent samples."]
     pairs = all_pairs(len(names))
     for i, rule in enumerate(rules):
         tallies = [PairedTally(1).update(losses[name][i][:, None]) for name in names]
@@ -419,7 +428,7 @@ def _compare_unpaired(
         own = np.array([t.standard_errors()[1] for t in tallies])
         freedom = np.append(own, [_satterthwaite(error[[a, b]], own[[a, b]]) for a, b in pairs])
         estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
-        name = name_of(rule)
+        name, finite = name_of(rule), [finite_parts(tally)[0] for tally in tallies]
         models[name], differences[name] = results(
             names,
             len(names),
@@ -427,13 +436,18 @@ def _compare_unpaired(
             estimate.intervals(confidence),
             estimate.p_values(),
             [no_skill("there is no reference", confidence)] * len(names),
-            [finite_parts(tally)[0] for tally in tallies],
+            [*finite, *((finite[a][0] + finite[b][0], _gap(finite[a], finite[b])) for a, b in pairs)],
             1 - confidence,
         )
-    total = sum(f.n_rows for f in read.values())
-    note = ("Every model has rows of its own: differences are between independent samples.",)
-    found = Comparison(models, differences, traits, total, None, "Welch's t test", confidence, None, note)
+        notes += infinite_notes(name, models[name], total)
+    method = "Welch's t test"
+    found = Comparison(models, differences, traits, total, None, method, confidence, None, tuple(notes))
     return found.with_faults(faults_of(read))
+
+
+def _gap(a: tuple[int, float], b: tuple[int, float]) -> float:
+    """The difference of the means of finite losses; NaN where a model has none."""
+    return a[1] - b[1] if math.isfinite(a[1]) and math.isfinite(b[1]) else math.nan
 
 
 def _satterthwaite(errors: Floats, freedom: Floats) -> float:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.records import Difference, Model
 from verax.engines.differences import PairedTally, all_pairs
-from verax.errors import join
+from verax.errors import ParseError, join
 from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.estimates import Estimate, bootstrap_intervals, bootstrap_p, holm
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
+from verax.scores.registry import parse
+from verax.scores.rules import Log
 
 Skill = tuple[float, Interval]
+# The floor of the rule that is offered where outcomes had probability zero.
+FLOOR = 1e-6
 
 
 def conclude(
@@ -52,24 +57,46 @@ def conclude(
     models, differences = results(
         names, tally.n_models, mean, intervals, p_values, skill, finite_parts(tally), 1 - confidence
     )
-    return models, differences, _infinite(rule, models, tally.n_rows)
+    return models, differences, infinite_notes(rule, models, tally.n_rows)
 
 
 def finite_parts(tally: PairedTally) -> list[tuple[int, float]]:
-    """In how many rows the loss of each model is infinite, and the mean of the others; infinite without."""
-    counts, means = tally.moments.n_infinite[1:], tally.moments.finite_mean[1:]
-    means = np.where(np.isnan(means), np.inf, means)
-    return [(int(counts[i]), float(means[i])) for i in range(tally.n_models)]
+    """In how many rows the loss of each column is infinite, and the mean of the others.
+
+    Without any others it is infinite for a model, and NaN for a difference.
+    """
+    counts, means = tally.moments.n_infinite[1:], tally.moments.finite_mean[1:].copy()
+    models = means[: tally.n_models]
+    models[np.isnan(models)] = np.inf
+    return [(int(counts[i]), float(means[i])) for i in range(tally.n_columns)]
 
 
-def _infinite(rule: str, models: list[Model], n_rows: int) -> list[str]:
-    """Which models have infinite losses, and what they are ranked by."""
+def infinite_notes(rule: str, models: list[Model], n_rows: int) -> list[str]:
+    """Which models have infinite losses, what they are ranked by, and which rule has a floor instead."""
     found = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
     if not found:
         return []
-    undefined = f"{rule} is infinite for {', '.join(found)}, so differences from there are undefined."
-    ranked = " Such models are ranked by the number of these rows, then by the mean of the others."
-    return [undefined + (ranked if len(found) > 1 else "")]
+    said = [f"{rule} is infinite for {', '.join(found)}: the outcome had probability zero there."]
+    said.append("Its differences are computed over the other rows, without intervals and p-values.")
+    if len(found) > 1:
+        said.append("Such models are ranked by the number of these rows, then by the mean of the others.")
+    floored = _with_floor(rule)
+    if floored is not None:
+        said.append(
+            f"The rule {floored} scores such outcomes as if they had had probability {FLOOR:g}, a floor that "
+            "makes it slightly improper."
+        )
+    return [" ".join(said)]
+
+
+def _with_floor(name: str) -> Log | None:
+    """The log score of this name with a floor; None for other rules."""
+    try:
+        rule = parse(name)
+    except ParseError:
+        # A rule of the caller, whose name is not registered.
+        return None
+    return replace(rule, clip=FLOOR) if isinstance(rule, Log) else None
 
 
 def too_short(rule: str, differences: list[Difference]) -> list[str]:
@@ -145,7 +172,17 @@ def results(
     pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
     adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
     found = [
-        Difference(names[a], names[b], float(mean[c]), intervals[c], float(p_values[c]), float(p))
+        Difference(
+            names[a],
+            names[b],
+            float(mean[c]),
+            intervals[c],
+            float(p_values[c]),
+            float(p),
+            finite[a][0],
+            finite[b][0],
+            finite[c][1],
+        )
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]
     order = sorted(range(len(names)), key=lambda i: (finite[i][0], finite[i][1] if finite[i][0] else mean[i]))

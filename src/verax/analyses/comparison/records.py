@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from verax.inference.intervals import Interval, with_ends
@@ -57,13 +58,19 @@ class Difference:
     b : str
         The name of the other.
     difference : float
-        The difference of the means.
+        The difference of the means; NaN where some losses are infinite.
     interval : Interval
         Its confidence interval.
     p_value : float
         The two-sided p-value.
     p_adjusted : float
         The same, corrected for all pairs under this rule (Holm).
+    infinite_a : int
+        In how many rows of positive weight the loss of `a` is infinite.
+    infinite_b : int
+        In how many the loss of `b` is.
+    finite_difference : float
+        The difference of the means over the rows where both losses are finite.
     """
 
     a: str
@@ -72,6 +79,35 @@ class Difference:
     interval: Interval
     p_value: float
     p_adjusted: float
+    infinite_a: int = 0
+    infinite_b: int = 0
+    finite_difference: float = math.nan
+
+    @property
+    def turned(self) -> Difference:
+        """The difference of `b` and `a`."""
+        return Difference(
+            self.b,
+            self.a,
+            -self.difference,
+            -self.interval,
+            self.p_value,
+            self.p_adjusted,
+            self.infinite_b,
+            self.infinite_a,
+            -self.finite_difference,
+        )
+
+    @property
+    def infinite_words(self) -> str:
+        """What is known of a difference some of whose losses are infinite, in words; empty if none is."""
+        n = self.infinite_a + self.infinite_b
+        if not n:
+            return ""
+        if math.isnan(self.finite_difference):
+            return "undefined"
+        bound = "at least " if not self.infinite_b else "at most " if not self.infinite_a else ""
+        return f"{bound}{self.finite_difference:+.6f} over the finite rows, and {n:,} infinite"
 
 
 def gap_numbers(name: str, gap: Difference) -> dict[str, float]:

@@ -132,7 +132,7 @@ class Comparison(MaySkip):
             if (d.a, d.b) == (a, b):
                 return d
             if (d.a, d.b) == (b, a):
-                return Difference(a, b, -d.difference, -d.interval, d.p_value, d.p_adjusted)
+                return d.turned
         raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
 
     @property
@@ -249,7 +249,13 @@ class Comparison(MaySkip):
     def _pairs(self, rule: str) -> list[list[str]]:
         header = ["a - b", "difference", f"{100 * self.confidence:g}% interval", "p", "p (Holm)"]
         rows = [
-            [f"{d.a} - {d.b}", _signed(d.difference), f"{d.interval:.6f}", _p(d.p_value), _p(d.p_adjusted)]
+            [
+                f"{d.a} - {d.b}",
+                d.infinite_words or _signed(d.difference),
+                f"{d.interval:.6f}",
+                _p(d.p_value),
+                _p(d.p_adjusted),
+            ]
             for d in self.differences[rule]
         ]
         return [header, *rows]

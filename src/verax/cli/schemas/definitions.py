@@ -133,7 +133,15 @@ DEFINITIONS: dict[str, Schema] = {
         differences=mapped(
             listed(
                 record(
-                    a=TEXT, b=TEXT, difference=NUMBER, interval=INTERVAL, p_value=NUMBER, p_adjusted=NUMBER
+                    a=TEXT,
+                    b=TEXT,
+                    difference=NUMBER,
+                    interval=INTERVAL,
+                    p_value=NUMBER,
+                    p_adjusted=NUMBER,
+                    infinite_a=COUNT,
+                    infinite_b=COUNT,
+                    finite_difference=NUMBER,
                 )
             )
         ),
