@@ -14,12 +14,15 @@ from scipy import signal, stats
 
 import verax as vx
 from cases import forecasts
+from scattered import Scattered
 from verax.analyses.comparison.claims import ERROR_DISTANCE, OVERCONFIDENCE, trait_column
 from verax.analyses.comparison.letters import letter_display
+from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
 from verax.inference.intervals import Resampling
 from verax.inference.series import LongRun
+from verax.inputs.groups import Groups
 
 
 def models(n=300, k=3, seed=0, noise=(0.2, 0.5, 0.5)):
@@ -342,17 +345,78 @@ def test_skill():
     assert "skill against m1" in repr(named)
 
 
-def test_frequencies_do_not_peek():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 40)
-    p = {"a": rng.dirichlet(np.ones(4), 40), "uniform guess": np.full((40, 4), 0.25)}
-    skill = {m.name: m.skill for m in vx.compare(y, p, rule="brier", reference="frequencies").models["brier"]}
-    # The frequencies of all rows would beat the uniform guess by construction; cross-fitted ones need not.
-    counts = np.bincount(y, minlength=4) / 40
-    peeking = vx.brier(y, np.tile(counts, (40, 1)))
-    assert 1 - skill["uniform guess"] < 0.75 / peeking
-    grouped = vx.compare(y, p, rule="brier", reference="frequencies", groups=np.arange(40) // 4)
-    assert grouped.n_groups == 10
+def others(y, k, *, weights=None, groups=None):
+    """For each row the class frequencies of all rows of other groups, with half a row more of each class."""
+    w = np.ones(len(y)) if weights is None else weights
+    belongs = np.arange(len(y)) if groups is None else groups
+    found = np.full((len(y), k), 0.5 * w[w > 0].mean())
+    for i in range(len(y)):
+        for j in range(len(y)):
+            if belongs[j] != belongs[i]:
+                found[i, y[j]] += w[j]
+    return found / found.sum(axis=1, keepdims=True)
+
+
+# The last class happens in one group only, and one group has most rows.
+RARE = np.append(np.random.default_rng(3).integers(0, 3, 58), [3, 3])
+OWN = {
+    "plain": {},
+    "weights": {"weights": np.random.default_rng(4).exponential(1, 60) * (np.arange(60) % 7 > 0)},
+    "groups": {"groups": np.array([0] * 40 + [1] * 9 + [2] * 9 + [5] * 2)},
+}
+OWN["both"] = OWN["weights"] | OWN["groups"]
+
+
+@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
+@pytest.mark.parametrize("rule", ["brier", "log", "rps"])
+def test_frequencies_are_those_of_all_other_groups(own, rule):
+    p = np.random.default_rng(0).dirichlet(np.ones(4), 60)
+    expected = vx.compare(RARE, {"a": p, "b": others(RARE, 4, **own)}, rule=rule, reference="b", **own)
+    (expected,) = (m for found in expected.models.values() for m in found if m.name == "a")
+    sources = [(RARE, {"a": p}, own)] + [
+        (Scattered(RARE, {"a": p}, n_parts=n, seed=n, **own), None, {}) for n in (2, 9)
+    ]
+    for y, models, read in sources:
+        (found,) = vx.compare(y, models, rule=rule, reference="frequencies", seed=1, **read).models.values()
+        assert found[0].skill == pytest.approx(expected.skill, rel=1e-12)
+        assert tuple(found[0].skill_interval) == pytest.approx(tuple(expected.skill_interval), rel=1e-11)
+
+
+def test_frequencies_leave_out_the_first_of_two_kinds_of_groups():
+    p = np.random.default_rng(0).dirichlet(np.ones(4), 60)
+    kinds = [OWN["groups"]["groups"], np.arange(60) % 4]
+    expected = vx.brier(RARE, others(RARE, 4, groups=kinds[0]))
+    for y, models, read in (
+        (RARE, {"a": p}, {"groups": kinds}),
+        (Scattered(RARE, {"a": p}, groups=np.column_stack(kinds)), None, {}),
+    ):
+        found = vx.compare(y, models, rule="brier", reference="frequencies", **read).models["brier"][0]
+        assert 1 - found.skill == pytest.approx(found.mean / expected, rel=1e-12)
+
+
+def test_frequencies_depend_on_ratios_of_weights_or_on_copies():
+    y, p, n = RARE[:30], np.random.default_rng(0).dirichlet(np.ones(4), 30), np.arange(30) % 3
+
+    def skill(y, p, **read):
+        (found,) = vx.compare(y, {"a": p}, rule="log", reference="frequencies", **read).models.values()
+        return found[0].skill
+
+    scaled = [skill(y, p, weights=n * factor) for factor in (1.0, 1e-200, 1e200)]
+    assert scaled == pytest.approx([scaled[0]] * 3, rel=1e-12)
+    assert skill(y[n > 0], p[n > 0], weights=n[n > 0]) == pytest.approx(scaled[0], rel=1e-12)
+    again = skill(np.repeat(y, n), np.repeat(p, n, axis=0))
+    assert skill(y, p, weights=n, weights_are="counts") == pytest.approx(again, rel=1e-12)
+
+
+def test_class_counts_merge_and_keep_what_one_heavy_group_leaves():
+    y, groups = np.array([0, 1, 0, 1, 1]), Groups.of(["a", "a", "b", "b", "c"], 5)
+    weights = np.array([1e9, 1e9, 1e-9, 0.1, 3e-9])
+    whole = OtherGroups(ClassCounts.of(y, 2, weights, groups))
+    (found,) = whole.losses([vx.parse("brier")], y, weights, groups)
+    half = 0.5 * math.fsum(weights) / 5
+    # What is left without group a: class 0 has 1e-9.
+    p = (half + np.array([1e-9, 0.1 + 3e-9])) / (2 * half + 0.1 + 4e-9)
+    assert found[0] == pytest.approx(2 * p[1] ** 2, rel=1e-14)
 
 
 # ---- several rules, and words ------------------------------------------------------------------

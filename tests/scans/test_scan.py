@@ -129,7 +129,7 @@ def near(a, b):
 
 
 @pytest.mark.parametrize("options", [{}, {"weights": "w"}, {"groups": "patient"}], ids=str)
-@pytest.mark.parametrize("reference", [None, "uniform", "b"])
+@pytest.mark.parametrize("reference", [None, "uniform", "frequencies", "b"])
 def test_models_compare_as_in_memory(handle, rows, options, reference):
     y, p, w, groups = rows
     given = {"weights": w, "groups": groups}
@@ -144,15 +144,6 @@ def test_models_compare_as_in_memory(handle, rows, options, reference):
         **{name: given[name] for name in options},
     )
     assert near(found.to_dict(stored=False), memory.to_dict(stored=False))
-
-
-def test_skill_against_frequencies_is_that_against_all_other_rows(handle, rows):
-    y, p, *_ = rows
-    found = vx.compare(handle(probs={"a": "p_*"}), rule="brier", reference="frequencies")
-    counts = np.bincount(y, minlength=3) + 0.5
-    others = np.array([(counts - np.eye(3)[c]) / (counts.sum() - 1) for c in y])
-    memory = vx.compare(y, {"a": p, "other": others}, rule="brier", reference="other")
-    assert found.models["brier"][0].skill == pytest.approx(memory.models["brier"][0].skill, rel=1e-10)
 
 
 def test_what_needs_all_rows_is_refused(handle):

@@ -8,23 +8,38 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.comparison.references import leave_one_out
+from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.parts import plain_sums, seen
 from verax.common.packing import dump, load, refusing
-from verax.engines.clusters import leave_one_out as jackknife
-from verax.engines.clusters import sums_by_label
+from verax.engines.clusters import Cells, leave_one_out, sums_by_label
 from verax.engines.differences import PairedTally, all_pairs
 from verax.engines.summing import PlainSums
 from verax.engines.sums import Moments, Sum
 from verax.inputs.arrays import Floats
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
-from verax.scores.base import Rule, losses_of
+from verax.scores.base import Rule
 
 _KIND = "losses by class"
 # The sums of each rule: of w*l and w*l*l, with the weights squared, and of w and the number of infinite
 # losses.
 _FIRST, _SECOND, _FIRST_SQUARED, _SECOND_SQUARED, _INFINITE, _N_INFINITE = range(6)
+
+
+@dataclass(frozen=True)
+class FrequencyLosses:
+    """Losses of forecasting class frequencies.
+
+    Attributes
+    ----------
+    means : array of shape (K, R)
+        The mean loss by each rule where each class happened; 0 where it never did.
+    sums : array of shape (G, R) or None
+        The sums of weight times loss in each group.
+    """
+
+    means: Floats
+    sums: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -93,25 +108,47 @@ class ClassSums:
             return np.inf, np.nan, 0.0
         mean = float(sums[_FIRST] / w)
         if self.groups is not None:
-            variances, freedom = jackknife(self.groups[:, k, 0], self.groups[:, k, 1 + r : 2 + r])
+            variances, freedom = leave_one_out(self.groups[:, k, 0], self.groups[:, k, 1 + r : 2 + r])
             return mean, float(np.sqrt(variances[0])), freedom
         around = sums[_SECOND_SQUARED] - mean * (2 * sums[_FIRST_SQUARED] - mean * squares)
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = max(float(around), 0.0) / w**2 / (1 - 1 / n)
         return mean, float(np.sqrt(variance)), float(w * w / squares - 1)
 
-    def frequency_losses(self, rules: Sequence[Rule]) -> Floats:
-        """(K, R) losses of forecasting the class frequencies in all other rows, where each class happened.
+    @property
+    def counts(self) -> ClassCounts:
+        """How often each class happened."""
+        n = int(self.rows.high[:, 0].sum())
+        if self.groups is None:
+            return ClassCounts(n, Sum(self.rows.high[:, 1], self.rows.low[:, 1]))
+        weight = self.groups[:, :, 0]
+        keys = np.flatnonzero(weight)
+        return ClassCounts.of_cells(n, self.labels, Cells(keys, Sum.of(weight.flat[keys]), weight.shape[1]))
 
-        Where rows have weights, the row that is left out has the mean weight of its class.
+    def frequency_losses(self, rules: Sequence[Rule], *, copies: bool) -> FrequencyLosses:
+        """The losses of forecasting the class frequencies of all other groups.
+
+        Of rows with weights and without groups every row leaves out the mean weight of its class, weighted
+        by itself: of n rows, means are then off by terms of the order of 1 / n^2.
         """
-        n, w, _ = self.rows.high.T
-        happened = np.flatnonzero(w > 0)
-        found = np.zeros((len(w), len(rules)))
-        p = leave_one_out(happened, w[happened] / n[happened], w)
-        losses = losses_of(rules, Forecasts(happened, p))
-        found[happened] = np.column_stack(losses)
-        return found
+        counts, k = self.counts, len(self.rows.high)
+        reference = OtherGroups(counts, copies)
+        means = np.zeros((k, len(rules)))
+        if counts.cells is None:
+            _, w, squares = self.rows.high.T
+            happened = np.flatnonzero(w > 0)
+            left_out = squares[happened] / w[happened] if self.weighted else None
+            means[happened] = np.column_stack(reference.losses(rules, happened, left_out, None))
+            return FrequencyLosses(means)
+        group, happened = np.divmod(counts.cells.keys, k)
+        weight = counts.cells.sums.high
+        losses = reference.losses(rules, happened, weight, Groups(group, self.labels))
+        sums = np.zeros((len(self.labels), len(rules)))
+        for r, loss in enumerate(losses):
+            sums[:, r] = np.bincount(group, weight * loss, len(sums))
+            means[:, r] = np.bincount(happened, weight * loss, k)
+        means /= np.where(counts.weights.high > 0, counts.weights.high, 1.0)[:, None]
+        return FrequencyLosses(means, sums)
 
     def moments(self, r: int, reference: Floats) -> tuple[Moments, Moments]:
         """The moments of the loss, of the reference and of their difference; then with the weights
@@ -120,18 +157,20 @@ class ClassSums:
         _, w, w2 = self.rows.high.T
         own = self.losses.high[:, r]
         lost, n_infinite = own[:, _INFINITE], float(own[:, _N_INFINITE].sum())
-        missing = np.isinf(reference)
-        ref = np.where(missing, 0.0, reference)
         both = []
         for weight, first, second in ((w, _FIRST, _SECOND), (w2, _FIRST_SQUARED, _SECOND_SQUARED)):
             finite = weight - (lost if first == _FIRST else np.where(lost > 0, lost**2, 0.0))
             a, b = own[:, first], own[:, second]
             columns = [
                 (finite.sum(), a.sum(), b.sum()),
-                (weight.sum(), (weight * ref).sum(), (weight * ref**2).sum()),
-                (finite.sum(), (a - ref * finite).sum(), (b - 2 * ref * a + ref**2 * finite).sum()),
+                (weight.sum(), (weight * reference).sum(), (weight * reference**2).sum()),
+                (
+                    finite.sum(),
+                    (a - reference * finite).sum(),
+                    (b - 2 * reference * a + reference**2 * finite).sum(),
+                ),
             ]
-            counts = [n_infinite, float(w[missing].sum()), n_infinite + float(w[missing].sum())]
+            counts = [n_infinite, 0.0, n_infinite]
             weights, firsts, seconds = np.array(columns).T
             both.append(Moments.from_sums(weights, firsts, seconds, infinite=counts, count=counts))
         return both[0], both[1]
@@ -202,14 +241,14 @@ class ClassRecipe(Recipe[ClassSums]):
 
 
 def with_frequencies(
-    models: Sequence[ClassSums], paired: PairedTally | None, r: int, rules: Sequence[Rule]
+    models: Sequence[ClassSums], paired: PairedTally | None, r: int, frequencies: FrequencyLosses
 ) -> PairedTally:
     """The tally of the losses of models by a rule, with class frequencies as the last model.
 
     `paired` has the sums of the models and of their differences; there may be none of a single model.
     """
     first, n = models[0], len(models)
-    reference = first.frequency_losses(rules)[:, r]
+    reference = frequencies.means[:, r]
     tally = PairedTally(n + 1, int(first.rows.high[:, 0].sum()), int(first.rows.high[:, 0].sum()))
     found = [model.moments(r, reference) for model in models]
     exponent = 0 if paired is None else paired.exponent
@@ -227,12 +266,12 @@ def with_frequencies(
                 assert between is not None
                 columns.append((between, 1 + n + all_pairs(n).index((a, b))))
         setattr(tally, name, _gathered(columns))
-    if first.groups is not None:
+    if first.groups is not None and frequencies.sums is not None:
         tally.labels = first.labels
         sums = [model.groups for model in models]
         weight = first.groups[:, :, 0]
         losses = [own[:, :, 1 + r].sum(axis=1) for own in sums if own is not None]
-        losses.append((weight * np.where(np.isinf(reference), np.nan, reference)).sum(axis=1))
+        losses.append(frequencies.sums[:, r])
         pairs = [losses[a] - losses[b] for a, b in all_pairs(n + 1)]
         tally.cluster_sums = factor * np.column_stack([weight.sum(axis=1), *losses, *pairs])
     return tally

@@ -43,8 +43,8 @@ class Cells:
     n_cells: int
 
     @classmethod
-    def of(cls, keys: Ints, weights: Floats, n_cells: int) -> Cells:
-        """From the key and the weight of each row."""
+    def of(cls, keys: Ints, weights: Floats | None, n_cells: int) -> Cells:
+        """From the key and the weight of each row; without weights they are counted."""
         different, place = np.unique(keys, return_inverse=True)
         return cls(different, Sum.of(np.bincount(place, weights, len(different))), n_cells)
 

@@ -22,7 +22,7 @@ from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
 from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.conclusions import conclude
-from verax.analyses.comparison.references import FREQUENCIES
+from verax.analyses.comparison.references import FREQUENCIES, OtherGroups
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.streams import PairedRecipe, PairedSums, claims_of, traits_of
 from verax.analyses.parts import probabilities, seen
@@ -69,6 +69,8 @@ _DECISIONS = "cheapest decisions"
 _PACKAGES = ("scipy.optimize", "altair")
 # How many replicates curves and tests of calibration have; curves fewer where groups are drawn row by row.
 _REPLICATES, _OF_GROUPS = 100, 20
+# Up to how many rows with weights are read a second time, for the loss of class frequencies.
+_READ_AGAIN = 2**20
 
 
 def look_at(
@@ -207,7 +209,7 @@ def read_contents(
         )
         read = pool.submit(look_at_curves)
         (parted, panels), remedies, curves = calibration.result(), tried.result(), read.result()
-    comparison = _comparison(problem, plan, classes, found.found.get("pairs"))
+    comparison = _comparison(handle, problem, plan, classes, found.found.get("pairs"))
     in_order = heaviest(
         problem,
         np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0),
@@ -329,13 +331,23 @@ def _decisions(problem: Problem, card: Scorecard, found: DecisionCounts | None) 
 
 
 def _comparison(
-    problem: Problem, plan: Resampling, classes: list[ClassSums], pairs: PairedSums | None
+    handle: Handle,
+    problem: Problem,
+    plan: Resampling,
+    classes: list[ClassSums],
+    pairs: PairedSums | None,
 ) -> Comparison:
     names = list(problem.models)
     models, differences, notes = {}, {}, []
+    frequencies = classes[0].frequency_losses(problem.rules, copies=plan.copies)
+    again = _read_again(handle, problem, plan, classes[0])
     for r, rule in enumerate(problem.rules):
         name = name_of(rule)
-        tally = with_frequencies(classes, None if pairs is None else pairs[f"rule:{name}"], r, problem.rules)
+        if again is not None:
+            tally = again[f"rule:{name}"]
+        else:
+            between = None if pairs is None else pairs[f"rule:{name}"]
+            tally = with_frequencies(classes, between, r, frequencies)
         estimate = Estimate.of(tally, np.zeros((0, tally.n_models)), Units("rows"), copies=plan.copies)
         models[name], differences[name], said = conclude(
             names, tally, estimate, rule=name, reference=FREQUENCIES, confidence=plan.confidence
@@ -360,6 +372,21 @@ def _comparison(
         tuple(notes),
         claims,
     )
+
+
+def _read_again(handle: Handle, problem: Problem, plan: Resampling, classes: ClassSums) -> PairedSums | None:
+    """Sums with class frequencies as the last model where each row leaves out a weight of its own.
+
+    Sums by class are as exact for more rows.
+    """
+    if not classes.weighted or classes.groups is not None or plan.copies:
+        return None
+    if not handle.has_rows or problem.n_rows > _READ_AGAIN:
+        return None
+    reference = OtherGroups(classes.counts)
+    recipe = PairedRecipe(tuple(handle.models), problem.rules, FREQUENCIES, reference)
+    found: PairedSums = handle.summarise({"pairs": recipe})["pairs"]
+    return found
 
 
 def _remedies(

@@ -187,9 +187,8 @@ def _methods(contents: Contents) -> list[str]:
     lines = [
         f"Intervals of {how['confidence']:.0%}. {method}; {resampled}. Those of differences, of skill and of "
         "single classes have the quantiles of Student's t.",
-        "Skill is one minus the mean loss over that of forecasting class frequencies, which come from "
-        + ("all other rows" if contents.precision else "the other nine tenths of the rows")
-        + ", so that no row is used for its own forecast.",
+        "Skill is one minus the mean loss over that of forecasting class frequencies, which come from all "
+        f"other {'groups' if problem.grouped else 'rows'}, so that no row is used for its own forecast.",
         "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "
         "where curves of a calibrated forecast with the same values lie. Curves are drawn on a grid of two "
         "percent.",

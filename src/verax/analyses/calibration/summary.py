@@ -12,7 +12,7 @@ import numpy as np
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
-from verax.analyses.comparison.references import FREQUENCIES, frequencies
+from verax.analyses.comparison.references import FREQUENCIES, ClassCounts, OtherGroups
 from verax.common.checks import check_flag
 from verax.display.tables import FrameKind, record_frame, text_table
 from verax.errors import VeraxError
@@ -221,7 +221,7 @@ def add_skill(
         return _summary_of_handle(parts, y, rule, plan)
     forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
     values = {
-        "skill": _skill(forecasts, rule, plan.seed),
+        "skill": _skill(forecasts, rule, copies=plan.copies),
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
         "ece": ece(y, p, **_ungrouped(read)),
@@ -267,14 +267,15 @@ def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name != "groups"}
 
 
-def _skill(forecasts: Forecasts, rule: Rule, seed: int) -> float:
+def _skill(forecasts: Forecasts, rule: Rule, *, copies: bool) -> float:
     """What `compare` says of the model with reference="frequencies", without its interval."""
     batch = forecasts.batch(0, forecasts.n_rows)
     y = to_host(batch.y)
     w = None if batch.weights is None else to_host(batch.weights)
-    base = Forecasts(y, frequencies(y, forecasts.n_classes, w, forecasts.groups, seed))
+    counted = ClassCounts.of(y, forecasts.n_classes, w, forecasts.groups)
+    (base,) = OtherGroups(counted, copies).losses([rule], y, w, forecasts.groups)
     counts = np.ones(len(y)) if w is None else w
-    losses = [np.asarray(to_host(losses_of([rule], rows)[0]), float) for rows in (forecasts, base)]
+    losses = (np.asarray(to_host(losses_of([rule], forecasts)[0]), float), base)
     own, reference = (float(np.average(loss[counts > 0], weights=counts[counts > 0])) for loss in losses)
     return 1 - own / reference if reference > 0 else math.nan
 

@@ -22,8 +22,9 @@ from verax.analyses.comparison.conclusions import (
 from verax.analyses.comparison.references import (
     FREQUENCIES,
     UNIFORM,
-    check_for_lists,
-    frequencies,
+    ClassCounts,
+    OtherGroups,
+    check_reference,
     uniform,
     uniform_lists,
 )
@@ -105,8 +106,9 @@ def compare(
         and p-values from resampled rows, groups or blocks. "permutation": p-values from swapping the
         models at random in rows, groups or blocks; intervals as with "moments".
     reference : str, optional
-        What skill is measured against: "frequencies" of the classes in the other nine tenths of the rows
-        (of the groups; of two kinds of groups those of the first), "uniform", or the name of a model.
+        What skill is measured against: the class "frequencies" of all other groups (of all other rows
+        without groups; of two kinds of groups, those of the first), with half a row of mean weight added to
+        every class; "uniform"; or the name of a model.
     confidence : float, default 0.95
         Confidence level of the intervals.
     bootstrap : int, default 2000
@@ -162,7 +164,7 @@ def compare(
             paired_only[argument] = value is not None
         _refuse(paired_only, "where every model has rows of its own")
         return _compare_unpaired(y, forecasts, rules, options, plan.confidence)
-    rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, plan.seed)
+    rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, plan.copies)
     units = Units.of(rows.n_rows, rows.weights, rows.groups, time_ordered, lags)
     if method != "moments":
         check_one_way(rows.groups, f"method={method!r}")
@@ -259,7 +261,7 @@ class _Paired:
         weights: object | None,
         groups: object | None,
         reference: str | None,
-        seed: int,
+        copies: bool,
     ) -> _Paired:
         names = [str(name) for name in forecasts]
         columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
@@ -289,15 +291,16 @@ class _Paired:
         batch = first.batch(0, first.n_rows)
         w = None if batch.weights is None else to_host(batch.weights)
         if reference is not None and reference not in names:
-            if faults:
-                check_for_lists(reference, names)
-                simple: Rows = uniform_lists(first.n_rows, first.n_classes)
+            check_reference(reference, names, lists=bool(faults))
+            k, codes = first.n_classes, to_host(batch.y)
+            if reference == FREQUENCIES:
+                counts = ClassCounts.of(codes, k, w, first.groups)
+                simple = OtherGroups(counts, copies).losses(rules, codes, w, first.groups)
+            elif faults:
+                simple = losses_of(rules, uniform_lists(first.n_rows, k))
             else:
-                codes = to_host(batch.y)
-                p = _reference(reference, codes, first.n_classes, w, first.groups, names, seed)
-                simple = Forecasts(codes, p)
-                del p
-            for rule, loss in zip(rules, losses_of(rules, simple), strict=True):
+                simple = losses_of(rules, Forecasts(codes, uniform(len(codes), k)))
+            for rule, loss in zip(rules, simple, strict=True):
                 columns[rule].append(to_host(loss))
             del simple
         # Each column goes as its copy comes: both together would set the peak of memory.
@@ -314,26 +317,6 @@ def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
         return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
     except InputError as error:
         raise at_fault(name, error) from None
-
-
-def _reference(
-    reference: str,
-    y: Any,
-    n_classes: int,
-    weights: Floats | None,
-    groups: Groups | None,
-    names: list[str],
-    seed: int,
-) -> Floats:
-    """Forecasts that know nothing of the single case."""
-    if reference == UNIFORM:
-        return uniform(len(y), n_classes)
-    if reference != FREQUENCIES:
-        known = ", ".join([FREQUENCIES, UNIFORM, *names])
-        raise InputError(
-            f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
-        )
-    return frequencies(y, n_classes, weights, groups, seed)
 
 
 def _compare_paired(

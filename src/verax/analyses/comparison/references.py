@@ -1,19 +1,37 @@
-"""Forecasts that know nothing of the single case, which skill is measured against."""
+"""Forecasts that know nothing of the single case, which skill is measured against.
+
+"frequencies" is, for each row, the class frequencies of all other groups (of all other rows where there are
+no groups; of two kinds of groups, those of the first). Weighted rows have weighted frequencies. Half a row of
+mean weight is added to every class. So a class that happened in one group only has a probability there, and
+all classes are equally likely where there are no other rows. There are no folds, no seed and no order: class
+counts by group give the loss of every row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from verax.common.packing import dump, load, refusing
+from verax.engines.clusters import Cells
+from verax.engines.sums import Sum
 from verax.errors import InputError, show
-from verax.inputs.arrays import Floats
-from verax.inputs.groups import Groups
+from verax.inputs.arrays import Floats, Ints, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups, by_kind, distinct
+from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
+from verax.scores.base import Rule, losses_of
 
 FREQUENCIES, UNIFORM = "frequencies", "uniform"
+_KIND = "class counts"
+# How many probabilities are scored at a time.
+_HELD = 2**20
 
 
 def uniform(n_rows: int, n_classes: int) -> Floats:
@@ -27,32 +45,201 @@ def uniform_lists(n_rows: int, n_classes: int) -> ListRows:
     return nothing.with_outcomes(np.zeros(n_rows, np.int64))
 
 
-def check_for_lists(reference: str, names: Sequence[str]) -> None:
-    """Refuse a reference that is no list: frequencies of all classes are not known beforehand."""
-    if reference != UNIFORM:
+def check_reference(reference: str, names: Sequence[str], *, lists: bool) -> None:
+    """Refuse a reference that is neither a simple forecast nor a model.
+
+    Class frequencies are no reference for top lists, whose classes are not all known beforehand.
+    """
+    if lists and reference != UNIFORM:
         raise InputError(
             f"must be {UNIFORM} or one of the models where there are top lists, not {show(reference)}",
             argument="reference",
             found=f"the models are {', '.join(names)}",
             values=[reference],
         )
+    if reference not in (FREQUENCIES, UNIFORM):
+        known = ", ".join([FREQUENCIES, UNIFORM, *names])
+        raise InputError(
+            f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
+        )
 
 
-def frequencies(y: Any, n_classes: int, weights: Floats | None, groups: Groups | None, seed: int) -> Floats:
-    """For each row the frequencies of the classes in the other nine tenths of the rows, or groups."""
-    units = np.arange(len(y)) if groups is None else groups.first_kind
-    n_folds = min(10, int(units.max()) + 1)
-    fold = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % n_folds
-    counts = np.bincount(fold * n_classes + y, weights, n_folds * n_classes).reshape(n_folds, n_classes)
-    # Half a case more of every class, so that no class has probability zero.
-    others = counts.sum(axis=0) - counts + 0.5
-    return np.asarray((others / others.sum(axis=1, keepdims=True))[fold])
+# ---- class frequencies -------------------------------------------------------------------------
 
 
-def leave_one_out(y: Any, weights: Floats, counts: Floats) -> Floats:
-    """For each row the frequencies of the classes in all other rows; `counts` are the weights of all."""
-    others = np.repeat(counts[None, :] + 0.5, len(y), axis=0)
-    others[np.arange(len(y)), y] -= weights
-    # Rounding must not take more than there is.
-    others = np.maximum(others, 0.5)
-    return np.asarray(others / others.sum(axis=1, keepdims=True))
+@dataclass(frozen=True)
+class ClassCounts:
+    """How often each class happened, in all rows and in each group.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows that have weight.
+    weights : Sum
+        (K,) the weight of each class.
+    labels : array or None
+        The groups, in order; of two kinds those of the first.
+    cells : Cells or None
+        The weight of each class in each group.
+    """
+
+    n: int
+    weights: Sum
+    labels: Any = None
+    cells: Cells | None = None
+
+    @classmethod
+    def of(cls, y: Ints, n_classes: int, weights: Floats | None, groups: Groups | None) -> ClassCounts:
+        """Of some rows."""
+        n = len(y) if weights is None else int(np.count_nonzero(weights))
+        if groups is None:
+            return cls(n, _total(y, weights, n_classes))
+        labels, codes = _first_kind(groups)
+        return cls.of_cells(n, labels, Cells.of(codes * n_classes + y, weights, n_classes))
+
+    @classmethod
+    def of_cells(cls, n: int, labels: Any, cells: Cells) -> ClassCounts:
+        """From the weight of each class in each group."""
+        # Of the same sums, so that nothing is left of a class that happened in one group only.
+        total = _total(cells.keys % cells.n_cells, cells.sums.high, cells.n_cells)
+        return cls(n, total, labels, cells)
+
+    def merge(self, other: ClassCounts) -> ClassCounts:
+        """Of the rows of both."""
+        labels = cells = None
+        if self.cells is not None and other.cells is not None:
+            labels, place = distinct(np.concatenate([self.labels, other.labels]))
+            n = len(self.labels)
+            cells = self.cells.relabeled(place[:n]) + other.cells.relabeled(place[n:])
+        return ClassCounts(self.n + other.n, self.weights + other.weights, labels, cells)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads."""
+        values: dict[str, Any] = {"n": self.n, "weights": self.weights.to_values(), "labels": self.labels}
+        if self.cells is not None:
+            values |= {"keys": self.cells.keys, "cells": self.cells.sums.to_values()}
+        return dump(_KIND, values)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ClassCounts:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            weights, labels = values["weights"], values["labels"]
+            found = cls(int(values["n"]), Sum.from_values(weights, weights.shape[1:]))
+            if labels is None:
+                return found
+            keys, k = values["keys"], weights.shape[1]
+            if keys.dtype != np.int64 or not (np.diff(keys) > 0).all():
+                raise ValueError("class counts out of order")
+            if len(keys) and not 0 <= keys[0] <= keys[-1] < len(labels) * k:
+                raise ValueError("class counts of groups that do not belong together")
+            cells = Cells(keys, Sum.from_values(values["cells"], len(keys)), k)
+            return cls(found.n, found.weights, labels, cells)
+
+
+class CountRecipe(Recipe[ClassCounts]):
+    """How often each class happened."""
+
+    def take(self, part: Part) -> ClassCounts:
+        """In some rows."""
+        batch = part.rows.batch(0, part.n_rows)
+        weights = None if batch.weights is None else to_host(batch.weights)
+        return ClassCounts.of(to_host(batch.y), part.rows.n_classes, weights, part.rows.groups)
+
+    def load(self, stored: bytes) -> ClassCounts:
+        """From bytes."""
+        return ClassCounts.from_bytes(stored)
+
+    def __repr__(self) -> str:
+        return "CountRecipe()"
+
+
+@dataclass(frozen=True)
+class OtherGroups:
+    """The forecast "frequencies" for every row: the class frequencies of all other groups.
+
+    Attributes
+    ----------
+    counts : ClassCounts
+        The counts of all rows.
+    copies : bool
+        Whether weights are numbers of rows: a row then leaves out one of them.
+    """
+
+    counts: ClassCounts
+    copies: bool = False
+
+    def losses(
+        self, rules: Sequence[Rule], y: Ints, weights: Floats | None, groups: Groups | None
+    ) -> list[Floats]:
+        """The losses of some of the rows that were counted, by each rule."""
+        k, cells = len(self.counts.weights.high), self.counts.cells
+        if groups is not None and cells is not None:
+            # Rows of one group and one class share their loss.
+            labels, codes = _first_kind(groups)
+            place = np.searchsorted(self.counts.labels, labels)
+            keys, back = np.unique(place[codes] * k + y, return_inverse=True)
+            owner, happened = np.divmod(keys, k)
+            scored = [self._scored(rules, happened[at], own) for at, own in self._of_groups(owner)]
+        elif weights is None or self.copies:
+            happened, back = np.unique(y, return_inverse=True)
+            scored = [self._scored(rules, happened, _rows_of(happened, np.ones(len(happened)), k))]
+        else:
+            happened, back = y, np.arange(len(y))
+            size = max(1, _HELD // k)
+            at = [slice(start, start + size) for start in range(0, len(y), size)]
+            scored = [self._scored(rules, y[some], _rows_of(y[some], weights[some], k)) for some in at]
+        return [np.concatenate(own)[back] for own in zip(*scored, strict=True)]
+
+    def _scored(self, rules: Sequence[Rule], happened: Ints, left_out: Sum) -> list[Floats]:
+        """The losses where these classes happened, without these (n, K) counts."""
+        counts = self.counts
+        half = 0.5 if self.copies else 0.5 * float(counts.weights.high.sum()) / counts.n
+        high, low = counts.weights.high - left_out.high, counts.weights.low - left_out.low
+        # Rounding must not take more than there is.
+        p = np.maximum(high + low, 0.0) + half
+        p /= p.sum(axis=1, keepdims=True)
+        return [np.asarray(to_host(own), float) for own in losses_of(rules, Forecasts(happened, p))]
+
+    def _of_groups(self, owner: Ints) -> Iterator[tuple[slice, Sum]]:
+        """Some of the keys, whose groups are given in order, and the (n, K) counts of the group of each."""
+        cells, k = self.counts.cells, len(self.counts.weights.high)
+        assert cells is not None
+        size = max(1, _HELD // k)
+        for start in range(0, len(owner), size):
+            some = owner[start : start + size]
+            groups, place = np.unique(some, return_inverse=True)
+            first, last = (np.searchsorted(cells.keys, (groups + i) * k) for i in (0, 1))
+            n = last - first
+            at = np.arange(n.sum()) + np.repeat(first - np.cumsum(n) + n, n)
+            own = Sum.zeros((len(groups), k))
+            where = np.repeat(np.arange(len(groups)), n), cells.keys[at] % k
+            own.high[where], own.low[where] = cells.sums.high[at], cells.sums.low[at]
+            yield slice(start, start + len(some)), Sum(own.high[place], own.low[place])
+
+
+def _first_kind(groups: Groups) -> tuple[Any, Ints]:
+    """The labels of the groups of the first kind, in order, and the place of each row among them."""
+    kinds = by_kind(groups.labels)
+    return kinds[0][0] if kinds else groups.labels, groups.first_kind
+
+
+def _total(classes: Ints, weights: Floats | None, n_classes: int) -> Sum:
+    """(K,) sums of weights by class, without rounding: what is left when most of it is taken away counts."""
+    if weights is None:
+        return Sum.of(np.bincount(classes, minlength=n_classes))
+    total, order = Sum.zeros(n_classes), np.argsort(classes, kind="stable")
+    happened, first = np.unique(classes[order], return_index=True)
+    for k, own in zip(happened.tolist(), np.split(weights[order], first[1:]), strict=True):
+        terms = own.tolist()
+        total.high[k] = math.fsum(terms)
+        total.low[k] = math.fsum([*terms, -total.high[k]])
+    return total
+
+
+def _rows_of(happened: Ints, weights: Floats, n_classes: int) -> Sum:
+    """(n, K) counts of single rows."""
+    own = Sum.zeros((len(happened), n_classes))
+    own.high[np.arange(len(happened)), happened] = weights
+    return own

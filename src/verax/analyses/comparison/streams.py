@@ -1,7 +1,7 @@
 """Models compared on predictions that are not in memory: sums of their losses, part by part.
 
 The sums are those of `compare`, so the results are the same. What resamples rows or needs their order in time
-is refused. The reference "frequencies" is here, for each row, the class frequencies in all other rows.
+is refused.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from verax.analyses.comparison.claims import (
 from verax.analyses.comparison.conclusions import conclude
 from verax.analyses.comparison.references import (
     FREQUENCIES,
-    UNIFORM,
-    check_for_lists,
-    leave_one_out,
+    CountRecipe,
+    OtherGroups,
+    check_reference,
     uniform,
     uniform_lists,
 )
@@ -37,7 +37,6 @@ from verax.analyses.comparison.traits import Traits
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.common.packing import dump, load
 from verax.engines.differences import PairedTally
-from verax.errors import InputError, show
 from verax.inference.estimates import Estimate, Units
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, to_host
@@ -49,7 +48,7 @@ from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
-_KIND, _OUTCOMES = "paired tallies", "occurrences"
+_KIND = "paired tallies"
 _TRAITS = (ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE)
 
 
@@ -88,8 +87,8 @@ class PairedRecipe(Recipe[PairedSums]):
         Whose losses are summed.
     reference : str, optional
         A simple forecast that is added as the last model.
-    counts : tuple of float, optional
-        The weight of each class among all rows, for the reference "frequencies".
+    counts : OtherGroups, optional
+        The reference "frequencies", which needs the class counts of all rows.
     traits : bool
         Sum the traits of the forecasts, too.
     """
@@ -97,14 +96,14 @@ class PairedRecipe(Recipe[PairedSums]):
     models: tuple[str, ...]
     rules: tuple[Rule, ...]
     reference: str | None = None
-    counts: tuple[float, ...] | None = None
+    counts: OtherGroups | None = None
     traits: bool = False
 
     def take(self, part: Part) -> PairedSums:
         """The sums of some rows."""
         losses = [losses_of(self.rules, part.models[name]) for name in self.models]
         if self.reference is not None:
-            losses.append(losses_of(self.rules, self._reference(part.rows)))
+            losses.append(self._reference(part.rows))
         columns = {
             f"rule:{name_of(rule)}": np.column_stack([np.asarray(to_host(own[i]), float) for own in losses])
             for i, rule in enumerate(self.rules)
@@ -114,15 +113,15 @@ class PairedRecipe(Recipe[PairedSums]):
             columns |= {f"trait:{i}": np.column_stack([own[:, i] for own in rows]) for i in _TRAITS}
         return _summed(part, columns)
 
-    def _reference(self, rows: Rows) -> Rows:
+    def _reference(self, rows: Rows) -> list[Any]:
         if isinstance(rows, ListRows):
-            return uniform_lists(rows.n_rows, rows.n_classes)
+            return losses_of(self.rules, uniform_lists(rows.n_rows, rows.n_classes))
         batch = rows.batch(0, rows.n_rows)
         y = to_host(batch.y)
         if self.counts is None:
-            return Forecasts(y, uniform(len(y), rows.n_classes))
-        w = np.ones(len(y)) if batch.weights is None else to_host(batch.weights)
-        return Forecasts(y, leave_one_out(y, w, np.array(self.counts)))
+            return losses_of(self.rules, Forecasts(y, uniform(len(y), rows.n_classes)))
+        weights = None if batch.weights is None else to_host(batch.weights)
+        return self.counts.losses(self.rules, y, weights, rows.groups)
 
     def load(self, stored: bytes) -> PairedSums:
         """Sums from their bytes."""
@@ -143,40 +142,6 @@ class ErrorRecipe(Recipe[PairedSums]):
     def load(self, stored: bytes) -> PairedSums:
         """Sums from their bytes."""
         return PairedSums.from_bytes(stored)
-
-
-@dataclass(frozen=True)
-class Occurrences:
-    """The weight of each class among the outcomes."""
-
-    weights: Floats
-
-    def merge(self, other: Occurrences) -> Occurrences:
-        """Of the rows of both."""
-        return Occurrences(self.weights + other.weights)
-
-    def to_bytes(self) -> bytes:
-        """As bytes."""
-        return dump(_OUTCOMES, {"weights": self.weights})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Occurrences:
-        """What `to_bytes` wrote."""
-        return cls(load(data, _OUTCOMES)["weights"])
-
-
-class OccurrenceRecipe(Recipe[Occurrences]):
-    """How often each class happened."""
-
-    def take(self, part: Part) -> Occurrences:
-        """In some rows."""
-        batch = part.rows.batch(0, part.n_rows)
-        w = None if batch.weights is None else to_host(batch.weights)
-        return Occurrences(np.bincount(to_host(batch.y), w, part.rows.n_classes).astype(float))
-
-    def load(self, stored: bytes) -> Occurrences:
-        """From bytes."""
-        return Occurrences.from_bytes(stored)
 
 
 def _traits_of(part: Part, name: str) -> Floats:
@@ -206,7 +171,7 @@ def compare_handle(
     # Lists do not always say which class is most likely.
     recipe = PairedRecipe(tuple(names), tuple(rules), traits=not handle.lists)
     if reference is not None and reference not in names:
-        recipe = replace(recipe, reference=reference, counts=_counts(handle, reference))
+        recipe = replace(recipe, reference=reference, counts=_reference(handle, reference, plan))
     found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
     sums: PairedSums = found["sums"]
     comparison = read_comparison(sums, names, rules, ordered=ordered, reference=reference, plan=plan)
@@ -255,19 +220,12 @@ def read_comparison(
     )
 
 
-def _counts(handle: Handle, reference: str) -> tuple[float, ...] | None:
-    """The weights of the classes, where the reference needs them."""
-    if handle.lists:
-        check_for_lists(reference, handle.models)
-    if reference == UNIFORM:
-        return None
+def _reference(handle: Handle, reference: str, plan: Resampling) -> OtherGroups | None:
+    """What the reference needs to know of all rows."""
+    check_reference(reference, handle.models, lists=handle.lists)
     if reference != FREQUENCIES:
-        known = ", ".join([FREQUENCIES, UNIFORM, *handle.models])
-        raise InputError(
-            f"must be one of {known}, not {show(reference)}", argument="reference", values=[reference]
-        )
-    found: Occurrences = handle.summarise({"outcomes": OccurrenceRecipe()})["outcomes"]
-    return tuple(found.weights.tolist())
+        return None
+    return OtherGroups(handle.summarise({"counts": CountRecipe()})["counts"], plan.copies)
 
 
 def _estimate(tally: PairedTally, plan: Resampling) -> Estimate:
