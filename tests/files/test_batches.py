@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import verax as vx
 from cases import card_of_file, forecasts
+from commandline import verax
 from verax import files
 from verax.files import arrow
 from verax.files.labels import INTEGER, Labels, Target
@@ -148,3 +150,18 @@ def test_a_pattern_names_several_files(tmp_path):
     assert found.p[:, 0].tolist() == [0.8, 0.4, 0.1]
     with pytest.raises(vx.InputError, match="There is no file"):
         files.read(f"{tmp_path}/other*.csv")
+
+
+def test_rows_divided_by_their_sums_are_counted(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("label,p_a,p_b\na,0.7,0.3\nb,0.4,0.5\na,1.2,0.8\n")
+    source = files.open(path, normalize=True)
+    source.read()
+    assert source.notes == ("2 of 3 rows were divided by their sums, 0.9 to 2.",)
+    result = verax("evaluate", path, "--normalize", "--json")
+    assert source.notes[0] in json.loads(result.stdout)["notes"]
+    path.write_text("label,p_a,p_b\na,0.7,0.3\nb,0.4,0.6\n")
+    assert files.open(path).notes == ()
+    source = files.open(path, normalize=True)
+    source.read()
+    assert source.notes == ("None of the 2 rows had to be divided by its sum.",)

@@ -11,7 +11,7 @@ from verax.analyses.cards.evaluation import fitting_rules, score
 from verax.cli import options
 from verax.cli.app import FAILED, app, words
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, large_report, progress, save_report, show, subgroups_by
+from verax.cli.output import Json, large_report, progress, said_of, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_shard
 from verax.errors import InputError
@@ -21,10 +21,7 @@ from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verax.files import KeptRows
-    from verax.files.source import Source
     from verax.report import Report
 
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
@@ -105,7 +102,7 @@ def evaluate(
                 groups=lists.groups,
                 ids=lists.ids,
                 ordered=reading.ordered,
-                source=f"{file.name}: {'; '.join(lists.taken)}",
+                source=said_of(lists),
                 rules=rule,
                 confidence=confidence,
                 seed=seed,
@@ -151,7 +148,7 @@ def evaluate(
     with progress(f"Scoring {file.name}", source.n_rows) as advance:
         if large:
             handle = SourceHandle(source, ordered=order_matters, progress=advance if at_once else None)
-            report = large_report(handle, source=_said(file, source), rules=rule, **settings)
+            report = large_report(handle, source=said_of(source), rules=rule, **settings)
         if report is not None and at_once:
             from verax.report.problem import Problem
 
@@ -176,16 +173,16 @@ def evaluate(
     no_report = None
     if html is not None and save is not None:
         shard = SourceHandle(source, ordered=card.ordered)
-        no_report = report_on_shard(html, save, card, shard, _said(file, source))
+        no_report = report_on_shard(html, save, card, shard, said_of(source))
         html = html if no_report is None else None
     elif html is not None and report is not None:
         report.save(html)
     elif rows is not None and html is not None:
-        save_report(html, rows, {file.stem: rows.p}, source=_said(file, source), rules=rule, **settings)
+        save_report(html, rows, {file.stem: rows.p}, source=said_of(source), rules=rule, **settings)
     elif save is not None:
         card.save(save)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
-    notes += [] if lists is None else lists.notes
+    notes += source.notes
     notes += [] if no_report is None else [f"There is no report on this part alone. {words().say(no_report)}"]
     if large:
         notes.append("The file is large: its report was made without holding the rows, and says within what.")
@@ -229,11 +226,6 @@ def evaluate(
 def _refuse_for_lists(reading: Reading) -> None:
     if reading.logits:
         raise InputError("does not apply to a file of lists that do not name all classes", argument="logits")
-
-
-def _said(file: Path, source: Source) -> str:
-    """What was read, for the report."""
-    return f"{file.name}: {'; '.join(source.taken)}"
 
 
 def _calibration(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from verax.cli.app import FAILED, words
-from verax.cli.output import show
+from verax.cli.output import said_of, show
 from verax.cli.require import Bound, read_list_bounds
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -67,8 +67,7 @@ def show_card(
     if save is not None and html is not None:
         from verax.scans.listfiles import ReadLists
 
-        said = f"{Path(read.path).name}: {'; '.join(read.taken)}"
-        no_report = report_on_shard(html, save, card, ReadLists(read), said)
+        no_report = report_on_shard(html, save, card, ReadLists(read), said_of(read))
         if no_report is not None:
             html = None
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from verax.analyses.subgroups.result import Subgroups
     from verax.files import Predictions
     from verax.files.lists import ListFile
+    from verax.files.source import Source
     from verax.inputs.handles import Handle
     from verax.report import Report
 
@@ -45,6 +46,12 @@ def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool
         return
     for table in tables:
         echo(visible(table) if isinstance(table, str) else table)
+
+
+def said_of(read: Source | ListFile) -> str:
+    """The file, how it was read, and what a reader of results should know, for the report."""
+    sentences = [f"{Path(read.path).name}: {'; '.join(read.taken)}", *read.notes]
+    return ". ".join(sentence.removesuffix(".") for sentence in sentences)
 
 
 def echo(what: Table | str) -> None:

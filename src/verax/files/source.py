@@ -6,9 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from verax.errors import InputError
 from verax.files.predictions import Predictions, Request, Roles, concatenate
+from verax.inputs.columns import Columns
+from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
+from verax.inputs.validity import Unity
 
 # The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
 _ROWS, _PROBABILITIES = 2**17, 2**21
@@ -36,6 +41,8 @@ class Source(ABC):
         How many probabilities a row has.
     skipped : Skipped or None
         The invalid rows left out of what was read last; None unless that was asked for.
+    rescaled : Rescaled or None
+        The rows of what was read last that are to be divided by their sums; None unless that was asked for.
 
     Examples
     --------
@@ -54,6 +61,7 @@ class Source(ABC):
     n_rows: int | None
     width: int
     skipped: Skipped | None = None
+    rescaled: Rescaled | None = None
     _request: Request
 
     @property
@@ -65,6 +73,11 @@ class Source(ABC):
     def taken(self) -> tuple[str, ...]:
         """What was taken for what: a line each."""
         return self.roles.in_words(self.classes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of results should know of the rows that were read last: a sentence each."""
+        return () if self.rescaled is None else (self.rescaled.said(),)
 
     def batches(self, rows: int | None = None, *, coded: bool = False) -> Iterator[Predictions]:
         """All rows in order, about `rows` at a time, each batch with the number of its first row.
@@ -83,6 +96,7 @@ class Source(ABC):
         """
         start = left = 0
         self.skipped = Skipped(0) if self._request.invalid == "skip" else None
+        self.rescaled = Rescaled() if self._request.normalize else None
         rows = rows_at_a_time(self.width) if rows is None else rows
         for whole in self.given(rows, coded=coded):
             start += whole.n_given
@@ -91,6 +105,8 @@ class Source(ABC):
                 self.skipped += whole.skipped or Skipped(len(whole))
             if len(whole):
                 left += len(whole)
+                if self.rescaled is not None:
+                    self.rescaled += _rescaled(whole)
                 yield whole
         if not start:
             raise InputError(NO_ROWS, argument="path", kind="file", source=self.path)
@@ -125,3 +141,15 @@ class Source(ABC):
     def read(self) -> Predictions:
         """All rows."""
         return concatenate(list(self.batches()))
+
+
+def _rescaled(rows: Predictions) -> Rescaled:
+    """The rows of a batch that are to be divided by their sums."""
+    p = rows.p
+    if p.ndim == 1:
+        # The probability of class 1 alone, which has no sum.
+        return Rescaled(len(rows))
+    totals = np.zeros(len(rows))
+    for j in range(p.shape[1]):
+        totals += p.columns[j] if isinstance(p, Columns) else p[:, j]
+    return Rescaled.of(totals, Unity.of(p))

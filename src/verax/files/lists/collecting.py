@@ -18,6 +18,7 @@ from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import Vocabulary, in_order
 from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, repeated
 from verax.inputs.records.variants import merger
+from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import REASONS, Skipped
 from verax.inputs.validity import Unity
 
@@ -78,7 +79,8 @@ class Collector:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
         self._first, self._part = first or 0, first is not None
         self._done, self._now = array("d"), dict.fromkeys(COUNTS, 0.0)
-        self._divided: np.ndarray[Any, Any] = np.zeros(0, np.bool_)
+        # The sums that lists were divided by; 1 for those that were not.
+        self._divisors: np.ndarray[Any, Any] = np.zeros(0)
         self.rows: list[Row] = []
         self.numbers, self.places = array("q"), array("q")
         self._given = 0
@@ -310,13 +312,13 @@ class Collector:
 
     def _normalize(self, values: Any, row_of: Any, total: Any, lengths: Any, m: int) -> None:
         """Divide by their sums lists that name all classes."""
-        self._divided = np.zeros(lengths.size, np.bool_)
+        self._divisors = np.ones(lengths.size)
         if not self.settings.normalize:
             return
         off = (lengths >= as_float(m)) & (np.abs(total - 1) > Unity(self.shape.tolerance).limit)
         off &= np.isfinite(total) & (total > 0)
-        self._divided = off
-        values /= np.where(off, total, 1.0)[row_of]
+        self._divisors = np.where(off, total, 1.0)
+        values /= self._divisors[row_of]
         total[off] = 1.0
 
     def _check(
@@ -367,12 +369,15 @@ class Collector:
     def tallies(self, kept: np.ndarray[Any, Any]) -> dict[str, float]:
         """How often what was done to these lists, by their places in `rows`; nothing that was not."""
         sums = np.frombuffer(self._done).reshape(-1, len(COUNTS))[kept].sum(axis=0).tolist()
-        found = dict(zip(COUNTS, sums, strict=True)) | {"divided": float(self._divided[kept].sum())}
-        return {
+        counts = {
             name: total if name.startswith("probability") else int(total)
-            for name, total in found.items()
+            for name, total in zip(COUNTS, sums, strict=True)
             if total
         }
+        divided = Rescaled.of(self._divisors[kept], Unity(self.shape.tolerance))
+        if divided.count:
+            counts |= {"divided": divided.count, "smallest_sum": divided.low, "largest_sum": divided.high}
+        return counts
 
     def leave_out(self, rows: Sequence[int], reason: str) -> None:
         """Count records as left out, by their places in `rows`."""

@@ -31,6 +31,11 @@ class DistributionFile(Source):
         """What was taken for what: a line each."""
         return (*self._read.taken, f"scored as distributions: every list names all {self.width} classes")
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of results should know: a sentence each."""
+        return self._read.notes
+
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]:
         read = self._read
         y = np.array(read.y)

@@ -16,6 +16,7 @@ from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.record import Shape
 from verax.inputs.records.variants import RULES
+from verax.inputs.rescaling import Rescaled
 
 # With fewer rows, that no outcome is the likeliest class of any list may be chance.
 _ENOUGH = 10
@@ -60,9 +61,11 @@ def notes(
         f"{{}} {n}.",
         "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",
         "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",
-        "divided": f"Lists divided by their sums: {{}} {n}.",
     }
     found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
+    if counts.get("divided"):
+        sums = counts["smallest_sum"], counts["largest_sum"]
+        found.append(Rescaled(lists.n_rows, int(counts["divided"]), *sums).said("lists"))
     if counts.get("entries_omitted"):
         found.append(
             f"Entries left out, because they are none of the classes: {counts['entries_omitted']:,}, with "
