@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.parts import dense, probabilities, seen
+from verax.analyses.parts import dense, probabilities, scaled, seen
 from verax.analyses.table import RowTable
 from verax.analyses.units import CountedUnits, SamplingUnits
 from verax.errors import InputError
@@ -182,14 +182,11 @@ def rows_of_part(part: Part, model: str, *, ordered: bool) -> EventRows:
     def read() -> EventRows:
         forecasts, rows, p = dense(part, model), seen(part, model, ()), probabilities(part, model)
         y, groups = rows.y, forecasts.groups
-        w = np.ones(len(y)) if rows.weights is None else rows.weights
+        w = np.ones(len(y)) if rows.weights is None else scaled(part, rows.weights)
         if not w.all():
             kept = w > 0
             y, p, w = y[kept], p[kept], w[kept]
             groups = None if groups is None else Groups(groups.codes[kept], groups.labels)
-        if part.whole:
-            # Only their ratios matter; a power of two keeps these and prevents overflow.
-            w = np.ldexp(w, -int(np.frexp(w.max(initial=1.0))[1]))
         labels = tuple(map(str, range(forecasts.n_classes)))
         return EventRows(y, p, SamplingUnits(w, groups), labels, ordered, forecasts.unity.decimals)
 

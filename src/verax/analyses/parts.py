@@ -175,3 +175,14 @@ def probabilities(part: Part, model: str) -> Floats:
         return np.asarray(to_host(widen(forecasts.batch(0, forecasts.n_rows).p)))
 
     return part.once(("probabilities", model), read)
+
+
+def scaled(part: Part, weights: Floats) -> Floats:
+    """Weights of rows in memory over a power of two near the largest, so that no sum of squares overflows.
+
+    Only ratios of weights matter, and these stay the same. The largest weight is not known where rows come in
+    parts.
+    """
+    if not part.whole:
+        return weights
+    return np.asarray(np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1])))

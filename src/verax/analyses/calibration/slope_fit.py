@@ -1,4 +1,4 @@
-"""Calibration slopes of predictions that are not in memory.
+"""The fit of calibration slopes.
 
 The first pass looks at the log odds: whether there is a fit, and a histogram, whose fit is where Newton's
 method begins. Each further pass sums gradients and curvatures over the rows; a step that is smaller than
@@ -26,6 +26,7 @@ from verax.analyses.calibration.logistic import (
 )
 from verax.analyses.calibration.places import ANY, WHOLE, ListEvents, place_name
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
+from verax.analyses.parts import scaled
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import Columns, SpreadRecipe, UnitRecipe, UnitSums, check_weight
 from verax.common.packing import dump, load, refusing
@@ -36,18 +37,17 @@ from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe
 
 _KIND = "log odds"
-# Bins of log odds for the first fit are so wide.
+# The width of bins of log odds for the first fit.
 _WIDTH = 2.0**-6
-# A step that moves no coefficient by more is the last; how many steps there may be.
+# A step that moves no coefficient by more is the last; the largest number of steps.
 _SMALL, _STEPS = 1e-10, 60
 # The columns that are summed: scores and information of the intercept if the slope is 1, scores and curvature
 # of intercept and slope, and both losses.
 _SCORES, _INFORMATION, _CURVATURE, _LOSSES = slice(0, 3), 3, slice(4, 7), slice(7, 9)
 
 
-def slopes_of_handle(handle: Handle, ordered: bool, places: int, confidence: float) -> CalibrationSlopes:
-    """Slope and intercept of every event of the rows of a handle."""
-    handle = handle.in_order() if ordered else handle
+def fit_slopes(handle: Handle, ordered: bool, places: int, confidence: float) -> CalibrationSlopes:
+    """Slope and intercept of every event."""
     source = OddsSource(handle.one_model(), ordered, places if handle.lists else None)
     names = _names(handle, ordered, places)
     found = handle.summarise({name: LookRecipe(source, i) for i, name in enumerate(names)})
@@ -80,7 +80,7 @@ def slopes_of_handle(handle: Handle, ordered: bool, places: int, confidence: flo
 def _names(handle: Handle, ordered: bool, places: int) -> list[str]:
     if handle.lists:
         return [*(place_name(i + 1) for i in range(places)), ANY, WHOLE]
-    return event_names(tuple(handle.classes or range(handle.n_classes)), ordered=ordered)
+    return event_names(handle.class_names, ordered=ordered)
 
 
 def _exact(handle: Handle, fits: dict[str, _Fit]) -> None:
@@ -154,7 +154,7 @@ class OddsSource:
         found = ListEvents.of(part.models[self.model], "calibration slopes")
         if not found.n_lists:
             return events
-        weights = np.ones(found.n_lists) if found.weights is None else found.weights
+        weights = np.ones(found.n_lists) if found.weights is None else scaled(part, found.weights)
         for event in found.all(self.places):
             odds = log_odds(BinaryEvent(event.name, event.given, event.rest, event.given, event.happened))
             w, own = event.taken(weights), found.groups
