@@ -440,6 +440,25 @@ def test_other_tokens_than_the_answers_can_be_left_out(tmp_path):
     assert read.counts["probability_omitted"] == pytest.approx(math.exp(-2))
 
 
+def test_lists_that_lack_an_answer_are_divided_by_the_sum_of_what_is_there(tmp_path):
+    rows = [{"A": 0.5, "B": 0.2, "C": 0.1, "The": 0.1}, {"A": 0.6, "The": 0.3}, {"The": 0.9}]
+    rows += [{"B": 0.25, "A": 0.5, "I": 0.25}]
+    records = [{"outcome": "A", "top_logprobs": {k: math.log(t) for k, t in row.items()}} for row in rows]
+    path = write(tmp_path / "a.jsonl", records)
+    read = open_lists(path, classes=["A", "B", "C"], others="omit", normalize=True)
+    expected = [{"A": 0.625, "B": 0.25, "C": 0.125}, {"A": 1.0}, {}, {"A": 2 / 3, "B": 1 / 3}]
+    assert read.lists.to_dicts() == [pytest.approx(row) for row in expected]
+    assert read.lists.unaccounted.tolist() == [0, 0, 1, 0]
+    assert (read.counts["divided"], read.counts["lacking"]) == (3, 3)
+    assert any("Lists that lack a class: 3 of 4 lists." in note for note in read.notes)
+    # The dropped mass is for nobody: the same as the distributions over the answers alone.
+    dense = [[row.get(name, 0.0) for name in "ABC"] if row else [1 / 3] * 3 for row in expected]
+    assert vx.brier(read.y, read.lists) == pytest.approx(vx.brier([0] * 4, dense), rel=1e-12)
+    # Without others left out, what a list lacks stays with the classes it does not name.
+    plain = write(tmp_path / "b.jsonl", [{"outcome": "A", "top_logprobs": {"A": math.log(0.6)}}])
+    assert open_lists(plain, classes=["A", "B", "C"], normalize=True).lists.to_dicts() == [{"A": 0.6}]
+
+
 def test_standard_input_weights_and_groups(tmp_path):
     lines = [{**GOOD, "w": 2.5, "site": "n"}, {**GOOD, "w": 1, "site": "s"}]
     stdin = SimpleNamespace(buffer=io.BytesIO("".join(f"{json.dumps(r)}\n" for r in lines).encode()))

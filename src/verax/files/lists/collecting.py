@@ -81,6 +81,7 @@ class Collector:
         self._done, self._now = array("d"), dict.fromkeys(COUNTS, 0.0)
         # The sums that lists were divided by; 1 for those that were not.
         self._divisors: np.ndarray[Any, Any] = np.zeros(0)
+        self._lacking: np.ndarray[Any, Any] = np.zeros(0, np.bool_)
         self.rows: list[Row] = []
         self.numbers, self.places = array("q"), array("q")
         self._given = 0
@@ -311,11 +312,18 @@ class Collector:
         return m, None if names is None else Vocabulary(names, complete=True)
 
     def _normalize(self, values: Any, row_of: Any, total: Any, lengths: Any, m: int) -> None:
-        """Divide by their sums lists that name all classes."""
-        self._divisors = np.ones(lengths.size)
+        """Divide by their sums lists that name all classes; where other entries are left out, all lists.
+
+        What is left out then is no part of the question, and must not go to a class that a list lacks.
+        """
+        self._divisors, self._lacking = np.ones(lengths.size), np.zeros(lengths.size, np.bool_)
         if not self.settings.normalize:
             return
-        off = (lengths >= as_float(m)) & (np.abs(total - 1) > Unity(self.shape.tolerance).limit)
+        lacking = lengths < as_float(m)
+        off = ~lacking & (np.abs(total - 1) > Unity(self.shape.tolerance).limit)
+        if self._fixed and self.settings.others == "omit":
+            self._lacking = lacking
+            off |= lacking
         off &= np.isfinite(total) & (total > 0)
         self._divisors = np.where(off, total, 1.0)
         values /= self._divisors[row_of]
@@ -377,6 +385,8 @@ class Collector:
         divided = Rescaled.of(self._divisors[kept], Unity(self.shape.tolerance))
         if divided.count:
             counts |= {"divided": divided.count, "smallest_sum": divided.low, "largest_sum": divided.high}
+        lacking = int(np.count_nonzero(self._lacking[kept]))
+        counts |= {"lacking": lacking} if lacking else {}
         return counts
 
     def leave_out(self, rows: Sequence[int], reason: str) -> None:

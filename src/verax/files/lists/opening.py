@@ -65,7 +65,8 @@ def open_lists(
     per_length : bool
         Divide log-likelihoods of choices by their numbers of characters before the softmax (lm-eval).
     normalize : bool
-        Divide by their sums lists that name all classes; they are counted.
+        Divide by their sums lists that name all classes; with `others="omit"` also those that lack some. They
+        are counted.
     invalid : {"raise", "skip"}
         Refuse records that are invalid, failed or incomplete, or leave them out; they are counted.
     missing : {"raise", "omit"}

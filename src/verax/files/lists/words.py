@@ -61,6 +61,7 @@ def notes(
         f"{{}} {n}.",
         "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",
         "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",
+        "lacking": f"Lists that lack a class: {{}} {n}. After division a missing class has probability zero.",
     }
     found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
     if counts.get("divided"):
