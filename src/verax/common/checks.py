@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -22,9 +23,18 @@ def check_choice(argument: str, value: object, allowed: Iterable[str | None], *,
         )
 
 
+def is_whole(value: object) -> TypeGuard[int | np.integer[Any]]:
+    """Whether it is a whole number. NumPy durations are integers by type, and are none.
+
+    >>> is_whole(np.int8(3)), is_whole(np.timedelta64(3, "s")), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
 def check_count(argument: str, value: object, *, least: int = 1) -> None:
     """Refuse what is no whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    if not is_whole(value) or value < least:
         raise InputError(
             f"must be a whole number of at least {least}, not {show(value)}",
             argument=argument,
@@ -34,7 +44,7 @@ def check_count(argument: str, value: object, *, least: int = 1) -> None:
 
 def check_integer(argument: str, value: object) -> int:
     """`value` as a Python integer; everything else is refused."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if not is_whole(value):
         raise InputError(
             f"must be a whole number, not {show(value)}", argument=argument, kind="type", values=[value]
         )
@@ -78,7 +88,7 @@ def check_number(
 def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
     """`value` as a Python integer that can be a number of classes."""
     check_count("n_classes", value, least=2)
-    assert isinstance(value, (int, np.integer))
+    assert is_whole(value)
     if int(value) > most:
         limit = f"{most:,}" if most < 10**15 else f"2**{most.bit_length() - 1}"
         raise InputError(f"must be at most {limit}, not {show(value)}", argument="n_classes", values=[value])
@@ -87,7 +97,7 @@ def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
 
 def _plain(value: object) -> float | None:
     """A real number as a Python int or float; None for anything else."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Real):
         return None
     try:
         number = float(value)

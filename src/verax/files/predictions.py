@@ -12,6 +12,7 @@ import numpy as np
 
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, show
+from verax.inputs.arrays import to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
 from verax.inputs.skipping import Skipped, Survey, take_rows
@@ -111,7 +112,9 @@ def each_name(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 def _names(value: Any) -> tuple[Hashable, ...]:
     """The names of classes as a tuple; of a text, its characters."""
-    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+    value = to_host(value) if hasattr(value, "__array_namespace__") else value
+    single = isinstance(value, np.ndarray) and value.ndim == 0
+    if single or isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         raise InputError("must be a list of names", argument="classes", kind="type", found=_it_is(value))
     return tuple(value)
 

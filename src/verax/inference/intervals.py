@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from verax.common.checks import check_choice, check_count, check_number
+from verax.common.checks import check_choice, check_count, check_number, is_whole
 from verax.common.strictjson import number, plain
 from verax.errors import InputError, passing, show
 from verax.inputs.groups import GroupCount, each_count, in_words
@@ -385,20 +385,21 @@ def check_confidence(confidence: object) -> None:
     """Refuse a confidence that is no probability, such as 95."""
     percent = isinstance(confidence, (int, float)) and 1 < confidence < 100
     remedies = [passing(confidence=float(confidence) / 100)] if percent else []  # type: ignore[arg-type]
-    within = "must lie between 0 and 1"
-    check_number("confidence", confidence, within, lambda c: 0 < c < 1, remedies=remedies)
+    # Results keep it as it is given, and fractions have no place in JSON.
+    native = isinstance(confidence, (int, float, np.number))
+    within = "must lie between 0 and 1" if native else "must be a float between 0 and 1"
+    check_number("confidence", confidence, within, lambda c: native and 0 < c < 1, remedies=remedies)
 
 
 def check_replicates(n: object, *, least: int, or_none: bool = False, argument: str = "bootstrap") -> None:
     """Refuse a number of bootstrap replicates that is too small for an interval, or enormous."""
-    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
-    if whole and (least <= n <= MOST_REPLICATES or (or_none and n == 0)):  # type: ignore[operator]
+    if is_whole(n) and (least <= n <= MOST_REPLICATES or (or_none and n == 0)):
         return
     wanted = f"{'0 or ' if or_none else ''}from {least} to {MOST_REPLICATES:,} replicates"
     raise InputError(
         f"must be {wanted}, not {show(n)}",
         argument=argument,
-        kind="value" if whole else "type",
+        kind="value" if is_whole(n) else "type",
         values=[n],
     )
 

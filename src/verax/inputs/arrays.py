@@ -125,6 +125,8 @@ def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None
         advice = Remedy("Call its collect() first.", python_only=True)
         raise InputError("must not be a lazy frame", argument=argument, kind="type", remedies=[advice])
     if isinstance(native, nw.DataFrame):
+        if not native.columns:
+            raise InputError("must have columns", argument=argument, kind="length", found="it has none")
         values = native.to_numpy()
         if values.dtype == object and values.shape[1] == 1 and argument == "p":
             # A single column of lists.
@@ -159,7 +161,7 @@ def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any
     [[nan, nan], [0.5, 0.5]]
     """
     # None, NaN and the missing value of pandas have no length.
-    rows = [row if hasattr(row, "__len__") else None for row in values.tolist()]
+    rows = [row if hasattr(row, "__len__") and getattr(row, "shape", None) != () else None for row in values]
     first = next((row for row in rows if row is not None), None)
     if not isinstance(first, (list, tuple, np.ndarray)):
         return values
@@ -245,6 +247,8 @@ def to_host(x: Array) -> np.ndarray[Any, Any]:
     """A NumPy copy or view of `x`, detached from any gradient."""
     if hasattr(x, "detach"):  # torch
         x = x.detach().cpu()
+        # NumPy has no type for half precision with the range of single precision.
+        x = x.float() if str(x.dtype) == "torch.bfloat16" else x
     elif hasattr(x, "get") and not isinstance(x, np.ndarray):  # CuPy
         x = x.get()
     return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)

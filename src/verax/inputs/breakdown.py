@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.checks import is_whole
 from verax.common.packing import dump, load, refusing
 from verax.errors import InputError
 from verax.inputs.arrays import to_array, to_host
@@ -68,7 +69,11 @@ class Breakdown:
     @property
     def labels(self) -> list[Any]:
         """The labels in their order."""
-        return list(Groups.of(np.array(list(self.found)), len(self.found)).labels.tolist())
+        labels: list[Any] = list(self.found)
+        if all(map(is_whole, labels)):
+            # An array of integers of any size would hold floats.
+            return sorted(labels)
+        return list(Groups.of(np.array(labels), len(labels)).labels.tolist())
 
     def __getitem__(self, label: Hashable) -> Mapping[str, Any]:
         return self.found[label]

@@ -155,7 +155,12 @@ class Forecasts:
         self._normalize = normalize
         self._logits = logits
         self.outcomes: Outcomes = Outcomes(
-            y, n_classes=self.n_classes, classes=names, columns=columns, ordered=ordered, like=raw
+            y,
+            n_classes=self.n_classes,
+            classes=names,
+            columns=columns,
+            ordered=check_flag("ordered", ordered),
+            like=raw,
         )
         self.classes: tuple[Hashable, ...] | tuple[int, ...] | None = self.outcomes.classes
         self._check_lengths()

@@ -60,11 +60,18 @@ class Groups:
                 kind="length" if raw.ndim == 1 else "type",
                 found=f"its shape is {raw.shape}{fields}",
             )
-        unnamed = Offenders("groups", "must name a group for every row", "missing")
+        return cls.of_labels(raw, "groups", "must name a group for every row")
+
+    @classmethod
+    def of_labels(cls, raw: np.ndarray[Any, Any], argument: str, requirement: str) -> Groups:
+        """The groups of a 1-D array of labels of one kind; missing labels are refused."""
+        unnamed = Offenders(argument, requirement, "missing")
         unnamed.add(missing(raw), raw, 0)
         if unnamed.count:
             raise unnamed.error()
-        labels, codes = np.unique(_texts(raw) if raw.dtype.kind == "O" else raw, return_inverse=True)
+        labels, codes = np.unique(
+            _texts(raw, argument) if raw.dtype.kind == "O" else raw, return_inverse=True
+        )
         return cls(codes.astype(np.int64), labels)
 
 
@@ -169,16 +176,16 @@ def two_kinds(what: str) -> InputError:
     )
 
 
-def _texts(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _texts(labels: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any]:
     """Labels of any Python type as texts, refused where different labels have the same text."""
     try:
         texts, n_different = labels.astype(str), len(set(labels.tolist()))
     except (TypeError, ValueError):
-        raise InputError("must hold texts, numbers or dates", argument="groups", kind="type") from None
+        raise InputError("must hold texts, numbers or dates", argument=argument, kind="type") from None
     if n_different != len(np.unique(texts)):
         raise InputError(
             "must hold labels of one type",
-            argument="groups",
+            argument=argument,
             kind="type",
             found="some of them differ in type only, such as 1 and '1'",
         )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from verax.common.checks import is_whole
 from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Array, Ints, kind_of, move_like, namespace_of, to_array, to_host, to_index
 from verax.inputs.lookup import UNKNOWN, LookUp
@@ -189,6 +190,8 @@ class Outcomes:
         y = move_like(y, self._like)
         xp = namespace_of(y)
         if y.ndim == 2:
+            # Strict namespaces compare booleans with booleans only.
+            y = to_index(y) if kind_of(y) == "bool" else y
             ones = y == 1
             clean = xp.all(ones | (y == 0), axis=1) & (xp.sum(to_index(ones), axis=1) == 1)
             return xp.where(clean, xp.argmax(to_index(ones), axis=1), UNKNOWN)
@@ -260,7 +263,7 @@ def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tupl
         return None
     if tuple(map(str, columns)) != tuple(map(str, range(len(columns)))):
         _refuse_lookalikes(columns, kind, "columns")
-    if not all(isinstance(c, (int, np.integer)) for c in columns):
+    if not all(isinstance(c, bool) or is_whole(c) for c in columns):
         return None
     names = tuple(int(c) for c in columns)
     if names == tuple(range(len(names))):

@@ -452,9 +452,12 @@ def take_rows(x: Any, rows: Ints) -> Any:
         return Columns([column[rows] for column in x.columns])
     if isinstance(x, Groups):
         return x.labels[x.codes][rows]
+    if not hasattr(x, "__getitem__"):
+        # One value, which is refused as it would be without skipping.
+        return x
     package = type(x).__module__.partition(".")[0]
     if package in ("pandas", "pyarrow"):
-        return x.take(rows.tolist())
+        return x.take(rows)
     if package in ("polars", "modin", "cudf", "narwhals"):
         import narwhals as nw
 

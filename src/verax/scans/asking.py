@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
+from verax.common.checks import is_whole
 from verax.errors import InputError, passing, show
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.settings import Settings
@@ -50,7 +50,14 @@ class Asked:
         **given: Any,
     ) -> Asked:
         """What a caller passes, with the types checked."""
-        number = isinstance(given["classes"], Integral) and not isinstance(given["classes"], bool)
+        number = is_whole(given["classes"])
+        if progress is not None and not callable(progress):
+            raise InputError(
+                f"must be a function of a number of rows, not {show(progress)}",
+                argument="progress",
+                kind="type",
+                values=[progress],
+            )
         if not (lists is None or isinstance(lists, (bool, Mapping))):
             raise InputError(
                 "must be a truth value, or options of lists by name",
@@ -75,7 +82,7 @@ class Asked:
                 found=f"it has {show(unknown)}",
                 values=[unknown],
             )
-        named = not isinstance(given["classes"], Integral)
+        named = not isinstance(given["classes"], bool) and not is_whole(given["classes"])
         asked = cls._of_columns(probs, progress, given if named else {**given, "classes": None})
         for name in ("positive", "logits"):
             if getattr(asked.request, name):

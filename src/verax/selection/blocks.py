@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verax.common.checks import check_count
+from verax.common.checks import check_count, check_flag
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Ints, to_array, to_host
+from verax.inputs.groups import Groups
 
 if TYPE_CHECKING:
     from verax.common.untyped import Untyped as BaseCrossValidator
@@ -142,13 +143,15 @@ class HBlockSplit(BaseCrossValidator):
             raise InputError(
                 "must leave a block for training",
                 argument="n_blocks",
-                found=f"validation, testing and gaps take {held_out} of {n_blocks}",
+                found=f"validation, testing and gaps take {show(held_out)} of {show(n_blocks)}",
                 values=[n_blocks],
                 remedies=[Remedy("Cut the series into more blocks or hold out fewer.")],
             )
         if step > n_blocks:
             raise InputError(
-                f"must be at most the {n_blocks} blocks, not {step}", argument="step", values=[step]
+                f"must be at most the {show(n_blocks)} blocks, not {show(step)}",
+                argument="step",
+                values=[step],
             )
         self.n_blocks = n_blocks
         self.n_validation = n_validation
@@ -156,7 +159,7 @@ class HBlockSplit(BaseCrossValidator):
         self.gap_blocks = gap_blocks
         self.gap = gap
         self.step = step
-        self.per_class = per_class
+        self.per_class = check_flag("per_class", per_class)
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """The number of folds: one for every `step` blocks, rounded up.
@@ -244,7 +247,7 @@ class HBlockSplit(BaseCrossValidator):
                 "must not exceed the number of rows of a series",
                 argument="n_blocks",
                 kind="length",
-                found=f"the one{name} has {n} rows for {self.n_blocks} blocks",
+                found=f"the one{name} has {n} rows for {show(self.n_blocks)} blocks",
                 values=[n],
                 remedies=[Remedy("Use fewer blocks, or leave that series out.")],
             )
@@ -301,7 +304,7 @@ class HBlockSplit(BaseCrossValidator):
                     raise InputError(
                         f"must leave rows for {what}",
                         argument=argument,
-                        found=f"{gap} {unit} on each side leave none of the series{name}",
+                        found=f"{show(gap)} {unit} on each side leave none of the series{name}",
                         values=[gap],
                         remedies=[Remedy("Use a smaller gap, or fewer and longer blocks.")],
                     )
@@ -334,7 +337,7 @@ def _n_rows(X: object) -> int:
     shape = getattr(X, "shape", None)
     try:
         n = int(shape[0]) if shape else len(X)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, OverflowError):
         raise InputError(
             f"must have rows, not be a {type(X).__name__}",
             argument="X",
@@ -356,12 +359,13 @@ def _codes(labels: object, argument: str, n: int) -> tuple[Any, Ints]:
             kind="length",
             found=f"its shape is {values.shape}",
         )
-    found, codes = np.unique(values, return_inverse=True)
-    return found, codes
+    groups = Groups.of_labels(values, argument, "must have a label in every row")
+    return groups.labels, groups.codes
 
 
 def _widened(mask: Mask, by: int) -> Mask:
     """Where a true value is at most `by` places away."""
+    by = min(by, len(mask))
     counts = np.concatenate([[0], np.cumsum(mask)])
     i = np.arange(len(mask))
     widened: Mask = counts[np.minimum(i + by + 1, len(mask))] > counts[np.maximum(i - by, 0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -251,10 +251,10 @@ class Selection(Result):
         Selection
             The selection.
         """
-        targets = _columns(history, against)
+        targets = _columns(history, against, "against")
         if targets is None:
             targets = [c for c in history.judged if history.names[c].is_target]
-        chosen = _columns(history, rules)
+        chosen = _columns(history, rules, "rules")
         if chosen is None:
             chosen = [c for c in _default_rules(history) if c not in targets]
         notes = list(history.notes)
@@ -428,9 +428,16 @@ def _varies(values: Floats) -> bool:
     return bool(np.ptp(scaled) > 1e-12)
 
 
-def _columns(history: Epochs, metrics: Any) -> list[str] | None:
+def _columns(history: Epochs, metrics: Any, argument: str) -> list[str] | None:
     if metrics is None:
         return None
+    if not isinstance(metrics, (str, Rule, list, tuple, Set)):
+        raise InputError(
+            f"must be the name of a metric, a rule or a list of these, not {show(metrics)}",
+            argument=argument,
+            kind="type",
+            values=[metrics],
+        )
     listed = [metrics] if isinstance(metrics, (str, Rule)) else list(metrics)
     columns = list(dict.fromkeys(history.find(metric) for metric in listed))
     for column in columns:

@@ -101,6 +101,13 @@ class Epochs:
         str
             The name of the column.
         """
+        if not isinstance(metric, (str, Rule)):
+            raise InputError(
+                f"must be the name of a metric or a rule, not {show(metric)}",
+                argument="metric",
+                kind="type",
+                values=[metric],
+            )
         wanted = Name.of(name_of(metric) if isinstance(metric, Rule) else metric)
         rule = metric if isinstance(metric, Rule) else wanted.rule
         same = [

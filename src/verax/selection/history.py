@@ -275,6 +275,13 @@ class History(Result, Epochs):
         called: str = "value",
     ) -> History:
         log = merge(records, argument, run=run, called=called)
+        if directions is not None and not isinstance(directions, Mapping):
+            raise InputError(
+                f"must be a mapping of names of metrics to 'min' or 'max', not {show(directions)}",
+                argument="directions",
+                kind="type",
+                values=[directions],
+            )
         said = {} if directions is None else dict(directions)
         _check_directions(said, log.columns)
         return cls(log.epochs, log.columns, said, log.notes, log.counter)
@@ -370,7 +377,7 @@ class History(Result, Epochs):
 def _check_directions(directions: Mapping[str, str], columns: Mapping[str, Floats]) -> None:
     bases = {Name.of(column).base for column in columns}
     for name, direction in directions.items():
-        if direction not in ("min", "max"):
+        if not isinstance(name, str) or not isinstance(direction, str) or direction not in ("min", "max"):
             raise InputError(
                 "must be 'min' or 'max' for each metric",
                 argument="directions",

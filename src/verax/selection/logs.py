@@ -63,6 +63,17 @@ def merge(
     called : str
         The name of a metric that is logged as "value" alone.
     """
+    numbers = (
+        hasattr(records, "__array_namespace__")
+        and getattr(getattr(records, "dtype", None), "kind", "") != "O"
+    )
+    if numbers or isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
+        raise InputError(
+            f"must be a list of records, one mapping of names to numbers per epoch, not {show(records)}",
+            argument=argument,
+            kind="type",
+            values=[records],
+        )
     listed = [_checked(record, argument, i) for i, record in enumerate(records)]
     if not listed:
         raise InputError("There are no epochs to select from", argument=argument, kind="length")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from verax.common.checks import check_count
+from verax.common.checks import check_count, check_flag, check_number
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
@@ -80,16 +80,11 @@ class EarlyStopping:
         self.mode = _direction(self.rule, mode)
         check_count("patience", patience)
         check_count("warmup", warmup, least=0)
-        if not (isinstance(min_delta, (int, float)) and 0 <= min_delta < math.inf):
-            raise InputError(
-                f"must be a finite number that is not negative, not {show(min_delta)}",
-                argument="min_delta",
-                values=[min_delta],
-            )
+        wanted = "must be a finite number that is not negative"
+        self.min_delta: float = float(check_number("min_delta", min_delta, wanted, lambda d: d >= 0))
         self.patience = patience
-        self.min_delta: float = float(min_delta)
         self.warmup = warmup
-        self.restore = restore
+        self.restore = check_flag("restore", restore)
         self.epoch = 0
         self.best: float | None = None
         self.best_epoch: int | None = None
@@ -255,7 +250,7 @@ def _direction(rule: Rule | None, mode: Direction | None) -> Direction:
         )
     if rule is not None:
         return "min"
-    if mode not in ("min", "max"):
+    if not isinstance(mode, str) or mode not in ("min", "max"):
         raise InputError(f"must be 'min' or 'max', not {show(mode)}", argument="mode", values=[mode])
     return mode
 

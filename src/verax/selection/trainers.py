@@ -162,7 +162,8 @@ def log_history(state: object) -> list[Record]:
     found: Any = getattr(state, "state", state)
     found = found.get("log_history", found) if isinstance(found, Mapping) else found
     found = getattr(found, "log_history", found)
-    if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Collection):
+    single = getattr(found, "shape", None) == ()
+    if single or isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Collection):
         raise InputError(
             f"must be a Trainer, its state or its log_history, not a {type(state).__name__}",
             argument="state",

@@ -12,6 +12,7 @@ from verax.common.caching import cached_property
 from verax.common.checks import check_count
 from verax.errors import InputError, Remedy, passing, show
 from verax.inputs.arrays import Ints, to_array, to_host
+from verax.inputs.groups import Groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,17 +135,19 @@ def sliding_windows(
             "must have shape (T, C) or (T,)", argument="x", kind="type", found=f"its shape is {table.shape}"
         )
     check_count("length", length)
+    # What exceeds the table is as good as one row more, which integers of every size can be compared with.
+    asked, length = length, min(int(length), len(table) + 1)
     step = _step(length, overlap, step)
     labels = None if series is None else _labels(series, len(table))
     chosen = np.arange(len(table)) if rows is None else _chosen(rows, len(table))
-    starts, unused = _starts(chosen, labels, length, step)
+    starts, unused = _starts(chosen, labels, length, min(step, length + len(table)))
     if not len(starts):
         raise InputError(
             "must fit into the series",
             argument="length",
             kind="length",
-            found=f"no stretch of {len(chosen):,} rows is {length} rows long",
-            values=[length],
+            found=f"no stretch of {len(chosen):,} rows is {show(asked)} rows long",
+            values=[asked],
             remedies=[
                 Remedy("Use shorter windows, or sort the table so that rows of a series are adjacent.")
             ],
@@ -174,7 +177,7 @@ def _step(length: int, overlap: float | None, step: int | None) -> int:
         raise InputError("must not be given together with an overlap", argument="step", values=[step])
     if step is not None:
         check_count("step", step)
-        return step
+        return int(step)
     share = 0.0 if overlap is None else overlap
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
         raise InputError(
@@ -196,6 +199,7 @@ def _labels(series: object, n: int) -> np.ndarray[Any, Any]:
             kind="length",
             found=f"its shape is {labels.shape}",
         )
+    Groups.of_labels(labels, "series", "must have a label in every row")
     return labels
 
 
@@ -209,8 +213,7 @@ def _chosen(rows: object, n: int) -> Ints:
             found=f"its shape is {chosen.shape} and its type {chosen.dtype}",
             remedies=[Remedy("For a mask pass np.flatnonzero(mask).", python_only=True)],
         )
-    chosen = chosen.astype(np.int64)
-    if len(chosen) and (chosen[0] < 0 or chosen[-1] >= n or (np.diff(chosen) <= 0).any()):
+    if len(chosen) and (chosen[0] < 0 or chosen[-1] >= n or (chosen[1:] <= chosen[:-1]).any()):
         raise InputError(
             f"must ascend and lie between 0 and {n - 1}",
             argument="rows",
@@ -218,4 +221,4 @@ def _chosen(rows: object, n: int) -> Ints:
             found=f"it goes from {chosen[0]} to {chosen[-1]}",
             remedies=[Remedy("Pass np.unique(rows).", python_only=True)],
         )
-    return chosen
+    return chosen.astype(np.int64)

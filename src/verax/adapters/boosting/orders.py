@@ -88,7 +88,12 @@ def require_order(rule: Rule, n_classes: int, passes: str) -> None:
 
 def _checked(names: Names, argument: str) -> tuple[Hashable, ...]:
     try:
-        listed = check_classes(names, len(names) if hasattr(names, "__len__") else 0)
+        n = len(names)
+    except TypeError:
+        # What has no length is refused as what it is.
+        n = 0
+    try:
+        listed = check_classes(names, n)
     except InputError as error:
         raise error.replace(argument=argument) from None
     assert listed is not None

@@ -74,7 +74,8 @@ def deferral(
     (2, 0.15, 0.5, 0.0)
     """
     check_confidence(confidence)
-    given = list(defer) if isinstance(defer, (list, tuple, np.ndarray)) else [defer]
+    several = isinstance(defer, (list, tuple, np.ndarray))
+    given = list(np.atleast_1d(np.asarray(defer, object))) if several else [defer]
     limits = [check_deferral(limit) for limit in given]
     if not limits:
         raise InputError("must hold at least one cost", argument="defer", kind="length")

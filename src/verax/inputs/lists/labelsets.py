@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_count
+from verax.common.checks import check_count, is_whole
 from verax.common.sizes import MOST_SETS
 from verax.errors import InputError, Offenders, Remedy, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
@@ -80,7 +80,7 @@ class LabelSets(Vocabulary):
                     found=f"its shape is {array.shape}",
                 )
             return self._checked(array.tolist(), argument)
-        if all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in sets):
+        if all(map(is_whole, sets)):
             return self._checked([int(s) for s in sets], argument)
         return [self._from_labels(s, row, argument) for row, s in enumerate(sets)]
 
@@ -145,7 +145,7 @@ class LabelSets(Vocabulary):
 
 def _check_labels(labels: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
     """The labels, all different and not too many."""
-    if isinstance(labels, (int, np.integer)):
+    if isinstance(labels, bool) or is_whole(labels):
         check_count("labels", labels)
         listed: Any = range(min(int(labels), MOST_LABELS + 1))
     else:

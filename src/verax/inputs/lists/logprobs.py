@@ -16,8 +16,9 @@ def read_rows(rows: object) -> Iterable[Any]:
     """Rows from a JSON Lines file if `rows` names one, else `rows` themselves."""
     if isinstance(rows, (str, PathLike)):
         return read_lines(rows)
-    scalar = getattr(rows, "ndim", 1) == 0
-    if not isinstance(rows, Iterable) or scalar or isinstance(rows, (Mapping, bytes, type)):
+    # Numbers are no rows here, and some arrays cannot be iterated over.
+    array = hasattr(rows, "__array_namespace__") and getattr(rows.dtype, "kind", "") != "O"
+    if not isinstance(rows, Iterable) or array or isinstance(rows, (Mapping, bytes, type)):
         raise InputError(
             f"must hold one row of log-probabilities after the other, not {show(rows)}",
             argument="rows",

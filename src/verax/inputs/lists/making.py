@@ -156,7 +156,9 @@ def of_label_sets(
 
 def _rows(rows: Any, argument: str = "rows") -> Iterable[Any]:
     """What can be read as one row after the other."""
-    if isinstance(rows, (str, bytes, type, Mapping)) or not isinstance(rows, Iterable):
+    # Numbers are no rows here, and some arrays cannot be iterated over.
+    array = hasattr(rows, "__array_namespace__") and not isinstance(rows, np.ndarray)
+    if array or isinstance(rows, (str, bytes, type, Mapping)) or not isinstance(rows, Iterable):
         raise InputError(
             f"must hold one row after the other, not {show(rows)}", argument=argument, kind="type"
         )

@@ -165,7 +165,10 @@ class Pool:
 
 def _several(given: object) -> list[Any]:
     """The forecasts of each forecaster: lists, or what has a row per case and a column per class."""
-    apart = isinstance(given, Iterable) and not isinstance(given, (TopLists, type, np.ndarray, str, Mapping))
+    one = hasattr(given, "__array_namespace__") or isinstance(
+        given, (TopLists, type, np.ndarray, str, Mapping)
+    )
+    apart = isinstance(given, Iterable) and not one
     several = list(given) if apart and isinstance(given, Iterable) else []
     if not several or not all(isinstance(each, TopLists) or hasattr(each, "shape") for each in several):
         raise InputError(

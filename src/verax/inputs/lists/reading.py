@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_n_classes
+from verax.common.checks import check_n_classes, is_whole
 from verax.common.sizes import MOST_CLASSES, MOST_SETS, as_float
 from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
@@ -178,7 +178,7 @@ def encode(
 
     `starts` says where each list begins among the keys.
     """
-    integers = all(isinstance(key, (int, np.integer)) and not isinstance(key, bool) for key in keys)
+    integers = all(map(is_whole, keys))
     numbered = vocabulary is not None and any(isinstance(name, Number) for name in vocabulary.names)
     if integers and not numbered:
         outside = next((at for at, key in enumerate(keys) if not 0 <= key < n_classes), None)
