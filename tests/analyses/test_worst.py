@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.worst import find, ranking
+from scattered import Scattered
 
 NAMES = ["none", "mild", "severe"]
 
@@ -87,10 +86,6 @@ def test_refusals(options, message):
 
 def test_rows_in_parts_are_ranked_as_one():
     y, p = forecasts(300, 3)
-    ids = [f"row {i}" for i in range(300)]
-    rules = ranking("rps")
-    cuts = [0, 7, 150, 300]
-    parts = [(vx.Forecasts(y[a:b], p[a:b]), ids[a:b]) for a, b in pairwise(cuts)]
-    assert find(parts, rules, 20) == vx.worst(y, p, rule="rps", n=20, ids=ids)
-    without = [(part, None) for part, _ in parts]
-    assert find(without, rules, 20) == vx.worst(y, p, rule="rps", n=20)
+    ids = np.array([f"row {i}" for i in range(300)])
+    found = vx.worst(Scattered(y, p, ids=ids), rule="rps", n=20)
+    assert found == vx.worst(y, p, rule="rps", n=20, ids=ids)

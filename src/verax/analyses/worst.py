@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
@@ -12,17 +12,13 @@ from verax.analyses.cases import Case, Stated, dense_case, plain_of, text_of
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.checks import check_count
-from verax.common.sorting import stable_order
 from verax.display.tables import FrameKind, html_table, record_frame, text_table
-from verax.errors import InputError
-from verax.inputs.arrays import Floats, Ints, to_array, to_host, widen
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.arrays import Ints
 from verax.inputs.handles import Handle
-from verax.inputs.lists.rows import ListRows
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Form, reads
-from verax.inputs.rows import Rows, faults_of, pair
 from verax.inputs.skipping import MaySkip
-from verax.scores.base import Rule, losses_of
+from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, as_rules, each_of, name_of, parse
 
@@ -184,10 +180,7 @@ def worst(
     (0, 1)
     """
     rules = ranking(rule, others)
-    if isinstance(y, Handle):
-        return find_in(y.in_order() if needs_order(rules) else y, rules, n)
-    rows = pair(y, p, ordered=needs_order(rules), **read)
-    return find([(rows, ids)], rules, n).with_faults(faults_of({"": rows}))
+    return find(open_rows(y, p, ordered=needs_order(rules), ids=ids, **read), rules, n)
 
 
 def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> list[Rule]:
@@ -198,37 +191,8 @@ def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> lis
     return as_rules([chosen, *each_of(others)])
 
 
-def find(parts: Iterable[tuple[Rows, object | None]], rules: Sequence[Rule], n: int) -> Worst:
-    """The worst rows of all parts by the first rule. Of each row only its losses are kept.
-
-    Parameters
-    ----------
-    parts : iterable of pairs
-        Forecasts, and the ids of their rows or None.
-    """
-    check_count("n", n)
-    chosen = rules[0]
-    cases: list[Case] = []
-    kept: list[list[Floats]] = []
-    n_rows, named = 0, False
-    for forecasts, ids in parts:
-        losses = [np.round(to_host(loss), 12) for loss in losses_of(rules, forecasts)]
-        names = _ids(ids, forecasts.n_rows)
-        named = names is not None
-        # Of equal losses the first row comes first, within a part and among parts.
-        for row in stable_order(-losses[0])[:n].tolist():
-            name = n_rows + row if names is None else names[row]
-            cases.append(_case(forecasts, row, n_rows + row, name, float(losses[0][row]), chosen))
-        cases = sorted(cases, key=lambda case: -case.loss)[:n]
-        kept.append(losses)
-        n_rows += forecasts.n_rows
-    by_rule = {name_of(rule): np.concatenate([part[i] for part in kept]) for i, rule in enumerate(rules)}
-    ranked = [replace(case, ranks=_ranks(case.row, by_rule)) for case in cases]
-    return Worst(name_of(chosen), n_rows, tuple(ranked), named)
-
-
-def find_in(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
-    """The worst rows of predictions that are not in memory."""
+def find(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
+    """The worst rows by the first rule, with their ranks by all rules from a second pass."""
     check_count("n", n)
     model, chosen = handle.one_model(), tuple(rules)
     found = handle.summarise(with_fault_recipes(handle, {"rows": WorstRecipe(model, chosen, n)}))
@@ -275,30 +239,3 @@ def _case_in(
     if isinstance(rows.forecasts, list):
         return Stated.from_values(outcome, rows.forecasts[i]).case(number, name, loss)
     return dense_case(number, name, int(outcome), rows.forecasts[i], loss, classes, rule)
-
-
-def _ranks(row: int, losses: dict[str, Floats]) -> dict[str, int]:
-    """The rank of a row by each rule, 1 for the worst."""
-    return {name: 1 + int(np.sum(loss > loss[row])) for name, loss in losses.items()}
-
-
-def _case(rows: Rows, row: int, number: int, name: Any, loss: float, rule: Rule) -> Case:
-    if isinstance(rows, ListRows):
-        return Stated.of(rows, row).case(number, name, loss)
-    assert isinstance(rows, Forecasts)
-    batch = rows.batch(row, row + 1)
-    return dense_case(number, name, int(batch.y[0]), to_host(widen(batch.p))[0], loss, rows.classes, rule)
-
-
-def _ids(ids: object | None, n_rows: int) -> list[Any] | None:
-    if ids is None:
-        return None
-    values = to_host(to_array(ids, "ids")[0])
-    if values.shape != (n_rows,):
-        raise InputError(
-            f"must be {n_rows} names, one per row",
-            argument="ids",
-            kind="length",
-            found=f"its shape is {values.shape}",
-        )
-    return list(values.tolist())

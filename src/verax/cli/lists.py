@@ -12,6 +12,7 @@ from verax.analyses.retention.doubts import Doubt
 from verax.analyses.retention.result import RetentionCurves
 from verax.analyses.worst import Worst, find
 from verax.errors import InputError
+from verax.inputs.memory import open_rows
 from verax.inputs.rows import Rows, faults_of
 from verax.scores.base import Rule
 
@@ -32,8 +33,7 @@ def described(read: ListFile) -> list[str]:
 
 def worst_lists(read: ListFile, rules: Sequence[Rule], n: int, *, ordered: bool) -> Worst:
     """The worst rows of a file of lists, by their ids or by their numbers in the file."""
-    rows = read.lists.with_outcomes(read.y, ordered=ordered)
-    found = find([(rows, read.ids)], rules, n).with_faults(faults_of({"": rows}))
+    found = find(open_rows(read.y, read.lists, ordered=ordered, ids=read.ids), rules, n)
     return found.with_skipped(read.skipped, read.places)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from verax.analyses.worst import find_in, ranking
+from verax.analyses.worst import find, ranking
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
@@ -49,7 +49,7 @@ def worst(
     source = reading.rows_in(file, lists, ordered=order_matters)
     rows = None if source.n_rows is None else 2 * source.n_rows
     with progress(f"Reading {file.name}", rows) as advance:
-        found = find_in(SourceHandle(source, ordered=order_matters, progress=advance), rules, n)
+        found = find(SourceHandle(source, ordered=order_matters, progress=advance), rules, n)
     result: dict[str, Any] = {
         "command": "worst",
         "file": str(file),

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from verax.errors import InputError
+from verax.inputs.arrays import to_array, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle, Part, Recipe, Summaries, refuse_lists
+from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_lists
 from verax.inputs.rows import Rows, pair, pair_each
 
 # What a single model is called.
@@ -70,11 +71,20 @@ class InMemory(Handle):
         return Summaries({name: recipe.take(part) for name, recipe in recipes.items()}, part.n_rows, None)
 
 
-def open_rows(y: object, p: object, *, ordered: bool = False, dense: bool = False, **read: Any) -> Handle:
+def open_rows(
+    y: object,
+    p: object,
+    *,
+    ordered: bool = False,
+    dense: bool = False,
+    ids: object | None = None,
+    **read: Any,
+) -> Handle:
     """Rows wherever they are, as a handle: those that `scan` has opened, or those that are given.
 
     `ordered` is for analyses to which the order of the classes matters, `dense` for those that need the
-    probabilities of all classes. `p` may be a mapping from the names of several models to their forecasts.
+    probabilities of all classes. `p` may be a mapping from the names of several models to their
+    forecasts, and `ids` are names of the rows.
     """
     if isinstance(y, Handle):
         if dense:
@@ -82,7 +92,8 @@ def open_rows(y: object, p: object, *, ordered: bool = False, dense: bool = Fals
         return y.in_order() if ordered else y
     own: dict[str, Any] = {"ordered": ordered, **read}
     if not isinstance(p, Mapping):
-        return InMemory({ONLY: Forecasts(y, p, **own) if dense else pair(y, p, **own)})
+        rows = Forecasts(y, p, **own) if dense else pair(y, p, **own)
+        return InMemory({ONLY: rows}, ids=_names(ids, rows.n_rows))
     if not p:
         raise InputError("must hold the forecasts of at least one model", argument="p", kind="length")
     models = dict(pair_each(y, p, **own))
@@ -100,4 +111,19 @@ def open_rows(y: object, p: object, *, ordered: bool = False, dense: bool = Fals
         raise InputError(
             "must hold forecasts of the same classes under different names", argument="p", kind="length"
         )
-    return InMemory(models, several=True)
+    return InMemory(models, several=True, ids=_names(ids, next(iter(models.values())).n_rows))
+
+
+def _names(ids: object | None, n_rows: int) -> Array | None:
+    """One name for each row."""
+    if ids is None:
+        return None
+    values = to_host(to_array(ids, "ids")[0])
+    if values.shape != (n_rows,):
+        raise InputError(
+            f"must be {n_rows} names, one per row",
+            argument="ids",
+            kind="length",
+            found=f"its shape is {values.shape}",
+        )
+    return values
