@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -115,8 +116,11 @@ def records_of(shape):
     return [{"id": f"q{i}", "answer": TRUTH[i], **SHAPES[shape](row)} for i, row in enumerate(TOP)]
 
 
+NUMBERS = itertools.count()
+
+
 def sample(values, target, texts, **more):
     arguments = {f"gen_args_{i}": {"arg_0": "Q", "arg_1": text} for i, text in enumerate(texts)}
     pairs = [[str(value), "False"] for value in values]
-    fields = {"doc_id": 0, "doc": {"answer": 1}, "target": target, "arguments": arguments}
+    fields = {"doc_id": next(NUMBERS), "doc": {"answer": 1}, "target": target, "arguments": arguments}
     return {**fields, "resps": [[pair] for pair in pairs], "filtered_resps": pairs, "acc": 1.0, **more}

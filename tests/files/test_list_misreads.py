@@ -7,7 +7,9 @@ import math
 
 import pytest
 
+import realdata
 import verax as vx
+from commandline import verax
 from listrecords import sample
 from verax.files.lists import open_lists
 
@@ -299,3 +301,82 @@ def test_outcomes_that_no_list_has_first_are_noted(tmp_path):
     )
     records[5]["top_logprobs"] = {"A": -0.1}
     assert open_lists(write(tmp_path / "records.jsonl", records), classes=10).notes == ()
+
+
+# ---- blank cells -------------------------------------------------------------------------------------
+
+
+def table_of(rows, y, path, *, logarithms=False):
+    """A table of tokens: a column per answer, blank where the interface does not list it."""
+
+    def cell(value):
+        return "" if value is None else repr(math.log(value) if logarithms else value)
+
+    lines = [",".join([truth, *map(cell, row)]) for truth, row in zip(y, rows, strict=True)]
+    path.write_text("answer,A,B,C,D\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("logarithms", [False, True])
+def test_blank_cells_are_classes_that_are_not_listed(logarithms, tmp_path):
+    rows = [[0.7, 0.2, 0.05, 0.05], [0.98, None, None, None], [None, 0.6, 0.3, None], [None] * 4]
+    y = ["A", "B", "C", "D"]
+    path = table_of(rows, y, tmp_path / "table.csv", logarithms=logarithms)
+    read = open_lists(path, shape="wide")
+    expected = [{c: v for c, v in zip("ABCD", row, strict=True) if v is not None} for row in rows]
+    for found, wanted in zip(read.lists.to_dicts(), expected, strict=True):
+        assert found == pytest.approx(wanted)
+    assert (read.y, read.lists.n_classes, read.counts["blank"], read.counts["empty"]) == (y, 4, 9, 1)
+    assert "Blank entries, read as classes that are not listed: 9." in read.notes
+    assert open_lists(path, shape="wide", classes=1000).lists.n_classes == 1000
+    lists = vx.TopLists.from_dicts(expected, n_classes=4)
+    assert vx.brier(read.y, read.lists) == pytest.approx(vx.brier(y, lists))
+    # A class that never happened: blank cells leave no sums that would tell that its column is one.
+    y[1] = "A"
+    table_of(rows, y, path, logarithms=logarithms)
+    if logarithms:
+        with pytest.raises(vx.InputError, match="'B' holds numbers from -inf to 0, and no outcome is called"):
+            open_lists(path, shape="wide")
+    assert open_lists(path, shape="wide", classes=list("ABCD")).lists.to_dicts() == read.lists.to_dicts()
+    # Text that is no number is not blank.
+    path.write_text(path.read_text().replace("0.98" if not logarithms else repr(math.log(0.98)), "unsure"))
+    with pytest.raises(vx.InputError, match="must give every class a number; line 3"):
+        open_lists(path, shape="wide", classes=list("ABCD"))
+
+
+def test_rows_with_blank_cells_are_not_advised_away(tmp_path):
+    path = table_of([[0.98, None, None, None], [0.4, 0.3, 0.2, 0.1]], "AB", tmp_path / "table.csv")
+    refused = verax("evaluate", path)
+    assert refused.returncode == 2
+    assert (
+        "Pass --shape wide to read lists, where a blank cell is a class that is not listed" in refused.stderr
+    )
+    result = verax("evaluate", path, "--shape", "wide", "--json")
+    assert json.loads(result.stdout)["card"]["n_rows"] == 2
+    skipped = verax("evaluate", path, "--skip-invalid")
+    assert "Caution: 50.0% of the rows were left out." in skipped.stdout
+
+
+def test_blank_log_probabilities_of_flat_records(tmp_path):
+    records = [
+        {"answer": "A", "A": -0.1, "B": None, "C": -4.0},
+        {"answer": "B", "A": -2.0, "B": -0.3, "C": None},
+    ]
+    read = open_lists(write(tmp_path / "flat.jsonl", records), classes=100)
+    assert [set(row) for row in read.lists] == [{"A", "C"}, {"A", "B"}]
+    assert read.counts["blank"] == 2
+
+
+def test_real_answers_with_blanks_keep_their_accuracy(tmp_path):
+    """LLaMA on questions of MMLU, of which answers below 8% are blank: leaving such rows out biases."""
+    data = realdata.load("llm-mmlu-conformal", "mmlu_llama.npz")
+    p, y = data["probs"][0].astype(float)[:600], data["labels"][:600].astype(int)
+    p /= p.sum(axis=1, keepdims=True)
+    rows = [[value if value >= 0.08 else None for value in row] for row in p.tolist()]
+    path = table_of(rows, ["ABCD"[truth] for truth in y], tmp_path / "table.csv")
+    accuracy = (p.argmax(axis=1) == y).mean()
+    read = open_lists(path, shape="wide")
+    assert vx.evaluate(read.y, read.lists)["accuracy"] == pytest.approx(accuracy)
+    skipped = vx.evaluate(vx.scan(path, target="answer", invalid="skip"))
+    assert skipped.skipped.caution
+    assert skipped["accuracy"] < accuracy

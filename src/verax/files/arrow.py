@@ -121,8 +121,15 @@ def refuse_missing(column: Any, place: Place) -> None:
             at=at,
             kind="missing",
             count=int(column.null_count),
-            remedies=[Remedy("Fill it in."), passing("to leave such rows out", invalid="skip")],
+            remedies=[*_for_blanks(place), passing("to leave such rows out", invalid="skip")],
         )
+
+
+def _for_blanks(place: Place) -> list[Remedy]:
+    """What to do about a blank cell, which may be a class that was not listed, as in the surest rows."""
+    if place.argument != "probs":
+        return [Remedy("Fill it in.")]
+    return [passing("to read lists, where a blank cell is a class that is not listed", shape="wide")]
 
 
 def missing(column: Any) -> Bools:

@@ -16,6 +16,7 @@ from verax.files.lists.placing import refuse_without_logprobs
 from verax.files.lists.ranked import FASTTEXT, TREC, head_of, is_fasttext, is_run, predictions, runs
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import STDIN, Stream, ending, open_stream
+from verax.files.lists.wide import WIDE, wide_table
 from verax.files.predictions import Request
 from verax.inputs.records.classifiers import MAPPED, held
 from verax.inputs.records.plain import FLAT
@@ -23,7 +24,7 @@ from verax.inputs.records.record import RecordError, Shape, failed, failure_of, 
 from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
 
 # Every shape by its name: of records, and of texts and tables.
-ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, TREC, FASTTEXT)}}
+ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, WIDE, TREC, FASTTEXT)}}
 _JSON = (".jsonl", ".ndjson", ".json")
 
 
@@ -47,6 +48,9 @@ def _opened(path: Path | str, settings: Settings) -> tuple[Stream, Shape | None,
     if shape is LONG:
         stream, settings = long_table(Path(path), settings)
         return stream, LONG, settings
+    if shape is WIDE:
+        stream, settings = wide_table(Path(path), settings)
+        return stream, WIDE, settings
     if shape is TREC:
         return runs(Path(path)), TREC, replace(settings, id=settings.id or TREC.id_field)
     if shape is FASTTEXT:

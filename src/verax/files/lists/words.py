@@ -57,6 +57,7 @@ def notes(
         "unlikely": "Entries not listed, because the interface calls them too unlikely: {}.",
         "from_text": "Numbers read from texts: {}.",
         "missing": "Entries left out, because they have no number: {}.",
+        "blank": "Blank entries, read as classes that are not listed: {}.",
         "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
         f"{{}} {n}.",
         "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",

@@ -48,8 +48,11 @@ def _read_flat(record: Any, choices: Choices) -> Listed:
     if not isinstance(record, Mapping):
         raise not_understood(record, WANTED)
     items = flat_items(record, choices)
-    numbers = {name: value for name, value in items.items() if not isinstance(value, str)}
-    return of_pairs((numbers if choices.beside and numbers else items).items())
+    filled = {name: value for name, value in items.items() if value is not None and value == value}
+    numbers = {name: value for name, value in filled.items() if not isinstance(value, str)}
+    listed = of_pairs((numbers if choices.beside and numbers else filled).items())
+    listed.blank = len(items) - len(filled)
+    return listed
 
 
 TOKENS = Shape(

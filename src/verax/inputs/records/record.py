@@ -42,6 +42,8 @@ class Listed:
         The record also has log-likelihoods of the choices without the question, which are not read.
     several : bool
         The record has several sampled answers, of which the first is read.
+    blank : int
+        Classes that are not listed, because their cells are blank.
     """
 
     labels: list[Any]
@@ -54,6 +56,7 @@ class Listed:
     names: tuple[str, ...] | None = None
     unconditional: bool = False
     several: bool = False
+    blank: int = 0
 
 
 @dataclass(frozen=True)

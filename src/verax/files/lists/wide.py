@@ -1,0 +1,119 @@
+"""Tables with a column per class, in which a blank cell is a class that is not listed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from verax.errors import InputError, passing, show
+from verax.files.lists.settings import Settings
+from verax.files.lists.streams import Stream, open_stream
+from verax.files.predictions import Request
+from verax.inputs.records.classifiers import MAPPED, of_numbers
+from verax.inputs.records.record import FEW_DIGITS, Choices, Listed, mapping, not_understood
+from verax.inputs.records.stated import number_of
+
+# What holds the cells of a row in the records that `wide_table` makes.
+_CELLS = "probabilities"
+
+
+def _read(record: Any, _: Choices) -> Listed:
+    cells = mapping(record).get(_CELLS)
+    if not isinstance(cells, Mapping):
+        raise not_understood(record, "a column per class")
+    filled = [(name, value) for name, value in cells.items() if not _is_blank(value)]
+    listed = of_numbers(filled)
+    listed.blank = len(cells) - len(filled)
+    return listed
+
+
+WIDE = replace(
+    MAPPED,
+    name="wide",
+    what="a column per class, where blank cells are classes that are not listed",
+    needs="a column of outcomes, and one of probabilities or log-probabilities per class",
+    fits=lambda _: False,
+    read=_read,
+    tolerance=FEW_DIGITS,
+)
+
+
+def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
+    """A record per row, and the settings that read them; the columns are found as for full distributions."""
+    from verax import files
+
+    source = files.open(
+        path,
+        target=settings.outcome,
+        classes=settings.names,
+        weights=settings.weights,
+        groups=settings.groups,
+        by=settings.by,
+        id=settings.id,
+        delimiter=settings.delimiter,
+    )
+    roles = source.roles
+    classes = source.classes if source.classes is not None else roles.probs
+    named = (roles.target, settings.id, settings.weights, settings.groups, *settings.by)
+    beside = [name for name in named if name is not None]
+    stream = open_stream(path, Request(delimiter=settings.delimiter))
+    columns = dict(zip(roles.probs, classes, strict=True))
+    logarithms = _are_logarithms(stream, columns)
+    if settings.names is None:
+        _refuse_others(stream, {*columns, *beside}, logarithms)
+    found = replace(settings, outcome=roles.target)
+    if settings.names is None and settings.n_classes is None:
+        found = replace(found, names=tuple(classes))
+    return Stream(stream.source, stream.word, _records(stream, columns, beside, logarithms)), found
+
+
+def _are_logarithms(stream: Stream, columns: Mapping[str, Hashable]) -> bool:
+    """Whether the first rows hold log-probabilities: some number is below zero, and none above."""
+    cells = (mapping(record).get(name) for _, record in stream.head() for name in columns)
+    numbers = [number for cell in cells if (number := number_of(cell)) is not None]
+    return bool(numbers) and max(numbers) <= 0 and min(numbers) < 0
+
+
+def _refuse_others(stream: Stream, used: set[str], logarithms: bool) -> None:
+    """Refuse further columns that may be classes, which sums do not tell where cells are blank."""
+    head = [mapping(record) for _, record in stream.head()]
+    for name in head[0] if head else ():
+        cells = [record.get(name) for record in head if not _is_blank(record.get(name))]
+        numbers = [number for cell in cells if (number := number_of(cell)) is not None]
+        if name in used or not numbers or len(numbers) < len(cells) or all(n == int(n) for n in numbers):
+            continue
+        low, high = (-math.inf, 0) if logarithms else (0, 1)
+        if low <= min(numbers) and max(numbers) <= high:
+            raise InputError(
+                "must be named where another column may be one of them",
+                argument="classes",
+                kind="missing",
+                found=f"{show(name)} holds numbers from {low} to {high}, and no outcome is called by it",
+                values=[name],
+                source=stream.source,
+                remedies=[passing("to choose the columns", classes=...)],
+            )
+
+
+def _records(
+    stream: Stream, columns: Mapping[str, Hashable], beside: list[str], logarithms: bool
+) -> Iterator[tuple[int, Any]]:
+    for number, record in stream:
+        fields = mapping(record)
+        cells = {label: fields.get(name) for name, label in columns.items()}
+        if logarithms:
+            cells = {label: _probability(cell) for label, cell in cells.items()}
+        yield number, {**{name: fields.get(name) for name in beside}, _CELLS: cells}
+
+
+def _probability(cell: Any) -> Any:
+    """The probability of a log-probability; a cell without a number stays as it is."""
+    number = number_of(cell)
+    return cell if number is None else math.exp(min(number, 700.0))
+
+
+def _is_blank(cell: Any) -> bool:
+    return cell is None or cell == "" or cell != cell
