@@ -119,7 +119,12 @@ def test_subgroups_of_lists_and_too_few_classes(problem, tmp_path):
     marked = tmp_path / "marked.jsonl"
     lines = [json.dumps({**row, "site": site}) for row, site in zip(rows, sites, strict=True)]
     marked.write_text("\n".join(lines))
-    found = run("evaluate", marked, "--classes", 6, "--by", "site", "--bootstrap", 0)["subgroups"]["site"]
+    page = tmp_path / "marked.html"
+    options = ("--classes", 6, "--by", "site", "--bootstrap", 0, "--html", page)
+    found = run("evaluate", marked, *options)["subgroups"]["site"]
+    text = page.read_text()
+    assert "<h3>By <bdi>site</bdi></h3>" in text
+    assert all(f"<bdi>{site}</bdi></th><td" in text for site in ("north", "south"))
     wanted = vx.subgroups(y, lists[3], by=np.array(sites), bootstrap=0)
     wanted.by = "site"
     alike(found, json.loads(json.dumps(wanted.to_dict(stored=False))))

@@ -12,6 +12,8 @@ import verax as vx
 from browsers import CHROMIUM, DRIVER, Browser
 from reports import EVIL
 from verax.report import Report
+from verax.report.lists.sections import context_of
+from verax.report.words import number
 
 
 @cache
@@ -81,6 +83,54 @@ def test_the_checks_of_lists():
     check = next(c for c in foreign.contents.checks if c.question == "Outcomes that are not listed")
     assert check.kind == "look"
     assert "Are the names the same?" in check.answer
+
+
+def test_sums_that_are_one_but_for_rounding_are_not_more_than_one():
+    rows = [{"a": 0.1, "b": 0.7, "c": 0.2}, {"a": 0.7, "b": 0.1, "c": 0.2}, {"a": 0.7, "b": 0.3 + 5e-7}]
+    lists = vx.TopLists.from_dicts(
+        [{n: t * (1 + 2e-16) for n, t in row.items()} for row in rows], n_classes=9
+    )
+    assert (lists.totals > 1).all()
+    report = Report.of(["a", "b", "a"], lists)
+    answer = next(c for c in report.contents.checks if "more than one" in c.question).answer
+    assert answer.startswith("1 list sums to more than one, by at most 5.0e−7 (row 2).")
+    only = Report.of(["a", "b"], lists[:2])
+    answer = next(c for c in only.contents.checks if "more than one" in c.question).answer
+    assert answer == "None: every list sums to one or less."
+
+
+def test_places_that_are_not_named_are_counted():
+    rng = np.random.default_rng(3)
+    p = np.sort(rng.dirichlet(np.ones(8), 3000))[:, ::-1]
+    lists = vx.TopLists.from_probabilities(p, 5)
+    y = rng.integers(0, 8, 3000)
+    contents = Report.of(y, lists).contents
+    assert sum(c.p_adjusted <= 0.05 for c in contents.findings[0].claims if c.name.startswith("place")) == 5
+    assert context_of(contents, title="", source="")["calibration"]["words"][0].endswith(" and 1 more place.")
+
+
+def test_no_invalid_list_has_no_interval_over_groups():
+    y, lists, _, _ = made()
+    groups = np.arange(400) // 20
+    card = vx.evaluate(y, lists["honest"], groups=groups)
+    line = card.metrics["invalid"]
+    assert (line.mean, line.interval.defined) == (0, False)
+    assert line.interval.caution == "the share is the same in all groups"
+    assert vx.evaluate(y, lists["honest"]).metrics["invalid"].interval.high < 0.01
+
+
+def test_subgroups_of_lists_are_on_the_page():
+    y, lists, _, _ = made()
+    by = np.repeat(["north", "south <b>"], 200)
+    found = vx.subgroups(y, lists["honest"], by=by, bootstrap=0)
+    report = Report.of(y, lists["honest"]).with_subgroups({"site": found})
+    assert report.subgroups == {"site": found}
+    assert report.to_dict()["subgroups"]["site"]["subgroups"][1]["label"] == "south <b>"
+    html = report.to_html()
+    assert "<h3>By <bdi>site</bdi></h3>" in html
+    assert '<bdi>south &lt;b&gt;</bdi></th><td class="n">200</td>' in html
+    assert f'<td class="n">{number(found["north"].card["brier"])}<small>' in html
+    assert '<a href="#parts">Subgroups</a>' not in Report.of(y, lists["honest"]).to_html()
 
 
 def test_what_lists_cannot_have_is_refused():

@@ -92,11 +92,22 @@ def evaluate(
         from verax.cli.listcards import show_card
         from verax.cli.lists import save_list_report
 
+        parts = subgroups_by(
+            lists,
+            lists.lists,
+            rule[0] if rule else None,
+            least=least,
+            bootstrap=bootstrap,
+            confidence=confidence,
+            seed=seed,
+            weights_are=reading.weights_are,
+        )
         if html is not None and save is None:
             save_list_report(
                 html,
                 lists.y,
                 {file.stem: lists.lists},
+                parts,
                 weights=lists.weights,
                 skipped=lists.skipped,
                 groups=lists.groups,
@@ -121,16 +132,7 @@ def evaluate(
             save=save,
             nested=True,
             html=html,
-            parts=subgroups_by(
-                lists,
-                lists.lists,
-                rule[0] if rule else None,
-                least=least,
-                bootstrap=bootstrap,
-                confidence=confidence,
-                seed=seed,
-                weights_are=reading.weights_are,
-            ),
+            parts=parts,
         )
         return
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)

@@ -67,7 +67,7 @@ def show_card(
     if save is not None and html is not None:
         from verax.scans.listfiles import ReadLists
 
-        no_report = report_on_shard(html, save, card, ReadLists(read), said_of(read))
+        no_report = report_on_shard(html, save, card, ReadLists(read), said_of(read), parts)
         if no_report is not None:
             html = None
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
@@ -101,16 +101,17 @@ def show_several(
     tally = Tally.of(handle, rules=list(dict.fromkeys(fined)), **settings)
     card = tally.card(part=save is not None)
     notes: list[str] = []
+    parts = {}
+    for name in handle.by:
+        parts[name] = subgroups(handle, by=name, rule=rule, least=least, bootstrap=bootstrap, **settings)
     if html is not None:
-        no_report = report_on_shard(html, save, card, handle, f"{handle.name}: {'; '.join(handle.taken)}")
+        said = f"{handle.name}: {'; '.join(handle.taken)}"
+        no_report = report_on_shard(html, save, card, handle, said, parts)
         if no_report is not None:
             html = None
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
     elif save is not None:
         card.save(save)
-    parts = {}
-    for name in handle.by:
-        parts[name] = subgroups(handle, by=name, rule=rule, least=least, bootstrap=bootstrap, **settings)
     skipped = None if card.skipped is None else card.skipped.to_dict()
     shape = handle.taken[0].partition(": ")[2]
     lists = {"shape": shape, "taken": list(handle.taken), "counts": {}, "skipped": skipped, "notes": []}

@@ -17,6 +17,7 @@ from verax.inputs.rows import Rows, faults_of
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
+    from verax.analyses.subgroups.result import Subgroups
     from verax.cli.options import Reading
     from verax.files.lists import ListFile
     from verax.files.lists.together import ListsTogether
@@ -68,8 +69,14 @@ def read_lists_together(
     return match_lists(files, shared_ids=shared_ids), taken
 
 
-def save_list_report(path: Path, y: Any, models: Mapping[str, Any], **settings: Any) -> None:
-    """Write the report on lists, also beside full distributions."""
+def save_list_report(
+    path: Path,
+    y: Any,
+    models: Mapping[str, Any],
+    parts: Mapping[str, Subgroups] | None = None,
+    **settings: Any,
+) -> None:
+    """Write the report on lists, also beside full distributions, with their subgroups."""
     from verax.report import Report
 
-    Report.of(y, dict(models), **settings).save(path)
+    Report.of(y, dict(models), **settings).with_subgroups(parts or {}).save(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from verax.errors import InputError, Remedy
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
+    from verax.analyses.subgroups.result import Subgroups
     from verax.inputs.handles import Handle
 
 # What the model of every shard is called; alone it would be called like its file.
@@ -20,15 +21,23 @@ _MODEL = "model"
 
 
 def report_on_shard(
-    html: Path, save: Path | None, card: Scorecard, handle: Handle, said: str
+    html: Path,
+    save: Path | None,
+    card: Scorecard,
+    handle: Handle,
+    said: str,
+    parts: Mapping[str, Subgroups] | None = None,
 ) -> InputError | None:
-    """Write the report on a file and, if asked to, save its summaries; why a part alone has no report."""
+    """Write the report on a file and, if asked to, save its summaries; why a part alone has no report.
+
+    `parts` are the subgroups of lists, which no report computes itself.
+    """
     from verax.scans.saved import Recorded
 
     shard = Recorded(handle, model=_MODEL)
     reason = None
     try:
-        _report(html, shard, card, said)
+        _report(html, shard, card, said, parts)
     except InputError as error:
         if save is None or _is_whole(card):
             raise
@@ -68,12 +77,14 @@ def report_on_all(html: Path, paths: Sequence[Path], card: Scorecard) -> None:
         raise error.replace(argument="html", remedies=[advice]) from None
 
 
-def _report(html: Path, handle: Any, card: Scorecard, said: str) -> None:
+def _report(
+    html: Path, handle: Any, card: Scorecard, said: str, parts: Mapping[str, Subgroups] | None = None
+) -> None:
     from verax.report import Report
 
     plan, rules = card.resampling, [rule for rule in card.tally.rules if isinstance(rule, Rule)]
     usual = padded_rules() if isinstance(card, ListCard) else fitting_rules(None, card.ordered)
-    Report.of(
+    report = Report.of(
         handle,
         ordered=card.ordered,
         rules=None if set(rules) == set(usual) else rules,
@@ -81,4 +92,5 @@ def _report(html: Path, handle: Any, card: Scorecard, said: str) -> None:
         seed=plan.seed,
         weights_are=plan.weights_are,
         source=said,
-    ).save(html)
+    )
+    (report.with_subgroups(parts) if parts else report).save(html)

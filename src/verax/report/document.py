@@ -219,8 +219,25 @@ class Report:
 
     @property
     def subgroups(self) -> dict[str, Subgroups]:
-        """The subgroups that are shown, by the name of the breakdown; top lists have none."""
-        return {} if isinstance(self.contents, ListContents) else self.contents.subgroups
+        """The subgroups that are shown, by the name of the breakdown."""
+        return dict(self.contents.subgroups)
+
+    def with_subgroups(self, found: Mapping[str, Subgroups]) -> Report:
+        """The same report on top lists, with subgroups that `subgroups` has found.
+
+        Parameters
+        ----------
+        found : mapping of str to Subgroups
+            The subgroups, by the name of the breakdown.
+
+        Returns
+        -------
+        Report
+            A new report.
+        """
+        if not isinstance(self.contents, ListContents):
+            raise InputError("must be given to Report.of where there are distributions", argument="by")
+        return replace(self, contents=replace(self.contents, subgroups=dict(found)))
 
     def __repr__(self) -> str:
         problem = self.contents.problem

@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.analyses.retention.curves import SEES_THE_OUTCOME
 from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup
+from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
 from verax.report.compared import Compared
 from verax.report.contents import LEAST, Contents, Findings
 from verax.report.reliability import PANELS, n_events
@@ -294,29 +294,36 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
             "words": f"No subgroup is large enough to say anything: it takes {_enough(contents)}.",
             "flagged": "",
         }
-    rule = found.rule
-    lines = [
-        {
-            "label": clean(line.label),
-            "model": line.model if len(contents.findings) > 1 else "",
-            "n": f"{line.card.n_rows:,}",
-            "mean": number(line.card.scores[rule].mean),
-            "interval": span(line.card.scores[rule].interval),
-            "accuracy": percent(line.card.accuracy, 1),
-            "miscalibration": number(line.decomposition.miscalibration),
-            "miscalibration_interval": _without_test(line),
-            "chance": number(line.decomposition.whole.expected_miscalibration),
-            "p": probability(line.p_adjusted),
-            "flag": line.stands_out,
-        }
-        for line in found.lines
-    ]
+    lines = subgroup_lines(found, several=len(contents.findings) > 1)
     verdict = found.verdict(lambda label: clean(label, 40))
     if found.untested and not contents.problem.grouped:
         verdict = "Calibration was not tested: with so many rows and classes it would have taken too long."
     if found.within_groups:
         words = f"{WITHIN_GROUPS} {words}".strip()
-    return {"name": name, "lines": lines, "words": words, "flagged": verdict, "rule": title_of(rule)}
+    return {"name": name, "lines": lines, "words": words, "flagged": verdict, "rule": title_of(found.rule)}
+
+
+def subgroup_lines(found: Subgroups, *, several: bool) -> list[dict[str, Any]]:
+    """The lines of the table of subgroups; with the model where there are several."""
+    lines = []
+    for line in found.lines:
+        score = score_of(line.card, found.rule)
+        lines.append(
+            {
+                "label": clean(line.label),
+                "model": line.model if several else "",
+                "n": f"{line.card.n_rows:,}",
+                "mean": number(score.mean),
+                "interval": span(score.interval),
+                "accuracy": percent(line.card.accuracy, 1),
+                "miscalibration": number(line.decomposition.miscalibration),
+                "miscalibration_interval": _without_test(line),
+                "chance": number(line.decomposition.whole.expected_miscalibration),
+                "p": probability(line.p_adjusted),
+                "flag": line.stands_out,
+            }
+        )
+    return lines
 
 
 def _enough(contents: Contents) -> str:

@@ -12,6 +12,9 @@ from verax.scores.registry import RULES
 # How long a text from outside (a class, an id, a file name) may be before it is cut.
 LONGEST = 120
 
+# Numbers below this are written with an exponent.
+_TINY = 1e-6
+
 # What rows can be ranked by, beside rules.
 _ORDERS = {"max_probability": "Largest probability", "entropy": "Entropy"}
 
@@ -114,13 +117,18 @@ def number(x: float | None, digits: int = 4) -> str:
 
     >>> number(0.04057), number(0.00001234), number(float("inf")), number(float("nan")), number(-0.25, 2)
     ('0.0406', '0.000012', '∞', '–', '−0.25')
+    >>> number(8.2e-12), number(-3e-7)
+    ('8.2e−12', '−3.0e−7')
     """
     if x is None or math.isnan(x):
         return "–"
     if math.isinf(x):
         return "∞" if x > 0 else "−∞"
+    if 0 < abs(x) < _TINY:
+        mantissa, _, exponent = f"{x:.1e}".partition("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
     if x != 0 and abs(x) < 10 ** (1 - digits):
-        digits = min(12, 1 - math.floor(math.log10(abs(x))))
+        digits = 1 - math.floor(math.log10(abs(x)))
     return f"{x:z,.{digits}f}".replace("-", "−")
 
 

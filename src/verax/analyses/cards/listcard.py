@@ -15,7 +15,7 @@ from verax.common.sizes import in_digits
 from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
-from verax.inference.intervals import Resampling
+from verax.inference.intervals import Interval, Resampling
 from verax.inputs.groups import in_words
 from verax.inputs.lists.rows import ListFaults, ListRows
 from verax.scores.base import Rule
@@ -140,13 +140,24 @@ class ListCard(Scorecard):
                 results[measure.name] = CardLine(
                     name=measure.name,
                     mean=float(self.tally.moments.mean[i]),
-                    interval=self._intervals.of_mean(i, bounds),
+                    interval=self._interval(i, measure, bounds),
                     bounds=bounds,
                     orientation=measure.orientation,
                     summary=measure.summary,
                     std=float(self.tally.moments.std[i]),
                 )
         return results
+
+    def _interval(self, i: int, measure: ListMetric | TopKError, bounds: tuple[float, float]) -> Interval:
+        """The interval of a measure; none for "all" or "no lists are invalid" where there are groups.
+
+        Groups do not tell how a share varies that is the same in all, and how many there are says little of
+        how lists were written.
+        """
+        if measure.name == "invalid" and self.n_groups is not None and not 0 < self.n_invalid < self.n_rows:
+            confidence = self.resampling.confidence
+            return Interval.undefined("the share is the same in all groups", confidence=confidence)
+        return self._intervals.of_mean(i, bounds)
 
     def _is_of_use(self, measure: ListMetric | TopKError) -> bool:
         return isinstance(measure, ListMetric) or measure.k == TOP_K[0] or measure.k <= self.longest

@@ -207,7 +207,7 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         """
         rows = []
         for line in self.lines:
-            score, whole = _score(line.card, self.rule), line.decomposition.whole
+            score, whole = score_of(line.card, self.rule), line.decomposition.whole
             rows.append(
                 {
                     "by": self.by,
@@ -253,7 +253,7 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         header += ["miscalibration", "expected by chance", "p (Holm)", ""]
         rows = []
         for line in self.lines:
-            score = _score(line.card, self.rule)
+            score = score_of(line.card, self.rule)
             whole = line.decomposition.whole
             chance = whole.expected_miscalibration
             rows.append(
@@ -288,6 +288,6 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         return html_table(self._cells(), caption=f"verax subgroups by {self.by}", notes=self._notes())
 
 
-def _score(card: Scorecard, rule: str) -> CardLine:
+def score_of(card: Scorecard, rule: str) -> CardLine:
     """The line of a rule on a card; on that of top lists the rule is padded."""
     return card.scores[rule] if rule in card.scores else card.scores[name_of(padded(parse(rule)))]

@@ -100,9 +100,9 @@ def _sums(problem: ListProblem, found: ListCounts) -> tuple[Kind, str]:
     if not n:
         return "fine", "None: every list sums to one or less."
     text = (
-        f"{count(n, 'list')} {'sums' if n == 1 else 'sum'} to more than one, at most to {largest:.10g}"
-        f"{_rows(problem, found.masks.get('over'))}. That is within the tolerance for rounding; they leave "
-        "nothing."
+        f"{count(n, 'list')} {'sums' if n == 1 else 'sum'} to more than one, by at most "
+        f"{number(largest - 1)}{_rows(problem, found.masks.get('over'))}. That is within the tolerance for "
+        "rounding; nothing is left to unlisted classes."
     )
     return "note" if largest > 1 + 1e-9 else "fine", text
 
@@ -121,7 +121,8 @@ def _tied(problem: ListProblem, found: ListCounts) -> tuple[Kind, str]:
     if not n:
         return "fine", "None: every list has a clear order."
     share, rows = n / found.n_lists, _rows(problem, found.masks.get("tied"))
-    return "note", f"{count(n, 'list')} ({percent(share)}) have ties{rows}. Ties share their places."
+    text = f"{count(n, 'list')} ({percent(share)}) have ties{rows}."
+    return "note", f"{text} Ties share their places, except for accuracy."
 
 
 def _lengths(problem: ListProblem, found: ListCounts) -> tuple[Kind, str]:

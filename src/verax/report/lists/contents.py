@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from verax.analyses.calibration.decomposition import decompose
@@ -18,6 +18,7 @@ from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.lengths import compare_lengths
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst, worst
 from verax.report.checks import Check
 from verax.report.lists.checks import look_over
@@ -72,7 +73,15 @@ class ListFindings:
 
 @dataclass(frozen=True, eq=False)
 class ListContents:
-    """What there is to say about all of them."""
+    """What there is to say about all of them.
+
+    Attributes
+    ----------
+    subgroups : mapping
+        The subgroups that the caller has computed, by the name of the breakdown.
+    by : tuple of str
+        The breakdowns that were asked for and are not on the page.
+    """
 
     problem: ListProblem
     primary: str
@@ -82,6 +91,8 @@ class ListContents:
     confidence: float
     seed: int
     precision: str = ""
+    subgroups: Mapping[str, Subgroups] = field(default_factory=dict)
+    by: tuple[str, ...] = ()
 
     @property
     def best(self) -> ListFindings:
@@ -190,5 +201,6 @@ def to_dict(contents: ListContents) -> dict[str, Any]:
         },
         "comparison": contents.comparison.to_dict(stored=False),
         "checks": [vars(check) for check in contents.checks],
+        "subgroups": {name: found.to_dict(stored=False) for name, found in contents.subgroups.items()},
         **({"precision": contents.precision} if contents.precision else {}),
     }

@@ -13,6 +13,7 @@ from verax.common.hashing import label_hash, mixed
 from verax.common.packing import dump, load, refusing
 from verax.inputs.arrays import Bools, Ints
 from verax.inputs.handles import Part, Recipe
+from verax.inputs.lists.ragged import MASS_TOLERANCE
 from verax.inputs.lists.rows import ListRows
 
 _KIND = "counts of lists"
@@ -60,7 +61,8 @@ class ListCounts:
         lengths = lists.lengths
         masks = {
             "invalid": survey.kept < lengths,
-            "over": survey.total > 1,
+            # Sums of doubles that differ from one in the last digits only are one.
+            "over": survey.total > 1 + MASS_TOLERANCE,
             "tied": _tied(rows),
             "empty": lengths == 0,
         }

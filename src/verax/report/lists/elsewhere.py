@@ -125,6 +125,7 @@ def _contents(handle: Handle, rules: tuple[Rule, ...], plan: Resampling, found: 
         plan.confidence,
         plan.seed,
         precision=_precision(problem, findings),
+        by=tuple(handle.by),
     )
 
 

@@ -9,13 +9,15 @@ from typing import Any
 from verax.analyses.calibration.places import Claim
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import ListCase, text_of
+from verax.analyses.subgroups.result import WITHIN_GROUPS
 from verax.errors import join
 from verax.report.definitions import ERRATA, Definition, of_rule
+from verax.report.exhibits import subgroup_lines
 from verax.report.lists.charts import length_rows, n_panels, panel_names
 from verax.report.lists.contents import ListContents, ListFindings, inner_name
 from verax.report.lists.verdict import claim_words, verdict_of
 from verax.report.sections import draw_skill, infinite_words, shared_context
-from verax.report.words import chance, clean, number, percent, probability, span, title_of, within
+from verax.report.words import chance, clean, count, number, percent, probability, span, title_of, within
 from verax.scores.metrics import HIGHER
 
 # So many classes of a list are written; the outcome and the rest always are.
@@ -41,6 +43,7 @@ def context_of(contents: ListContents, *, title: str, source: str) -> dict[str, 
         "coverage": [_coverage(contents, f) for f in contents.findings],
         "calibration": _calibration(contents),
         "lengths": _lengths(contents),
+        "subgroups": [_subgroups(contents, name) for name in contents.subgroups],
         "definitions": [_definition(line, problem.n_classes) for line in _scores(contents.findings[0])],
         "methods": _methods(contents),
     }
@@ -215,8 +218,9 @@ def _words(contents: ListContents, found: ListFindings) -> str:
     if not off:
         return "No place claims more or less than happens, beyond chance."
     texts = [f"{c.name} claims {percent(c.claimed, 1)} and has {percent(c.happened, 1)}" for c in off[:4]]
-    more = f", and {len(off) - 4} more places" if len(off) > 4 else ""
-    return f"Beyond chance, {join(texts)}{more}."
+    if len(off) > 4:
+        texts.append(count(len(off) - 4, "more place"))
+    return f"Beyond chance, {join(texts)}."
 
 
 # ---- lengths -----------------------------------------------------------------------------------
@@ -249,6 +253,20 @@ def _length_table(found: Any) -> dict[str, Any]:
     return {"rules": rules, "last": last, "comparability": texts}
 
 
+# ---- subgroups ---------------------------------------------------------------------------------
+
+
+def _subgroups(contents: ListContents, name: str) -> dict[str, Any]:
+    found = contents.subgroups[name]
+    return {
+        "name": clean(name),
+        "lines": subgroup_lines(found, several=len(contents.findings) > 1),
+        "words": WITHIN_GROUPS if found.within_groups else "",
+        "flagged": found.verdict(lambda label: clean(label, 40)),
+        "rule": title_of(found.rule),
+    }
+
+
 # ---- conventions -------------------------------------------------------------------------------
 
 
@@ -276,4 +294,7 @@ def _methods(contents: ListContents) -> list[str]:
     if problem.grouped:
         lines.append("Rows of a group count as one unit. Bands of curves take rows as independent.")
     lines += [contents.precision] if contents.precision else []
+    absent = [clean(name) for name in contents.by if name not in contents.subgroups]
+    if absent:
+        lines.append(f"Subgroups by {join(absent)} are not on this page; `verax evaluate --by` prints them.")
     return lines
