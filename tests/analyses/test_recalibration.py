@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import verax as vx
 from recalibrations import METHODS, drawn, softmax
+from reports import sample
 from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.recalibration.fitting import STRENGTHS, Configuration, Rows, fit
 from verax.analyses.recalibration.forms import nearest_monotone
@@ -306,14 +307,27 @@ def test_calibrated_forecasts_are_left_alone(n, k, rule, ordered):
     assert np.mean(harm) < 0.003
 
 
-def test_doing_nothing_is_said():
+def test_doing_nothing_is_said(tmp_path):
     y, p, _ = drawn(500, 3, seed=16)
     found = vx.recalibrate(y, p)
     assert found.method == "none"
     assert found.gain.value == 0
-    assert found.verdict.startswith("Do nothing: no method is known to gain anything.")
+    assert found.verdict.startswith("Do nothing: no significant gain. Closest: ")
+    drawn_from = found.with_sample(500, 4000)
+    assert drawn_from.verdict.startswith("Undecided on 500 of 4,000 rows: no significant gain.")
+    drawn_from.save(tmp_path / "a.json")
+    assert vx.Recalibration.load(tmp_path / "a.json").verdict == drawn_from.verdict
+    assert repr(drawn_from).count("From a random sample of 500 of 4,000 rows.") == 1
     np.testing.assert_array_equal(found.apply(p), p)
     assert repr(found).splitlines()[2].startswith("->  none")
+
+
+def test_the_verdict_has_the_gain_of_the_choice():
+    y, p = sample(200, sharpness=2.5)
+    found = vx.recalibrate(y, p, method=["temperature", "bcts", "isotonic"], rule="brier")
+    # The winner's own trial is the best of several.
+    assert found.trial("temperature").gain.share > 4 * found.gain.share > 0
+    assert f"gains {found.gain} of brier in nested cross-validation" in found.verdict
 
 
 def test_a_method_by_itself_is_taken_and_said_to_be_worse():

@@ -25,14 +25,14 @@ from reports import EVIL, graded, sample
 from verax.analyses.calibration.sureness import sureness_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
-from verax.report import Report
+from verax.report import Report, remedies
 from verax.report.bundle import bundle
 from verax.report.checks import duplicates
 from verax.report.contents import most_subgroups
 from verax.report.definitions import definitions
 from verax.report.problem import Problem
 from verax.report.remedies import _drawn
-from verax.report.verdict import miscalibrated
+from verax.report.verdict import miscalibrated, remedy_words
 from verax.report.words import percent
 
 
@@ -153,7 +153,7 @@ def test_verdict_on_one_model():
     assert honest.endswith("no miscalibration beyond chance is seen.")
     y, sure = sample(1500, sharpness=3)
     assert (
-        "but its probabilities are too sure of themselves: temperature scaling would take about"
+        "but its probabilities are too sure of themselves: temperature scaling lowers the held-out loss by"
         in verdict(y, sure)
     )
     y, timid = sample(1500, sharpness=0.4)
@@ -650,13 +650,17 @@ def test_bars_of_skill_share_one_scale():
 # ---- recalibration -----------------------------------------------------------------------------
 
 
-def test_the_verdict_names_a_method_and_its_cross_validated_gain():
-    y, p = sample(800, sharpness=3)
+def test_the_verdict_names_a_method_and_its_nested_gain():
+    y, p = sample(300, sharpness=2)
     report = Report.of(y, p)
     found = vx.recalibrate(y, p, method=["temperature", "bcts", "isotonic"], rule="brier")
     assert found.method == "temperature"
-    share = percent(found.trial("temperature").gain.share)
-    assert f"temperature scaling would take about {share} off the loss" in report.verdict
+    # What choosing gains: the winner's own trial is the best of several.
+    gain, ends = found.gain, found.gain.share_interval
+    assert gain.share < found.trial("temperature").gain.share
+    spread = f"95% interval {percent(ends.low)} to {percent(ends.high)}"
+    said = f"temperature scaling lowers the held-out loss by {percent(gain.share)} ({spread})"
+    assert said in report.verdict
     page = report.to_html()
     assert found.verdict in page
     assert "Before and after in numbers" in page
@@ -670,8 +674,19 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated():
     report = Report.of(y, p)
     assert report.contents.best.remedy.recalibration.method == "none"
     page = report.to_html()
-    assert "Do nothing: no method is known to gain anything." in page
+    assert "Do nothing: no significant gain." in page
     assert "Before and after in numbers" not in page
+
+
+def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch):
+    y, p = sample(800)
+    monkeypatch.setattr(remedies, "_PROBABILITIES", 4 * 600)
+    report = Report.of(y, p)
+    remedy = report.contents.best.remedy
+    assert (remedy.recalibration.method, remedy.undecided) == ("none", (600, 800))
+    assert "Undecided on 600 of 800 rows: no significant gain." in report.to_html()
+    assert "whether recalibration helps is undecided on 600 of 800 rows" in remedy_words(report.contents.best)
+    assert "Do nothing" not in report.to_html()
 
 
 def test_events_that_are_too_high_or_too_low_are_named_with_evidence():

@@ -421,5 +421,5 @@ def _remedies(
         weights_are=problem.weights_are,
         time_ordered=False,
     )
-    tried = remedies_of(drawn, panels, confidence=plan.confidence, seed=plan.seed)
+    tried = remedies_of(drawn, panels, confidence=plan.confidence, seed=plan.seed, of_rows=problem.n_rows)
     return {name: replace(tried[name], leanings=found) for name, found in leanings.items()}

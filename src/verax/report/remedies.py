@@ -66,15 +66,20 @@ class Remedy:
 
     @property
     def helps(self) -> bool:
-        """Whether a method is known to gain something on rows that it has not seen."""
+        """Whether a method was chosen, and choosing gains something on held-out rows."""
         found = self.recalibration
         return found is not None and found.method != "none" and self.share > 0
 
     @property
     def share(self) -> float:
-        """What part of the loss the method takes off on such rows; NaN where nothing was tried."""
+        """The gain in nested cross-validation, as a share of the loss; NaN where nothing was tried."""
+        return math.nan if self.recalibration is None else self.recalibration.gain.share
+
+    @property
+    def undecided(self) -> tuple[int, int] | None:
+        """The number of rows tried and of all rows, where no gain was seen on a part of the rows."""
         found = self.recalibration
-        return math.nan if found is None else found.trial(found.method).gain.share
+        return None if found is None or self.helps else found.sampled
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
@@ -87,9 +92,20 @@ class Remedy:
 
 
 def remedies_of(
-    problem: Problem, panels: Callable[[], Panels], *, confidence: float, seed: int
+    problem: Problem,
+    panels: Callable[[], Panels],
+    *,
+    confidence: float,
+    seed: int,
+    of_rows: int | None = None,
 ) -> dict[str, Remedy]:
-    """The remedy of every model; the panels of all models are asked for last."""
+    """The remedy of every model; the panels of all models are asked for last.
+
+    Parameters
+    ----------
+    of_rows : int | None
+        The number of all rows, where those of the problem are a sample.
+    """
     groups = None if problem.groups is None else Groups.of(problem.groups, problem.n_rows)
     rows = _drawn(problem, groups, seed)
     found: dict[str, Remedy] = {}
@@ -101,6 +117,9 @@ def remedies_of(
                 problem.y, p, thresholds=problem.ordered, weights=problem.weights, groups=groups
             )
         better = None if rows is None else _recalibration(problem, p, rows, confidence, seed)
+        n_rows = problem.n_rows if of_rows is None else of_rows
+        if rows is not None and better is not None and len(rows) < n_rows:
+            better = better.with_sample(len(rows), n_rows)
         found[name] = Remedy(better, leaning, [])
     if rows is None or not any(remedy.helps for remedy in found.values()):
         return found

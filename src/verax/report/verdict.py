@@ -104,19 +104,27 @@ def _calibration(contents: Contents, found: Findings, good: bool) -> str:
 
 
 def gained(found: Findings) -> float:
-    """What part of the loss the method chosen takes off in cross-validation; NaN where that is not known."""
+    """The share of the loss that recalibration takes off held-out rows; NaN where that is not known."""
     remedy = found.remedy
-    return remedy.share if remedy.recalibration is None or remedy.helps else 0.0
+    if remedy.recalibration is None or remedy.undecided is not None:
+        return math.nan
+    return remedy.share if remedy.helps else 0.0
 
 
 def remedy_words(found: Findings) -> str:
-    """What recalibration would bring on rows that it has not seen; empty where that is not known."""
+    """What recalibration gains on held-out rows, with its interval; empty where nothing was tried."""
     better = found.remedy.recalibration
     if better is None:
         return ""
+    if found.remedy.undecided is not None:
+        tried, rows = found.remedy.undecided
+        return f"whether recalibration helps is undecided on {tried:,} of {rows:,} rows"
     if not found.remedy.helps:
-        return "no recalibration that was tried is known to gain anything"
-    return f"{TITLES[better.method]} would take about {percent(found.remedy.share)} off the loss"
+        return "no recalibration method helps significantly"
+    ends = better.gain.share_interval
+    level = f"{100 * ends.confidence:g}% interval"
+    spread = f" ({level} {percent(ends.low)} to {percent(ends.high)})" if ends.defined else ""
+    return f"{TITLES[better.method]} lowers the held-out loss by {percent(found.remedy.share)}{spread}"
 
 
 def lean_words(contents: Contents, found: Findings, most: int = 2) -> str:

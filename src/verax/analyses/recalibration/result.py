@@ -293,7 +293,9 @@ class Recalibration(MaySkip):
         Recalibration
             What was saved, without the rows.
         """
-        return cls(**facts_in(Path(path)))
+        facts, sampled = facts_in(Path(path))
+        found = cls(**facts)
+        return found if sampled is None else found.with_sample(*sampled)
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """A data frame with one row for each method tried.
@@ -341,25 +343,29 @@ class Recalibration(MaySkip):
     @property
     def verdict(self) -> str:
         """What to do, in a sentence or two."""
-        own, chosen = self.trial(self.method), TITLES[self.method]
         if self.method == "none" and self.asked != "none":
-            best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
-            nearest = f"The nearest is {TITLES[best.method]}, with {best.gain}"
-            return f"Do nothing: no method is known to gain anything. {nearest} in cross-validation."
-        gain = own.gain
+            return self._undone()
+        # Of a choice, what choosing gains: the winner's own trial is the best of several, so it flatters.
+        title, gain, trial = _capital(TITLES[self.method]), self.gain, self.trials[-1]
+        how = "nested cross-validation" if self.picks else "cross-validation"
         if math.isnan(gain.share):
-            before, after = self.trials[0].loss, own.loss
-            return f"{_capital(chosen)}: the loss falls from {before:.4g} to {after:.4g}."
-        choice = ""
-        if self.picks:
-            choice = ", the choice of the method included"
-            choice = choice if str(self.gain) == str(gain) else f";{choice[1:]}: {self.gain}"
-        said = f"{gain} of {self.rule} in cross-validation"
+            before, after = self.trials[0].loss, trial.loss
+            return f"{title}: the loss falls from {before:.4g} to {after:.4g} in {how}."
+        said = f"{gain} of {self.rule} in {how}"
         if gain.share < 0:
             sure = " beyond chance" if gain.interval.high < 0 else ""
-            return f"{_capital(chosen)} gains nothing{sure}: {said}{choice}."
+            return f"{title} gains nothing{sure}: {said}."
         sure = "" if gain.certain else ", which may be chance"
-        return f"{_capital(chosen)} gains {said}{sure}{choice}."
+        return f"{title} gains {said}{sure}."
+
+    def _undone(self) -> str:
+        """Why nothing is to be done, or that too few of all rows were used to tell."""
+        best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
+        closest = f"Closest: {TITLES[best.method]}, {best.gain} in cross-validation."
+        if self.sampled is None:
+            return f"Do nothing: no significant gain. {closest}"
+        used, rows = self.sampled
+        return f"Undecided on {used:,} of {rows:,} rows: no significant gain. {closest}"
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"
@@ -397,9 +403,7 @@ class Recalibration(MaySkip):
         return [*remarks, *self.notes, *self._said()]
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [self._heading(), *text_table(self._cells(), right=(2, 3, 4, 6)), *self._remarks(), *self._said()]
-        )
+        return "\n".join([self._heading(), *text_table(self._cells(), right=(2, 3, 4, 6)), *self._remarks()])
 
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=self._heading(), notes=self._remarks())

@@ -36,8 +36,8 @@ def text_of(facts: Mapping[str, Any]) -> str:
     return to_json(facts) + "\n"
 
 
-def facts_in(path: Path) -> dict[str, Any]:
-    """The fields of a recalibration from a file that holds `text_of` it."""
+def facts_in(path: Path) -> tuple[dict[str, Any], tuple[int, int] | None]:
+    """The fields of a recalibration from a file that holds `text_of` it, and the sizes of its sample."""
     check_regular(path)
     if path.stat().st_size > _LARGEST:
         raise _unfit(path, "it is too large")
@@ -50,7 +50,7 @@ def facts_in(path: Path) -> dict[str, Any]:
     if stored.get("version") != VERSION:
         raise _unfit(path, f"its version is {show(stored.get('version'))}, and this verax knows {VERSION}")
     try:
-        return _fields(stored)
+        return _fields(stored), _sampled(stored)
     except InputError as error:
         raise error.replace(source=str(path)) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -94,6 +94,12 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
         **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes", "columns")},
         "ordered": _of(bool, stored["ordered"]),
     }
+
+
+def _sampled(stored: dict[str, Any]) -> tuple[int, int] | None:
+    """The number of rows in the sample that it was fitted to, and of all rows; None of all rows."""
+    sizes = stored.get("sampled")
+    return None if sizes is None else (_of(int, sizes["n_rows"]), _of(int, sizes["of"]))
 
 
 def _of(kind: type, value: Any) -> Any:
