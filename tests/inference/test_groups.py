@@ -1,9 +1,11 @@
 """Intervals and tests with groups of rows, above all with few and unequal ones."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import verax as vx
+from verax.analyses.comparison.references import FREQUENCIES
 from verax.engines.clusters import leave_one_out
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate
@@ -152,3 +154,36 @@ def test_a_third_model_of_few_rows_leaves_the_other_pair_alone():
     welch = ttest_ind(*losses, equal_var=False)
     assert three.p_value == pytest.approx(welch.pvalue, rel=1e-9)
     assert three.interval == pytest.approx(tuple(welch.confidence_interval()), rel=1e-9)
+
+
+def _ask(question, y, p, groups, weak):
+    """Numbers of an analysis that draws at random."""
+    both, given = {"a": p, "b": weak}, {"rule": "brier", "groups": groups}
+    if question == "decompose":
+        return vx.decompose(y, p, bootstrap=40, **given).whole.p_value
+    if question == "compare":
+        return vx.compare(y, both, method="permutation", **given).differences["brier"][0].p_value
+    if question == "frequencies":
+        return vx.compare(y, both, reference=FREQUENCIES, **given).models["brier"][0].skill
+    if question == "recalibrate":
+        return [trial.loss for trial in vx.recalibrate(y, p, method="temperature", **given).trials]
+    if question == "retention":
+        return vx.retention(y, p, bootstrap=20, **given).to_frame().to_numpy().tolist()
+    table = pa.table({"y": y, **{f"p_{k}": p[:, k] for k in range(3)}, "who": groups})
+    return vx.decompose(vx.scan(table, groups="who"), rule="brier", bootstrap=40).whole.p_value
+
+
+@pytest.mark.parametrize(
+    "question", ["decompose", "compare", "frequencies", "recalibrate", "retention", "handle"]
+)
+def test_numbers_and_texts_name_the_same_groups(question):
+    rng = np.random.default_rng(3)
+    # Texts sort 10 before 2.
+    groups = rng.permutation(np.repeat(np.arange(1, 15), 8))
+    y, p = sample(rng, groups)
+    weak = 0.8 * p + 0.2 / 3
+    first = _ask(question, y, p, groups, weak)
+    assert _ask(question, y, p, groups.astype(str), weak) == first
+    if question != "handle":
+        assert _ask(question, y, p, groups.astype(float), weak) == first
+        assert _ask(question, y, p, np.array([f"{100 - g}" for g in groups]), weak) == first

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verax.common.hashing import label_hash, mixed
+from verax.common.hashing import mixed, name_hash
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 
@@ -25,7 +25,7 @@ def poisson_copies(groups: Groups, n: int, seed: int) -> Iterator[Floats]:
     >>> [copies.tolist() for copies in poisson_copies(groups, 3, seed=0)]
     [[1.0, 0.0, 1.0], [1.0, 2.0, 1.0], [2.0, 0.0, 2.0]]
     """
-    names = np.array([label_hash(label) for label in groups.labels.tolist()], np.uint64)
+    names = np.array([name_hash(label) for label in groups.labels.tolist()], np.uint64)
     for replicate in range(n):
         (stream,) = mixed(np.array([seed * 1_000_003 + replicate], np.uint64))
         uniform = (mixed(names ^ stream) >> np.uint64(11)) * 2.0**-53

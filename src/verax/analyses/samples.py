@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.parts import probabilities, seen
-from verax.common.hashing import label_hash, mixed
+from verax.common.hashing import mixed, name_hash
 from verax.common.packing import dump, load, refusing
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
@@ -207,7 +207,7 @@ class SampleRecipe(Recipe[Sample]):
         hashes = row_hashes(part)
         groups, units = part.rows.groups, hashes
         if groups is not None:
-            names = np.array([label_hash(label) for label in groups.labels.tolist()], np.uint64)
+            names = np.array([name_hash(label) for label in groups.labels.tolist()], np.uint64)
             units = names[groups.codes]
         near = np.arange(len(hashes))
         if found is not None and len(found.y) == self.most:

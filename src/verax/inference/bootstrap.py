@@ -109,10 +109,11 @@ def _drawn_counts(rng: np.random.Generator, shares: Floats, n_rows: int, size: i
 def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: int) -> Iterator[Any]:
     """How often each row is drawn in each bootstrap replicate; rows of a group are drawn together."""
     rng = np.random.default_rng(seed)
+    units = None if groups is None else groups.as_seen
     n_units = n_rows if groups is None else len(groups.labels)
     for _ in range(n_replicates):
         drawn = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)
-        yield drawn if groups is None else drawn[groups.codes]
+        yield drawn if units is None else drawn[units]
 
 
 def drawn_copies(counts: Floats, n_replicates: int, seed: int) -> Iterator[Floats]:

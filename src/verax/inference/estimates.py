@@ -61,7 +61,7 @@ class Units:
             weights = None if weights is None else relative(weights)
             if groups is None:
                 return cls(kind, weights)
-            return cls(kind, weights, groups.codes, two_way=is_two_way(groups.labels))
+            return cls(kind, weights, groups.as_seen, two_way=is_two_way(groups.labels))
         for given, argument in ((groups, "groups"), (weights, "weights")):
             if given is not None:
                 raise InputError("cannot be used with rows in order of time", argument=argument)

@@ -36,6 +36,17 @@ class Groups:
         return kinds[0][1][self.codes] if kinds else self.codes
 
     @property
+    def as_seen(self) -> Ints:
+        """Codes in the order of first appearance, for random draws.
+
+        They do not depend on what the groups are called: numbers and their texts have the same.
+
+        >>> Groups.of(["b", "a", "b"], 3).as_seen
+        array([0, 1, 0])
+        """
+        return in_order_seen(self.codes)
+
+    @property
     def count(self) -> GroupCount:
         """The number of groups, of both kinds where there are two."""
         return count_groups(self.labels)
@@ -73,6 +84,18 @@ class Groups:
             _texts(raw, argument) if raw.dtype.kind == "O" else raw, return_inverse=True
         )
         return cls(codes.astype(np.int64), labels)
+
+
+def in_order_seen(codes: Ints) -> Ints:
+    """Codes 0, 1, ... in the order of first appearance of those given.
+
+    >>> in_order_seen(np.array([7, 2, 7, 5]))
+    array([0, 1, 0, 2])
+    """
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[place.reshape(-1)]
 
 
 def kinds_of(groups: object) -> tuple[object, ...]:

@@ -152,7 +152,7 @@ def _drawn(problem: Problem, groups: Groups | None, seed: int) -> Ints | None:
     """The rows to learn from: all, or whole groups or rows at random; None where it cannot be done."""
     n = problem.n_rows
     most = _PROBABILITIES // (problem.n_classes * len(problem.models))
-    units = np.arange(n) if groups is None else groups.codes
+    units = np.arange(n) if groups is None else groups.as_seen
     if n < _LEAST or int(units.max()) < 2:
         return None
     if n <= max(most, _ENOUGH) and n * problem.n_classes <= 10 * _PROBABILITIES:

@@ -23,7 +23,7 @@ from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums
-from verax.common.hashing import label_hash
+from verax.common.hashing import name_hash
 from verax.common.packing import dump, load, refusing
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
@@ -214,21 +214,23 @@ class DeviationRecipe(Recipe[Deviations]):
         The fit of each.
     slots : int
         In how many parts groups are told apart.
-    labels : array or None
-        The groups, in order, where each has a slot of its own; None where a hash of its name decides.
+    names : array or None
+        The hashes of the groups' names, in order, where each has a slot of its own; None where the hash
+        decides. So slots do not depend on whether names are numbers or texts.
     """
 
     source: EventSource
     fits: tuple[EventFit, ...]
     slots: int
-    labels: Any
+    names: Any
 
     @classmethod
     def of(cls, source: EventSource, fits: tuple[EventFit, ...], labels: Any) -> DeviationRecipe:
         """For these groups."""
         cells = max(int(fit.cell[-1]) + 1 for fit in fits)
         slots = max(8, min(_SLOTS, _MOST // (len(fits) * cells)))
-        return cls(source, fits, min(slots, len(labels)), labels if len(labels) <= slots else None)
+        names = np.sort(_hashed(labels)) if len(labels) <= slots else None
+        return cls(source, fits, min(slots, len(labels)), names)
 
     def take(self, part: Part) -> Deviations:
         """Of some rows."""
@@ -247,12 +249,18 @@ class DeviationRecipe(Recipe[Deviations]):
         return Deviations(Sum.of(sums))
 
     def _slots(self, labels: Any) -> Ints:
-        if self.labels is not None:
-            return np.asarray(np.searchsorted(self.labels, labels))
-        return np.array([label_hash(label) % self.slots for label in labels.tolist()], np.int64)
+        hashed = _hashed(labels)
+        if self.names is not None:
+            return np.searchsorted(self.names, hashed)
+        return (hashed % np.uint64(self.slots)).astype(np.int64)
 
     def load(self, stored: bytes) -> Deviations:
         """Sums from their bytes."""
         values = load(stored, _KIND)["sums"]
         with refusing("is missing or of another type"):
             return Deviations(Sum.from_values(values, values.shape[1:]))
+
+
+def _hashed(labels: Any) -> Any:
+    """The hashes of names of groups."""
+    return np.array([name_hash(label) for label in labels.tolist()], np.uint64)

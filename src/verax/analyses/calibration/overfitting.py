@@ -348,7 +348,7 @@ class Sampling:
     def _wild(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
         """Outcomes whose deviations keep or change their sign group by group: the wild bootstrap."""
         assert self.units.groups is not None
-        codes, n_groups = self.units.groups.codes, len(self.units.groups.labels)
+        codes, n_groups = self.units.groups.as_seen, len(self.units.groups.labels)
         deviation = event.happened - chance
         rng = np.random.default_rng([self.seed, stream])
 

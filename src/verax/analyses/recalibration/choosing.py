@@ -21,7 +21,7 @@ from verax.engines.differences import PairedTally
 from verax.inference.intervals import t_quantile
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, in_order_seen
 from verax.scores.base import Rule, losses_of
 
 # A method is taken if a one-sided t test says, at this level, that it gains on rows that no fit has seen.
@@ -195,7 +195,7 @@ def dealt(y: Ints, groups: Groups | None, n_folds: int, seed: int) -> Ints:
         folds = np.empty(len(y), np.int64)
         folds[order] = np.arange(len(y)) % n_folds
         return folds
-    codes = groups.first_kind
+    codes = in_order_seen(groups.first_kind)
     sizes = np.bincount(codes)
     order = rng.permutation(len(sizes))
     fold_of, filled = np.empty(len(sizes), np.int64), np.zeros(n_folds)
