@@ -47,6 +47,19 @@ def test_lengths_are_compared_as_in_memory(lists, kind):
         alike(numbers(found), numbers(exact))
 
 
+@pytest.mark.parametrize("lists", [False, True])
+def test_lengths_of_rows_of_which_one_has_all_weight_have_no_intervals(lists):
+    y, p, weights = np.array([0, 1, 1]), np.array([[0.5, 0.5], [0.2, 0.8], [1.0, 0.0]]), np.array([0, 0, 2.0])
+    given = vx.TopLists.from_probabilities(p, 1) if lists else p
+    for rows in ((y, given), (Scattered(y, given, n_parts=2, weights=weights),)):
+        found = vx.compare_lengths(*rows, **({"weights": weights} if len(rows) > 1 else {}))
+        assert found["brier"] == pytest.approx([2.0] * len(found.predictions))
+        assert found["log_score"] == pytest.approx([np.inf] * len(found.predictions))
+        assert found.infinite["log_score"] == pytest.approx([2.0] * len(found.predictions))
+        assert not found.difference("hard", found.predictions[-1], "brier").interval.defined
+        assert "hard" in repr(found)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lists", [False, True])
 def test_slopes_are_those_of_the_rows(lists, kind):

@@ -29,6 +29,8 @@ from verax.inputs.handles import Handle, Part, Recipe, Summaries
 
 # Shares of the weight that differ from one by less are all of it.
 _ROUNDING = 1e-15
+# How many numbers are kept of rows in memory between two passes.
+_KEPT = 2**24
 _KIND, _SPREAD = "sums over units", "spread of units"
 
 
@@ -275,8 +277,14 @@ class UnitRecipe(PieceRecipe):
         """The columns of all rows of a part."""
 
     def pieces(self, part: Part) -> Iterator[Columns]:
-        """The columns of all rows of a part."""
-        yield self.columns(part)
+        """The columns of all rows; of rows in memory they are kept for a second pass unless they are many."""
+        key = "columns", id(self)
+        columns: Columns | None = part.made(key)
+        if columns is None:
+            columns = self.columns(part)
+            if part.whole and columns.sums.size <= _KEPT:
+                part.once(key, lambda: columns)
+        yield columns
 
 
 @dataclass(frozen=True)

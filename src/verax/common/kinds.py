@@ -69,7 +69,7 @@ SUMMARIES = {
     "event histograms": "verax.analyses.calibration.eventsums:EventSums",
     "event histograms of lists": "verax.analyses.calibration.listsums:ListSums",
     "faults of lists": "verax.inputs.lists.rows:ListFaults",
-    "longest list": "verax.analyses.comparison.length_streams:Longest",
+    "longest list": "verax.analyses.comparison.lengths:Longest",
     "loss histograms": "verax.analyses.retention.lossbins:Histograms",
     "losses by class": "verax.analyses.classsums:ClassSums",
     "numbers of losses": "verax.analyses.worst_ranks:LossCounts",

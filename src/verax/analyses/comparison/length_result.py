@@ -118,8 +118,9 @@ class LengthComparison(MaySkip):
         c = self.covariances[name]
         with np.errstate(invalid="ignore"):
             gap = float(np.float64(means[i]) - means[j])
-        variance = max(0.0, float(c[i, i] + c[j, j] - 2 * c[i, j])) if i != j else 0.0
-        variance = variance if np.isfinite(c[[i, j], [i, j]]).all() else np.nan
+        variance = np.nan
+        if np.isfinite(c[[i, j], [i, j]]).all():
+            variance = max(0.0, float(c[i, i] + c[j, j] - 2 * c[i, j])) if i != j else 0.0
         interval = self.units.interval(gap, variance, self.confidence)
         p = self.units.p_value(gap, variance)
         return Difference(a, b, gap, interval, p, p)

@@ -6,25 +6,33 @@ different lengths can be compared by one number. How much it improves depends on
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 
 from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.comparison.length_result import LengthComparison
-from verax.analyses.comparison.shortening import check_lengths, names_of, shorter_lists
-from verax.analyses.units import SamplingUnits, dot
+from verax.analyses.comparison.shortening import LENGTHS, check_lengths, names_of, shorter_lists
+from verax.analyses.listfaults import faults_in
+from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums, means_of
+from verax.common.packing import dump, load, refusing
 from verax.inference.intervals import check_confidence
-from verax.inputs.arrays import Floats, to_array, to_host
-from verax.inputs.groups import check_one_way
-from verax.inputs.handles import Handle
+from verax.inputs.arrays import Floats, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.lists.rows import ListFaults, ListRows
 from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import Rows, faults_of, pair
+from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of
+
+_KIND = "longest list"
 
 
 @reads
@@ -87,66 +95,142 @@ def compare_lengths(
     """
     check_confidence(confidence)
     chosen = _choose(rule)
-    if isinstance(y, Handle):
-        from verax.analyses.comparison.length_streams import lengths_of_handle
-
-        return lengths_of_handle(y, k, chosen, confidence)
-    form: dict[str, Any] = dict(read)
-    shared = {name: form.pop(name, None) for name in ("weights", "groups")}
-    lists, lengths = _lists(p, k, form)
-    given = pair(y, p, **read)
-    rows = [*shorter_lists(lists.with_outcomes(y, **shared), lengths), given]
-    groups = rows[0].groups
-    check_one_way(groups, "lengths of lists")
-    weights = None if rows[0].weights is None else np.asarray(rows[0].weights, float)
-    units, weighty = SamplingUnits.of(rows[0].n_rows, weights, groups)
-    found = {name_of(rule.rule): _measure(rule, rows, units, weighty, weights) for rule in chosen}
-    return LengthComparison(
-        names_of(lengths, lists=isinstance(p, TopLists)),
-        tuple(chosen),
-        {name: means for name, (means, _, _) in found.items()},
-        {name: infinite for name, (_, infinite, _) in found.items()},
-        tuple(lengths),
-        rows[0].n_rows,
-        lists.n_classes,
-        lists.n_invalid if isinstance(p, TopLists) else 0,
-        {name: covariance for name, (_, _, covariance) in found.items()},
-        units,
-        confidence,
-    ).with_faults(faults_of({"": given}))
-
-
-def _measure(
-    rule: Padded, rows: Sequence[Rows], units: SamplingUnits, weighty: Any, weights: Floats | None
-) -> tuple[tuple[float, ...], tuple[float, ...], Floats]:
-    """The mean loss of every prediction, the weight of infinite losses, and the covariance of the means."""
-    means, infinite, columns = [], [], []
-    for each in rows:
-        loss = np.asarray(to_host(losses_of([rule], each)[0]), float)
-        unbounded = np.isinf(loss)
-        infinite.append(float(unbounded.sum() if weights is None else weights[unbounded].sum()))
-        loss = loss if weighty is None else loss[weighty]
-        means.append(dot(units.share, loss))
-        columns.append(np.where(np.isinf(loss), np.nan, loss))
-    influence = units.influence(columns, len(columns))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        influence = influence / np.sqrt(1 - units.sums(units.share))[:, None]
-        return tuple(means), tuple(infinite), influence.T @ influence
-
-
-def _lists(p: object, k: Sequence[int] | None, read: dict[str, Any]) -> tuple[TopLists, list[int]]:
-    """Lists to truncate, and the lengths to truncate them to."""
-    if isinstance(p, TopLists):
-        longest = int(p.lengths.max(initial=0))
-        return p, check_lengths(k, longest)
-    raw, _ = to_array(p, "p")
-    m = int(raw.shape[1]) if raw.ndim == 2 else 2
-    lengths = check_lengths(k, m)
-    # The hard prediction needs one class, even if all lengths are 0.
-    return TopLists.from_probabilities(p, max(1, *lengths), **read), lengths
+    handle = open_rows(y, p, **read)
+    model = handle.one_model()
+    longest = handle.n_classes
+    if handle.lists:
+        longest = handle.summarise({"longest": LongestRecipe(model)})["longest"].length
+    recipe = LengthRecipe(model, tuple(chosen), tuple(check_lengths(k, longest)))
+    means = means_of(handle, recipe)
+    faults = faults_in(handle, means.found)
+    return read_lengths(handle, recipe, means.sums, means.covariance, means.found, faults, confidence)
 
 
 def _choose(rules: Rule | str | Sequence[Rule | str] | None) -> list[Padded]:
     if rules is None:
         return padded_rules()
     return [rule if isinstance(rule, Padded) else padded(rule) for rule in as_rules(rules)]
+
+
+def read_lengths(
+    handle: Handle,
+    recipe: LengthRecipe,
+    sums: UnitSums,
+    covariance: Floats,
+    found: Summaries,
+    faults: dict[str, ListFaults],
+    confidence: float,
+) -> LengthComparison:
+    """The comparison from sums over rows."""
+    names = [name_of(rule.rule) for rule in recipe.rules]
+    return (
+        LengthComparison(
+            names_of(recipe.lengths, lists=handle.lists),
+            recipe.rules,
+            {name: tuple(row.tolist()) for name, row in zip(names, sums.mean, strict=True)},
+            {name: tuple(row.tolist()) for name, row in zip(names, sums.infinite.high, strict=True)},
+            recipe.lengths,
+            found.n_rows,
+            handle.n_classes,
+            sum(each.n_invalid for each in faults.values()),
+            dict(zip(names, covariance, strict=True)),
+            sums.units,
+            confidence,
+        )
+        .with_skipped(found.skipped)
+        .with_faults(faults)
+    )
+
+
+def read_known_lengths(
+    handle: Handle,
+    recipe: LengthRecipe,
+    sums: UnitSums,
+    longest: int,
+    found: Summaries,
+    faults: dict[str, ListFaults],
+    confidence: float,
+) -> LengthComparison | None:
+    """The comparison from the sums of more lengths than there are; None where all lists have one class."""
+    lengths = tuple(check_lengths(None, longest))
+    if longest < 2:
+        return None
+    at = [0, *(1 + recipe.lengths.index(length) for length in lengths), 1 + len(recipe.lengths)]
+    some, known = sums.some(at), replace(recipe, lengths=lengths)
+    return read_lengths(handle, known, some, some.covariance, found, faults, confidence)
+
+
+@dataclass(frozen=True)
+class LengthRecipe(UnitRecipe):
+    """The losses of one model's hard prediction, of its lists of some lengths, and of all that it says."""
+
+    model: str
+    rules: tuple[Padded, ...]
+    lengths: tuple[int, ...] = LENGTHS
+
+    def columns(self, part: Part) -> Columns:
+        """The losses of some rows, rule by rule."""
+        rows = part.models[self.model]
+        lists = self._lists(rows)
+        # Lists that are no longer stay as they are.
+        n = bisect_left(self.lengths, lists.lists.lengths.max(initial=0)) if lists is rows else None
+        shorter = shorter_lists(lists, self.lengths[:n])
+        weights = rows.batch(0, rows.n_rows).weights
+        w = np.ones(rows.n_rows) if weights is None else np.asarray(to_host(weights), float)
+        sums = np.empty((len(self.rules), 2 + len(self.lengths), rows.n_rows))
+        for c, each in enumerate([*shorter, rows]):
+            for block, loss in zip(sums, losses_of(self.rules, each), strict=True):
+                block[c] = to_host(loss)
+        sums[:, len(shorter) + 1 :] = sums[:, len(shorter), None]
+        if weights is not None:
+            with np.errstate(invalid="ignore"):
+                sums *= w
+        return Columns(w, sums, rows.groups)
+
+    def _lists(self, rows: Rows) -> ListRows:
+        if isinstance(rows, ListRows):
+            return rows
+        assert isinstance(rows, Forecasts)
+        batch = rows.batch(0, rows.n_rows)
+        # The hard prediction needs one class, even if all lengths are 0.
+        lists = TopLists.from_probabilities(batch.p, max(1, *self.lengths))
+        return lists.with_outcomes(batch.y, part=True)
+
+
+@dataclass(frozen=True)
+class Longest:
+    """The length of the longest list."""
+
+    length: int
+
+    def merge(self, other: Longest) -> Longest:
+        """Of the lists of both."""
+        return Longest(max(self.length, other.length))
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads."""
+        return dump(_KIND, {"length": self.length})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Longest:
+        """What `to_bytes` wrote."""
+        values = load(data, _KIND)
+        with refusing("is missing or of another type"):
+            return cls(int(values["length"]))
+
+
+@dataclass(frozen=True)
+class LongestRecipe(Recipe[Longest]):
+    """How long the lists of a model are."""
+
+    model: str
+
+    def take(self, part: Part) -> Longest:
+        """Of some lists."""
+        rows = part.models[self.model]
+        assert isinstance(rows, ListRows)
+        return Longest(int(rows.lists.lengths.max(initial=0)))
+
+    def load(self, stored: bytes) -> Longest:
+        """From bytes."""
+        return Longest.from_bytes(stored)

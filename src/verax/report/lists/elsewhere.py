@@ -15,7 +15,7 @@ from verax.analyses.calibration.listsums import ListEventRecipe
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import check_whole
-from verax.analyses.comparison.length_streams import LengthRecipe, read_known_lengths
+from verax.analyses.comparison.lengths import LengthRecipe, read_known_lengths
 from verax.analyses.comparison.references import UNIFORM
 from verax.analyses.comparison.streams import PairedRecipe, read_comparison
 from verax.analyses.unitsums import UnitSums
