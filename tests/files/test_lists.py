@@ -459,6 +459,29 @@ def test_lists_that_lack_an_answer_are_divided_by_the_sum_of_what_is_there(tmp_p
     assert open_lists(plain, classes=["A", "B", "C"], normalize=True).lists.to_dicts() == [{"A": 0.6}]
 
 
+def test_accuracy_does_not_depend_on_how_a_file_is_read(tmp_path):
+    rng = np.random.default_rng(1)
+    p, y = rng.multinomial(3, np.ones(4) / 4, 120) / 3, rng.integers(0, 4, 120)
+    rows = [sorted(zip("ABCD", row.tolist(), strict=True), key=lambda pair: -pair[1]) for row in p]
+    rng.shuffle(rows[0])
+    path = write(
+        tmp_path / "a.jsonl",
+        [{"outcome": "ABCD"[o], "probs": dict(row)} for row, o in zip(rows, y, strict=True)],
+    )
+    expected = pytest.approx((p.argmax(axis=1) == y).mean(), rel=1e-14)
+    # Lists are in the order of their probabilities, which says nothing about the order of the classes.
+    whole = open_lists(path)
+    assert whole.are_distributions
+    assert whole.classes == tuple("ABCD")
+    assert vx.evaluate(np.array(whole.y), whole.probabilities(), classes=list("ABCD")).accuracy == expected
+    for classes in (None, 4, 7, ["A", "B", "C", "D"]):
+        read = open_lists(path, classes=classes)
+        assert vx.evaluate(read.y, read.lists).accuracy == expected
+    assert vx.evaluate(vx.scan(path, classes=7, lists=True)).accuracy == expected
+    dicts = vx.TopLists.from_dicts([dict(row) for row in rows], n_classes=4)
+    assert vx.evaluate(["ABCD"[o] for o in y], dicts).accuracy == expected
+
+
 def test_standard_input_weights_and_groups(tmp_path):
     lines = [{**GOOD, "w": 2.5, "site": "n"}, {**GOOD, "w": 1, "site": "s"}]
     stdin = SimpleNamespace(buffer=io.BytesIO("".join(f"{json.dumps(r)}\n" for r in lines).encode()))

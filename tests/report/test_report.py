@@ -30,6 +30,7 @@ from verax.report.bundle import bundle
 from verax.report.checks import duplicates
 from verax.report.contents import most_subgroups
 from verax.report.definitions import definitions
+from verax.report.exhibits import comparison_exhibit
 from verax.report.problem import Problem
 from verax.report.remedies import _drawn
 from verax.report.verdict import miscalibrated, remedy_words
@@ -290,6 +291,10 @@ def test_infinite_log_scores_are_told():
     assert found.kind == "look"
     assert f"{(p[np.arange(200), y] == 0).sum()} rows" in found.answer
     assert "infinite" in verdict(y, p, rules=["log"])
+    both = Report.of(y, {"sure": p, "flat": np.full((200, 3), 1 / 3)}, rules=["log"]).contents
+    gap = comparison_exhibit(both)["rules"][0]["pairs"][0]["difference"]
+    assert gap.startswith("at least ")
+    assert gap.endswith(f"over the finite rows, and {(p[np.arange(200), y] == 0).sum()} infinite")
 
 
 # ---- data checks -------------------------------------------------------------------------------

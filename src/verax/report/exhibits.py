@@ -363,7 +363,7 @@ def comparison_exhibit(contents: Compared) -> dict[str, Any]:
                     {
                         "a": d.a,
                         "b": d.b,
-                        "difference": number(d.difference, 5),
+                        "difference": d.infinite_words or number(d.difference, 5),
                         "interval": span(d.interval, 5),
                         "p": probability(d.p_value),
                         "holm": probability(d.p_adjusted),
