@@ -180,7 +180,7 @@ def worst(
     (0, 1)
     """
     rules = ranking(rule, others)
-    return find(open_rows(y, p, ordered=needs_order(rules), ids=ids, **read), rules, n)
+    return find(open_rows(y, p, ordered=needs_order(rules), single=True, ids=ids, **read), rules, n)
 
 
 def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> list[Rule]:

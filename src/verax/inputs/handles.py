@@ -255,6 +255,8 @@ class Handle(ABC):
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
     weighted : bool
         Whether rows may have weights.
+    whole : bool
+        Whether all rows are in memory, as one part, so that there is an order of them.
     """
 
     name: str
@@ -267,6 +269,7 @@ class Handle(ABC):
     lists: bool = False
     has_rows: bool = True
     weighted: bool = True
+    whole: bool = False
 
     @property
     def several(self) -> bool:

@@ -36,8 +36,10 @@ class InMemory(Handle):
         Labels of subgroups, by column.
     """
 
-    name: str = "rows in memory"
+    # Errors about rows in memory need not say where these are.
+    name: str = ""
     taken: tuple[str, ...] = ()
+    whole: bool = True
 
     def __init__(
         self,
@@ -66,9 +68,18 @@ class InMemory(Handle):
     def in_order(self) -> Handle:
         return self
 
+    def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """Summaries of all rows; there may be none where they are a part of more."""
+        return self._summarise(recipes)
+
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         part = self._part
         return Summaries({name: recipe.take(part) for name, recipe in recipes.items()}, part.n_rows, None)
+
+
+def holds_lists(y: object, p: object) -> bool:
+    """Whether these are top lists, before they are opened."""
+    return y.lists if isinstance(y, Handle) else hasattr(p, "with_outcomes") and not isinstance(p, type)
 
 
 def open_rows(
@@ -77,21 +88,22 @@ def open_rows(
     *,
     ordered: bool = False,
     dense: bool = False,
+    single: bool = False,
     ids: object | None = None,
     **read: Any,
 ) -> Handle:
     """Rows wherever they are, as a handle: those that `scan` has opened, or those that are given.
 
     `ordered` is for analyses to which the order of the classes matters, `dense` for those that need the
-    probabilities of all classes. `p` may be a mapping from the names of several models to their
-    forecasts, and `ids` are names of the rows.
+    probabilities of all classes, `single` for those of one model. For others `p` may be a mapping from the
+    names of several models to their forecasts. `ids` are names of the rows.
     """
     if isinstance(y, Handle):
         if dense:
             refuse_lists(y)
         return y.in_order() if ordered else y
     own: dict[str, Any] = {"ordered": ordered, **read}
-    if not isinstance(p, Mapping):
+    if single or not isinstance(p, Mapping):
         rows = Forecasts(y, p, **own) if dense else pair(y, p, **own)
         return InMemory({ONLY: rows}, ids=_names(ids, rows.n_rows))
     if not p:

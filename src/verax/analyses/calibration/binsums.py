@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from verax.analyses.parts import probabilities, seen
+from verax.analyses.parts import probabilities, scaled, seen
 from verax.common.packing import dump, load, refusing
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Part, Recipe
 
 _KIND = "calibration bins"
+Binning = Literal["width", "mass"]
 
 
 def by_width(given: Floats, bins: int) -> Ints:
     """The bin of each forecast; one on an edge belongs below it, and 0 to the first bin."""
     edges = np.arange(1, bins) / bins
     return np.asarray(np.searchsorted(edges, given, side="left"))
+
+
+def by_mass(given: Floats, w: Floats, bins: int) -> Ints:
+    """The bin of each forecast where bins have equal weight; equal forecasts are in the same bin."""
+    values, pools = np.unique(given, return_inverse=True)
+    mass = np.bincount(pools, w, len(values))
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    return np.asarray(np.minimum((bins * middle).astype(np.int64), bins - 1)[pools])
+
+
+def binned(given: Floats, happened: Any, w: Floats, bins: int, binning: Binning) -> Floats:
+    """(4, bins) sums of w, w * (forecast - happened), w * happened and w * w."""
+    found = by_width(given, bins) if binning == "width" else by_mass(given, w, bins)
+    return bin_sums(found, given, happened, w, bins)
 
 
 def bin_sums(found: Ints, given: Floats, happened: Any, w: Floats, bins: int) -> Floats:
@@ -57,17 +72,16 @@ class BinRecipe(Recipe[BinSums]):
     model: str
     bins: int
     top_only: bool
+    binning: Binning = "width"
 
     def take(self, part: Part) -> BinSums:
         """The sums of some rows."""
         rows, p = seen(part, self.model, ()), probabilities(part, self.model)
-        w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
+        w = np.ones(len(rows.y)) if rows.weights is None else scaled(part, rows.weights)
         events: list[tuple[Floats, Any]] = [(p[:, k], rows.y == k) for k in range(p.shape[1])]
         if self.top_only:
             events = [(rows.top, rows.decision == rows.y)]
-        sums = [
-            bin_sums(by_width(given, self.bins), given, happened, w, self.bins) for given, happened in events
-        ]
+        sums = [binned(given, happened, w, self.bins, self.binning) for given, happened in events]
         return BinSums(Sum.of(np.concatenate(sums, axis=1)))
 
     def load(self, stored: bytes) -> BinSums:

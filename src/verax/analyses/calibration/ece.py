@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Unpack, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 
-from verax.analyses.calibration.binsums import BinRecipe, BinSums, bin_sums, by_width
-from verax.analyses.table import RowTable
+from verax.analyses.calibration.binsums import Binning, BinRecipe, BinSums
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing, show
-from verax.inputs.arrays import Floats, Ints
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Recipe
-from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Weighted, reads
-from verax.inputs.rows import Rows, pair
 
 Norm = Literal["l1", "l2", "max"]
 Kind = Literal["confidence", "classwise", "listed", "mass"]
 # Which of these there are for full distributions, and for top lists.
 _DENSE, _LISTS = ("confidence", "classwise"), ("confidence", "listed", "mass")
 
-MOST_BINS = 1_000_000
+# The largest number of bins, of one event and of all.
+MOST_BINS, _MOST_OF_ALL = 1_000_000, 10_000_000
 # A bin whose squared shares of the weight sum to one, up to rounding, has a single row.
 _ALONE = 1e-12
 
@@ -35,7 +33,7 @@ def ece(
     *,
     bins: int = 15,
     kind: Kind = "confidence",
-    binning: Literal["width", "mass"] = "width",
+    binning: Binning = "width",
     norm: Norm = "l1",
     debias: bool = False,
     **read: Unpack[Weighted],
@@ -106,7 +104,7 @@ def ece(
     check_count("bins", bins)
     if bins > MOST_BINS:
         raise InputError(f"must be at most {MOST_BINS:,}, not {show(bins)}", argument="bins", values=[bins])
-    lists = isinstance(p, TopLists) or (isinstance(y, Handle) and y.lists)
+    lists = holds_lists(y, p)
     check_choice("kind", kind, _LISTS if lists else _DENSE)
     check_choice("binning", binning, ("width", "mass"))
     check_choice("norm", norm, get_args(Norm))
@@ -116,22 +114,8 @@ def ece(
             argument="debias",
             remedies=[passing("for the root of the mean squared gap", norm="l2")],
         )
-    if isinstance(y, Handle):
-        sums = _sums_of(y, bins, kind, binning)
-        return _over_events([_of_bins(each, norm, debias) for each in sums], norm)
-    given_rows = pair(y, p, **read)
-    if not isinstance(given_rows, Forecasts):
-        events = [_of_lists(given_rows, kind)]
-    else:
-        rows = RowTable.of(given_rows, [])
-        w = np.ones(len(rows.y)) if rows.weights is None else rows.weights / rows.weights.max()
-        if kind == "confidence":
-            chosen = rows.p[np.arange(len(rows.y)), rows.decisions]
-            events = [(chosen, rows.decisions == rows.y, w)]
-        else:
-            events = [(rows.p[:, k], rows.y == k, w) for k in range(rows.n_classes)]
-    values = [_error(given, happened, w, bins, binning, norm, debias) for given, happened, w in events]
-    return _over_events(values, norm)
+    sums = _sums_of(open_rows(y, p, single=True, **read), bins, kind, binning)
+    return _over_events([_of_bins(each, norm, debias) for each in sums], norm)
 
 
 def _over_events(values: list[float], norm: Norm) -> float:
@@ -142,9 +126,9 @@ def _over_events(values: list[float], norm: Norm) -> float:
     return math.sqrt(max(mean, 0.0)) if norm == "l2" else mean
 
 
-def _sums_of(handle: Handle, bins: int, kind: Kind, binning: str) -> Floats:
-    """Sums of the rows of a handle by bin, for each event."""
-    if binning != "width":
+def _sums_of(handle: Handle, bins: int, kind: Kind, binning: Binning) -> Floats:
+    """Sums of the rows by bin, for each event."""
+    if binning == "mass" and not handle.whole:
         raise InputError(
             "must be 'width' where predictions are not in memory: bins of equal weight need an order of the "
             "rows",
@@ -152,51 +136,30 @@ def _sums_of(handle: Handle, bins: int, kind: Kind, binning: str) -> Floats:
             values=[binning],
         )
     n_events = 1 if kind == "confidence" or handle.lists else handle.n_classes
-    if n_events * bins > MOST_BINS:
+    if n_events * bins > _MOST_OF_ALL:
         raise InputError(
-            f"must be at most {MOST_BINS:,} for all classes together",
+            f"must be at most {_MOST_OF_ALL:,} for all classes together",
             argument="bins",
             found=f"there are {n_events * bins:,}",
             values=[bins],
         )
-    recipe: Recipe[BinSums] = BinRecipe(handle.one_model(), bins, kind == "confidence")
+    recipe: Recipe[BinSums] = BinRecipe(handle.one_model(), bins, kind == "confidence", binning)
     if handle.lists:
         from verax.analyses.calibration.listsums import ListBinRecipe
 
-        recipe = ListBinRecipe(handle.one_model(), bins, kind)
+        recipe = ListBinRecipe(handle.one_model(), bins, kind, binning)
     found = handle.summarise({"bins": recipe})["bins"]
     if handle.lists and not found.sums.high[0].any():
         raise _all_empty()
     return np.asarray(found.sums.high.reshape(4, n_events, bins).swapaxes(0, 1))
 
 
-def _of_lists(rows: Rows, kind: str) -> tuple[Floats, Any, Floats]:
-    """Forecasts, outcomes and weights of an event of top lists; empty lists make no statement of a place."""
-    from verax.analyses.calibration.listsums import event_of_kind
-    from verax.analyses.calibration.places import ListEvents
-
-    found = ListEvents.of(rows, "calibration errors")
-    if kind != "mass" and not found.longest:
-        raise _all_empty()
-    event = event_of_kind(found, kind)
-    w = np.ones(found.n_lists) if found.weights is None else found.weights / found.weights.max()
-    return event.given, event.happened, event.taken(w)
-
-
 def _all_empty() -> InputError:
     return InputError("must list some class", argument="p", kind="list", found="every list is empty")
 
 
-def _error(
-    given: Floats, happened: Any, w: Floats, bins: int, binning: str, norm: Norm, debias: bool
-) -> float:
-    """The gaps of the bins as one number; with "l2" the mean of their squares."""
-    found = by_width(given, bins) if binning == "width" else _by_mass(given, w, bins)
-    return _of_bins(bin_sums(found, given, happened, w, bins), norm, debias)
-
-
 def _of_bins(sums: Floats, norm: Norm, debias: bool) -> float:
-    """The same from the sums of bins."""
+    """The gaps of the bins as one number; with "l2" the mean of their squares."""
     weight, gaps, hits, squares = sums
     filled = weight > 0
     weight, gaps = weight[filled], np.abs(gaps[filled])
@@ -214,10 +177,3 @@ def _of_bins(sums: Floats, norm: Norm, debias: bool) -> float:
         noise = frequency * (1 - frequency) * share / np.where(several, 1 - share, 1.0)
         squared = np.where(several, squared - noise, 0.0)
     return float((weight * squared).sum() / weight.sum())
-
-
-def _by_mass(given: Floats, w: Floats, bins: int) -> Ints:
-    values, pools = np.unique(given, return_inverse=True)
-    mass = np.bincount(pools, w, len(values))
-    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-    return np.asarray(np.minimum((bins * middle).astype(np.int64), bins - 1)[pools])

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.binsums import BinSums, bin_sums, by_width
+from verax.analyses.calibration.binsums import Binning, BinSums, binned
 from verax.analyses.calibration.eventsums import EventSums, forecast_bins
 from verax.analyses.calibration.lists import SQUARED
 from verax.analyses.calibration.mass import as_scored, left_out_of, scored_events
 from verax.analyses.calibration.places import ListEvent, ListEvents
+from verax.analyses.parts import scaled
 from verax.common.packing import dump, load, refusing
 from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed, Run
@@ -142,11 +143,12 @@ def _sums_of(found: ListEvents, event: ListEvent) -> EventSums:
 
 @dataclass(frozen=True)
 class ListBinRecipe(Recipe[BinSums]):
-    """Sums in bins of equal width of one kind of event of the lists of a model, as `ece` names it."""
+    """Sums in bins of one kind of event of the lists of a model, as `ece` names it."""
 
     model: str
     bins: int
     kind: str
+    binning: Binning = "width"
 
     def take(self, part: Part) -> BinSums:
         """The sums of some lists."""
@@ -155,8 +157,8 @@ class ListBinRecipe(Recipe[BinSums]):
         if found.n_lists and (self.kind == "mass" or found.longest):
             event = event_of_kind(found, self.kind)
             weights: Any = event.taken(found.weights)
-            w = np.ones(len(event.given)) if weights is None else weights
-            sums = bin_sums(by_width(event.given, self.bins), event.given, event.happened, w, self.bins)
+            w = np.ones(len(event.given)) if weights is None else scaled(part, weights)
+            sums = binned(event.given, event.happened, w, self.bins, self.binning)
         return BinSums(Sum.of(sums))
 
     def load(self, stored: bytes) -> BinSums:

@@ -78,7 +78,7 @@ def calibration_slope(
     """
     check_confidence(confidence)
     check_flag("ordered", ordered)
-    handle = open_rows(y, p, ordered=ordered, **read)
+    handle = open_rows(y, p, ordered=ordered, single=True, **read)
     if not handle.lists:
         refuse_places(places)
     return fit_slopes(handle, ordered, check_places(places), confidence)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from verax.analyses.cards.listcard import padded_rules, score_lists
+from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.cards.recipes import CardRecipe, card_of
-from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_groups
+from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling, WeightsAre
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle
-from verax.inputs.lists.rows import ListRows
-from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import pair
 from verax.scores.base import Rule
 from verax.scores.metrics import (
     CostsLike,
@@ -101,20 +97,12 @@ def score(
     """The card of all rows, or of a part of them, which may have no rows, no weight or a single group."""
     chosen = fitting_rules(rules, ordered)
     # Top lists refuse all costs, whether these need an order or not.
-    own_costs = None if isinstance(p, TopLists) or (isinstance(y, Handle) and y.lists) else costs
-    in_order = needs_order(chosen, costs=own_costs, ordered=ordered)
-    if isinstance(y, Handle):
-        handle = y.in_order() if in_order else y
-        on_card = padded_rules() if handle.lists and rules is None else chosen
-        recipe = CardRecipe(handle.one_model(), tuple(on_card), ordered, costs, plan)
-        return card_of(handle, recipe, part=part)
-    forecasts = pair(y, p, ordered=in_order, part=part, **read)
-    if forecasts.groups is not None and not part:
-        check_groups(forecasts.groups.count)
-    if isinstance(forecasts, ListRows):
-        return score_lists(forecasts, None if rules is None else chosen, costs, plan)
-    assert isinstance(forecasts, Forecasts)
-    return card_of_rows(forecasts, chosen, ordered, costs, plan)
+    lists = holds_lists(y, p)
+    in_order = needs_order(chosen, costs=None if lists else costs, ordered=ordered)
+    handle = open_rows(y, p, ordered=in_order, single=True, part=part, **read)
+    on_card = padded_rules() if lists and rules is None else chosen
+    recipe = CardRecipe(handle.one_model(), tuple(on_card), ordered, costs, plan)
+    return card_of(handle, recipe, part=part)
 
 
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:

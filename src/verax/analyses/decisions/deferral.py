@@ -79,7 +79,7 @@ def deferral(
     limits = [check_deferral(limit) for limit in given]
     if not limits:
         raise InputError("must hold at least one cost", argument="defer", kind="length")
-    handle = open_rows(y, p, ordered=needs_order(costs=costs), dense=True, **read)
+    handle = open_rows(y, p, ordered=needs_order(costs=costs), dense=True, single=True, **read)
     cost_matrix(costs, handle.n_classes)
     means = means_of(handle, _CostRecipe(handle.one_model(), costs, tuple(limits)))
     lines = tuple(_line(means, i, limit, confidence) for i, limit in enumerate(limits))
