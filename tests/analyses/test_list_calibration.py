@@ -11,6 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
 from verax.analyses.calibration import statements
+from verax.analyses.calibration.places import ListEvents
 
 M = 5
 
@@ -214,10 +215,26 @@ def test_many_classes_cost_nothing_and_edges_are_refused():
         vx.decompose([0, 1], empty, rule="rps")
 
 
+def test_reliability_of_lists_knows_groups():
+    """Copies of lists are no evidence where they are known to belong together."""
+    rng = np.random.default_rng(4)
+    given = np.round(rng.uniform(0.3, 0.7, 12), 2)
+    y = (rng.random(12) < given).astype(int)
+    lists = vx.TopLists.from_dicts([{1: c} for c in given for _ in range(60)], n_classes=4)
+    outcomes, groups = np.repeat(y, 60), np.repeat(np.arange(12), 60)
+    alone, grouped = (vx.reliability(outcomes, lists, groups=g) for g in (None, groups))
+    rows = lists.with_outcomes(outcomes, groups=groups)
+    for name in ("place 1", "whole list"):
+        assert alone[name].components.p_value < 0.01
+        assert grouped[name].components.p_value > 0.05
+        # The page about lists has the same.
+        page = {claim.name: claim for claim in ListEvents.of(rows, "this").claims(10)}
+        assert grouped.claim(name) == page[name]
+    assert np.diff(grouped["place 1"].band, axis=0).mean() > 2 * np.diff(alone["place 1"].band, axis=0).mean()
+
+
 def test_the_mean_of_each_place_is_tested_with_groups():
     y, _, lists = enumerated(n=60, seed=2)
-    from verax.analyses.calibration.places import ListEvents
-
     groups = np.arange(len(y)) // M
     found = ListEvents.of(lists.with_outcomes(y, groups=groups), "this").claims(2)
     assert all(0 <= claim.p_value <= claim.p_adjusted <= 1 for claim in found)

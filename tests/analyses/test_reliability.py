@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -258,3 +259,31 @@ def test_what_is_wrong_with_it():
 def test_refusals_of_ece(options, message):
     with pytest.raises(vx.VeraxError, match=message):
         vx.ece(*forecasts(30, 3), **options)
+
+
+def test_groups_change_their_signs_together():
+    """Against all patterns of signs of eight groups, with isotonic fits by scikit-learn."""
+    rng = np.random.default_rng(8)
+    groups = np.repeat(np.arange(8), 9)
+    p = np.round(rng.uniform(0.1, 0.9, len(groups)), 3)
+    lean = rng.normal(0, 1, 8)[groups]
+    y = (rng.random(len(p)) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - lean))).astype(int)
+    order = np.argsort(p, kind="stable")
+    stated, deviation, code = p[order], (y - p)[order], groups[order]
+
+    def miscalibration(outcome):
+        fit = np.clip(IsotonicRegression().fit_transform(stated, outcome), 0, 1)
+        # Linear in the outcome, as wild outcomes are no zeros and ones.
+        return np.mean(outcome * (1 - stated) ** 2 + (1 - outcome) * stated**2) - np.mean(
+            outcome * (1 - fit) ** 2 + (1 - outcome) * fit**2
+        )
+
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=8)))
+    drawn = np.array([miscalibration(stated + sign[code] * deviation) for sign in signs])
+    observed = miscalibration(stated + deviation)
+    exact = np.mean(drawn >= observed - 1e-12)
+    found = vx.reliability(y, p, groups=groups, resamples=1000)["1"].components
+    assert found.miscalibration == pytest.approx(observed, abs=1e-12)
+    assert found.p_value == pytest.approx(exact, abs=0.05)
+    named = vx.reliability(y, p, groups=[f"group {9 - g}" for g in groups], resamples=1000)
+    assert named["1"].components.p_value == found.p_value

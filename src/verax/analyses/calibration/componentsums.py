@@ -251,8 +251,8 @@ class DeviationRecipe(Recipe[Deviations]):
     def _slots(self, labels: Any) -> Ints:
         hashed = _hashed(labels)
         if self.names is not None:
-            return np.searchsorted(self.names, hashed)
-        return (hashed % np.uint64(self.slots)).astype(np.int64)
+            return np.asarray(np.searchsorted(self.names, hashed))
+        return np.asarray(hashed % np.uint64(self.slots), dtype=np.int64)
 
     def load(self, stored: bytes) -> Deviations:
         """Sums from their bytes."""

@@ -39,6 +39,7 @@ def curve_of(
     """The curve of one event, with a band and a test of calibration where there are resamples.
 
     `drawing` says in which rows the event happens if the forecasts are right; by default all independently.
+    With groups, the deviations of outcomes from forecasts change their signs group by group.
     """
     forecast = event.values
     forecast = forecast if fit.kept.all() else forecast[fit.kept]
@@ -102,12 +103,12 @@ class _Draws:
         size: Floats = np.bincount(cell, weight).astype(np.float64, copy=False)
         chance = np.clip(np.bincount(cell, weight * forecast) / size, 0, 1)
         curves, found = np.empty((resamples, len(size))), np.empty(resamples)
-        in_cells = rows.whole and drawing is None
-        draw = (
-            partial(rng.binomial, size.astype(np.int64), chance)
-            if in_cells
-            else _row_by_row(event, cell, kept, rows, rng, drawing)
-        )
+        if rows.groups is not None:
+            draw = _group_by_group(event, cell, kept, rows, rng)
+        elif rows.whole and drawing is None:
+            draw = partial(rng.binomial, size.astype(np.int64), chance)
+        else:
+            draw = _row_by_row(event, cell, kept, rows, rng, drawing)
         for i in range(resamples):
             curves[i], found[i] = _fitted(size, draw(), chance)
         return cls(curves, cell, found, _fitted(size, np.bincount(cell, with_event), chance)[1])
@@ -134,10 +135,8 @@ def _row_by_row(
     drawing: Callable[[np.random.Generator], Ints] | None,
 ) -> Callable[[], Floats]:
     """What draws the weight of the event in each cell: every row has one outcome and counts by its weight."""
-    w = np.ones(len(event.order)) if rows.weights is None else rows.weights
+    w, of_row, n_cells = _cells_of_rows(event, cell, kept, rows)
     counting = np.flatnonzero(w > 0)
-    place = np.cumsum(kept) - 1
-    of_row, n_cells = cell[place[event.pools]], int(cell[-1]) + 1
     given = event.given[counting]
 
     def draw() -> Floats:
@@ -147,13 +146,41 @@ def _row_by_row(
     return draw
 
 
+def _group_by_group(
+    event: Event, cell: Ints, kept: Any, rows: RowTable, rng: np.random.Generator
+) -> Callable[[], Floats]:
+    """The same where the deviations of all rows of a group keep or change their signs (wild bootstrap)."""
+    assert rows.groups is not None
+    w, of_row, n_cells = _cells_of_rows(event, cell, kept, rows)
+    codes, n_groups = rows.groups.as_seen, len(rows.groups.labels)
+    given = np.clip(event.given, 0.0, 1.0)
+    deviation = event.happened - given
+
+    def draw() -> Floats:
+        signs = rng.choice([-1.0, 1.0], n_groups)
+        return np.bincount(of_row, w * (given + signs[codes] * deviation), n_cells)
+
+    return draw
+
+
+def _cells_of_rows(event: Event, cell: Ints, kept: Any, rows: RowTable) -> tuple[Floats, Ints, int]:
+    """The weight and the cell of each row, and the number of cells; rows of no weight may be in any."""
+    w = np.ones(len(event.order)) if rows.weights is None else rows.weights
+    place = np.maximum(np.cumsum(kept) - 1, 0)
+    return w, cell[place[event.pools]], int(cell[-1]) + 1
+
+
 def _fitted(size: Floats, happened: Any, chance: Floats) -> tuple[Floats, float]:
-    """The isotonic fit to cells, and what it gains on their forecasts: the miscalibration."""
-    without = np.maximum(size - happened, 0.0)
-    fit = recalibrate(np.stack([without, happened], axis=1))
-    loss = float((without * chance**2 + happened * (1 - chance) ** 2).sum())
-    least = float((fit.blocks[:, 0] * fit.blocks[:, 1] / fit.blocks.sum(axis=1)).sum())
-    return fit.values, (loss - least) / float(size.sum())
+    """The isotonic fit to cells, and what it gains on their forecasts: the miscalibration.
+
+    Wild outcomes may be less than nothing or more than all of a cell; frequencies are kept within 0 and 1.
+    """
+    fit = recalibrate(np.stack([size - happened, happened], axis=1))
+    loss = float(((size - happened) * chance**2 + happened * (1 - chance) ** 2).sum())
+    n, hits = fit.blocks.sum(axis=1), fit.blocks[:, 1]
+    rate = np.clip(hits / n, 0.0, 1.0)
+    least = float(((n - hits) * rate**2 + hits * (1 - rate) ** 2).sum())
+    return np.clip(fit.values, 0.0, 1.0), (loss - least) / float(size.sum())
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -15,6 +15,7 @@ from verax.analyses.table import RowTable
 from verax.common.sizes import in_digits
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.rows import Rows
 
@@ -47,7 +48,7 @@ def reliability_of_lists(
     rng = np.random.default_rng(seed)
     curves = []
     for listed in found.all(n_places):
-        event, own = sorted_event(listed), rows_of(listed, found.weights)
+        event, own = sorted_event(listed), rows_of(listed, found.weights, found.groups_of(listed))
         drawing = found.draw_entries if listed.name == ANY else None
         curves.append(curve_of(event, event.fit(own.weights), own, resamples, rng, confidence, drawing))
     return ListReliability(
@@ -68,10 +69,10 @@ def sorted_event(event: ListEvent, how: Split = SQUARED, start: Floats | None = 
     return Event.of(event.name, event.given, event.given, event.rest, event.happened, how, start)
 
 
-def rows_of(event: ListEvent, weights: Floats | None) -> RowTable:
-    """The elements of an event as rows of their own, with the weights of their lists."""
+def rows_of(event: ListEvent, weights: Floats | None, groups: Groups | None = None) -> RowTable:
+    """The elements of an event as rows of their own, with the weights of their lists and their own groups."""
     happened = event.happened.astype(np.int64)
-    return RowTable(happened, np.zeros((0, 2)), happened, {}, event.taken(weights), None, 2)
+    return RowTable(happened, np.zeros((0, 2)), happened, {}, event.taken(weights), groups, 2)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

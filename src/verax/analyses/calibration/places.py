@@ -194,10 +194,10 @@ class ListEvents:
     def units_of(self, event: ListEvent) -> SamplingUnits:
         """What is independent among the elements of an event: lists, or groups of them."""
         if event.name != ANY:
-            return SamplingUnits.of(len(event.given), event.taken(self.weights), self._groups(event))[0]
+            return SamplingUnits.of(len(event.given), event.taken(self.weights), self.groups_of(event))[0]
         share = event.taken(self.units.share)
         own = Groups(self.lists.row_of, np.arange(self.n_lists))
-        groups = own if self.groups is None else self._groups(event)
+        groups = own if self.groups is None else self.groups_of(event)
         return SamplingUnits(share / share.sum(), groups)
 
     def all(self, places: int) -> Iterator[ListEvent]:
@@ -273,7 +273,8 @@ class ListEvents:
         part = float(event.taken(self.units.share).sum())
         return len(given), part, _dot(units.share, given), _dot(units.share, happened), p
 
-    def _groups(self, event: ListEvent) -> Groups | None:
+    def groups_of(self, event: ListEvent) -> Groups | None:
+        """The groups of the elements of an event; None without groups."""
         return None if self.groups is None else Groups(event.taken(self.groups.codes), self.groups.labels)
 
 

@@ -17,7 +17,7 @@ from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
-from verax.inputs.options import Weighted, reads
+from verax.inputs.options import Reading, reads
 from verax.inputs.rows import pair
 from verax.scores.registry import brier, rps
 
@@ -32,7 +32,7 @@ def reliability(
     resamples: int = 200,
     seed: int = 0,
     confidence: float = 0.95,
-    **read: Unpack[Weighted],
+    **read: Unpack[Reading],
 ) -> Reliability:
     """The reliability curve of every class, or of every threshold of ordered classes.
 
@@ -60,8 +60,9 @@ def reliability(
         For top lists: how many of the first places have a curve; 10 if not given.
     resamples : int, default 200
         Number of draws for the consistency bands and the tests of calibration (the `p_value` of a curve's
-        components); 0 for none. Outcomes are drawn from the forecasts independently: where rows belong
-        together, the bands are too narrow.
+        components); 0 for none. Outcomes are drawn from the forecasts independently. With groups, the
+        deviations of outcomes from forecasts change their signs group by group instead (wild bootstrap), but
+        not those of predictions that `scan` has opened, whose bands are then too narrow.
     seed : int, default 0
         Random seed.
     confidence : float, default 0.95

@@ -144,7 +144,7 @@ def _findings(problem: ListProblem, name: str, plan: dict[str, Any]) -> ListFind
         lists,
         places=PANELS,
         resamples=RESAMPLES if size <= _BANDS else 0,
-        weights=problem.weights,
+        **problem.shared,
         **plan,
     )
     parts = decompose(
