@@ -12,6 +12,7 @@ import verax as vx
 from commandline import verax
 from listrecords import sample
 from verax.files.lists import open_lists
+from verax.files.lists.together import match_lists
 
 LETTERS = (" A", " B", " C", " D")
 
@@ -380,3 +381,22 @@ def test_real_answers_with_blanks_keep_their_accuracy(tmp_path):
     skipped = vx.evaluate(vx.scan(path, target="answer", invalid="skip"))
     assert skipped.skipped.caution
     assert skipped["accuracy"] < accuracy
+
+
+def test_files_with_different_invalid_rows_stay_matched(tmp_path):
+    # Matched by what is left, the rows between the two invalid ones would be compared with their neighbours.
+    def stated(i, invalid):
+        p = 0.5 + 0.04 * i
+        return {"label": "a", "probabilities": {"a": 0.9, "b": 0.9} if invalid else {"a": p, "b": 1 - p}}
+
+    paths = {
+        name: write(tmp_path / f"{name}.jsonl", [stated(i, i == bad) for i in range(12)])
+        for name, bad in (("first", 3), ("second", 7))
+    }
+    found = match_lists({name: open_lists(path, invalid="skip") for name, path in paths.items()})
+    assert found.models["first"].to_dicts() == found.models["second"].to_dicts()
+    assert (found.skipped.n_given, found.skipped.count, found.skipped.rows) == (12, 2, (3, 7))
+    # Files of different lengths are refused as ever.
+    write(paths["second"], [stated(i, i == 7) for i in range(13)])
+    with pytest.raises(vx.InputError, match="must have the same rows"):
+        match_lists({name: open_lists(path, invalid="skip") for name, path in paths.items()})

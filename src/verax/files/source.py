@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -145,7 +146,7 @@ class Source(ABC):
 
 def _rescaled(rows: Predictions) -> Rescaled:
     """The rows of a batch that are to be divided by their sums."""
-    p = rows.p
+    p: Any = rows.p
     if p.ndim == 1:
         # The probability of class 1 alone, which has no sum.
         return Rescaled(len(rows))

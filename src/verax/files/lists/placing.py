@@ -101,8 +101,8 @@ def _remedies(later: Counter[tuple[int, int]]) -> list[Any]:
     n = sum(later.values())
     for end, words in ((0, "(counted from 0)"), (1, "(counted from the last, which is -1)")):
         places = Counter[int]()
-        for place, times in later.items():
-            places[place[end]] += times
+        for both_ends, times in later.items():
+            places[both_ends[end]] += times
         place, times = places.most_common(1)[0]
         if 2 * times > n:
             return [passing(f"{words}, where {times} of these {n} records answer", position=place)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,8 @@ class ListsTogether:
     left_out : dict
         The rows of each file that others lack; empty unless only shared rows were asked for.
     skipped : Skipped or None
-        The rows of the first file that were left out there as invalid.
+        The invalid rows that were left out: of rows matched by their order those of any file, otherwise those
+        of the first.
     """
 
     y: list[Hashable]
@@ -52,7 +55,7 @@ def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool
     """
     first = next(iter(files.values()))
     by_id = all(part.ids is not None for part in files.values())
-    keys = {name: _ids(part) if by_id else list(map(str, range(len(part)))) for name, part in files.items()}
+    keys = {name: _ids(part) if by_id else _numbers(part) for name, part in files.items()}
     if shared_ids and not by_id:
         raise InputError(
             "needs ids, by which rows are matched",
@@ -62,7 +65,9 @@ def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool
         )
     common = set.intersection(*map(set, keys.values()))
     lacked = {name: [key for key in own if key not in common] for name, own in keys.items()}
-    if any(lacked.values()) and not shared_ids:
+    # Rows that are invalid in one file are left out of all.
+    skipped = first.skipped if by_id else _skipped(files, len(common))
+    if any(lacked.values()) and not shared_ids and (by_id or skipped is None):
         raise _lacking(files, lacked, by_id)
     if not common:
         raise InputError(
@@ -86,8 +91,27 @@ def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool
         left_out={name: LeftOut(len(ids), tuple(ids[:3])) for name, ids in lacked.items()}
         if shared_ids
         else {},
-        skipped=first.skipped,
+        skipped=skipped,
     )
+
+
+def _numbers(part: ListFile | Predictions) -> list[str]:
+    """The numbers of the rows in their file, those counted that were left out."""
+    if isinstance(part, Predictions):
+        return [str(part.number(row)) for row in range(len(part))]
+    return list(map(str, part.places.tolist()))
+
+
+def _skipped(files: Mapping[str, ListFile | Predictions], n_common: int) -> Skipped | None:
+    """What was left out of files with as many rows as each other; None for others, or unless asked for."""
+    left_out = [part.skipped for part in files.values()]
+    given = {len(part) + (0 if part.skipped is None else part.skipped.count) for part in files.values()}
+    known = [each for each in left_out if each is not None]
+    if len(given) > 1 or not known:
+        return None
+    n_given = given.pop()
+    rows = tuple(sorted({row for each in known for row in each.rows}))
+    return Skipped(n_given, n_given - n_common, rows, reduce(add, known).reasons)
 
 
 def _places(keys: list[str], order: list[str]) -> Any:
