@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from verax.common.sizes import as_float, in_digits
+from verax.common.summaries import UnreadableError, label, number, truth
+from verax.errors import show
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
 from verax.scores.base import Rule
@@ -189,11 +191,17 @@ class Stated:
         }
 
     @classmethod
-    def from_values(cls, outcome: Hashable, values: dict[str, Any]) -> Stated:
+    def from_values(cls, outcome: Hashable, values: Mapping[str, Any]) -> Stated:
         """What `to_values` gave."""
-        listed = {name: float(value) for name, value in values["listed"]}
-        own = float(values["unaccounted"]), int(values["n_unlisted"]), bool(values["valid"])
-        return cls(outcome, listed, *own)
+        entries = values["listed"]
+        if not isinstance(entries, list) or any(not isinstance(e, list) or len(e) != 2 for e in entries):
+            raise UnreadableError("has a list whose entries are no pairs")
+        listed = {label(name): number(value) for name, value in entries}
+        unlisted = values["n_unlisted"]
+        digits = unlisted.removeprefix("-") if isinstance(unlisted, str) else ""
+        if not digits.isdecimal() or len(digits) > 4000:
+            raise UnreadableError(f"has {show(unlisted)} where the number of other classes should be")
+        return cls(outcome, listed, number(values["unaccounted"]), int(unlisted), truth(values["valid"]))
 
     def case(self, number: int, name: Any, loss: float) -> ListCase:
         """The case that this is."""

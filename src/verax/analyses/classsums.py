@@ -10,17 +10,16 @@ import numpy as np
 
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.parts import plain_sums, seen
-from verax.common.packing import dump, load, refusing
-from verax.engines.clusters import Cells, leave_one_out, sums_by_label
+from verax.common.summaries import Summary, Truth, merges
+from verax.engines.clusters import ByLabel, Cells, Labels, leave_one_out
 from verax.engines.differences import PairedTally, all_pairs
 from verax.engines.summing import PlainSums
-from verax.engines.sums import Moments, Sum
+from verax.engines.sums import Moments, Sum, Sums
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
 from verax.scores.base import Rule
 
-_KIND = "losses by class"
 # The sums of each rule: of w*l and w*l*l, with the weights squared, and of w and the number of infinite
 # losses.
 _FIRST, _SECOND, _FIRST_SQUARED, _SECOND_SQUARED, _INFINITE, _N_INFINITE = range(6)
@@ -42,8 +41,7 @@ class FrequencyLosses:
     sums: Floats | None = None
 
 
-@dataclass(frozen=True)
-class ClassSums:
+class ClassSums(Summary, kind="losses by class"):
     """Sums over the rows of each class.
 
     Attributes
@@ -58,11 +56,11 @@ class ClassSums:
         The groups, and (G, K, 1 + R) the sums of w and w times loss of each class in each of them.
     """
 
-    rows: Sum
-    losses: Sum
-    weighted: bool
-    labels: Any = None
-    groups: Floats | None = None
+    rows: Sum = merges(Sums("classes", 3, least=0))
+    losses: Sum = merges(Sums("classes", "rules", 6))
+    weighted: bool = merges(Truth("any"))
+    labels: Any = merges(Labels(), default=None)
+    groups: Floats | None = merges(ByLabel("classes", "1+rules"), default=None)
 
     @classmethod
     def of_plain(cls, found: PlainSums) -> ClassSums:
@@ -72,32 +70,6 @@ class ClassSums:
         sums[:, :, [_FIRST, _FIRST_SQUARED]] = found.losses[:, :, :1]
         sums[:, :, [_SECOND, _SECOND_SQUARED]] = found.losses[:, :, 1:]
         return cls(Sum.of(np.stack([n, n, n], axis=1)), Sum.of(sums), False)
-
-    def merge(self, other: ClassSums) -> ClassSums:
-        """The sums of the rows of both."""
-        labels = groups = None
-        if self.groups is not None and other.groups is not None:
-            shape = self.groups.shape[1:]
-            flat = [own.reshape(len(own), -1) for own in (self.groups, other.groups)]
-            labels, sums = sums_by_label(np.concatenate([self.labels, other.labels]), np.concatenate(flat))
-            groups = sums.reshape(-1, *shape)
-        weighted = self.weighted or other.weighted
-        return ClassSums(self.rows + other.rows, self.losses + other.losses, weighted, labels, groups)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        values = {"weighted": self.weighted, "labels": self.labels, "groups": self.groups}
-        return dump(_KIND, {**values, "rows": self.rows.to_values(), "losses": self.losses.to_values()})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> ClassSums:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            losses = values["losses"]
-            rows = Sum.from_values(values["rows"], (losses.shape[1], 3))
-            sums = Sum.from_values(losses, losses.shape[1:])
-            return cls(rows, sums, bool(values["weighted"]), values["labels"], values["groups"])
 
     # ---- what they say ---------------------------------------------------------------------
 
@@ -234,10 +206,6 @@ class ClassRecipe(Recipe[ClassSums]):
             by_group = np.stack(columns, axis=1).reshape(len(labels), k, -1).astype(float)
         counts = np.stack([n, weight, square], axis=1)
         return ClassSums(Sum.of(counts), Sum.of(sums), w is not None, labels, by_group)
-
-    def load(self, stored: bytes) -> ClassSums:
-        """Sums from their bytes."""
-        return ClassSums.from_bytes(stored)
 
 
 def with_frequencies(

@@ -24,10 +24,6 @@ class FaultRecipe(Recipe[ListFaults]):
         assert isinstance(rows, ListRows)
         return rows.faults
 
-    def load(self, stored: bytes) -> ListFaults:
-        """From bytes."""
-        return ListFaults.from_bytes(stored)
-
 
 def with_fault_recipes(handle: Handle, recipes: Mapping[str, Recipe[Any]]) -> dict[str, Recipe[Any]]:
     """These recipes, and where the forecasts are top lists what finds their faults."""

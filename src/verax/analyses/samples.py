@@ -4,6 +4,7 @@ parts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,11 @@ import numpy as np
 
 from verax.analyses.parts import probabilities, seen
 from verax.common.hashing import mixed, name_hash
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Array, Names, Summary, UnreadableError, Whole, merges, within
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Gathering, Part, Recipe
 
-_SAMPLE = "row sample"
 # How many different hashes a sketch keeps: up to so many different rows are counted exactly.
 KEPT = 2**14
 # So many rows are hashed at a time: a cache holds them.
@@ -58,13 +58,16 @@ def _hashes(part: Part) -> Any:
     return found
 
 
-@dataclass(frozen=True)
-class Sketch:
+class Sketch(Summary):
     """The smallest different hashes of rows, and how many rows have each: a sample of the different rows."""
 
-    n_rows: int
-    hashes: Any
-    counts: Ints
+    n_rows: int = merges(Whole(least=1))
+    hashes: Any = merges(Array("u8", "n", increasing=True))
+    counts: Ints = merges(Array("i8", "n", least=1, most="n_rows"))
+
+    def _check(self) -> None:
+        if not 0 < len(self.counts) <= KEPT or self.counts.sum(dtype=float) > self.n_rows:
+            raise UnreadableError("has no rows, or more than there were", "counts")
 
     @classmethod
     def of(cls, hashes: Any, found: Sketch | None = None) -> Sketch:
@@ -113,8 +116,7 @@ class Sketch:
         return self.n_rows * (1 - share), self.n_rows * error
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Summary, kind="row sample"):
     """The rows with the smallest hashes; rows of a group come together.
 
     Attributes
@@ -133,14 +135,19 @@ class Sample:
         (n,) weights and names of groups.
     """
 
-    most: int
-    n_rows: int
-    units: Any
-    rows: Any
-    y: Ints
-    p: Floats
-    weights: Floats | None
-    groups: Any
+    most: int = merges(Whole("equal", least=1))
+    n_rows: int = merges(Whole(least=1))
+    units: Any = merges(Array("u8", "n", how="join"))
+    rows: Any = merges(Array("u8", "n", how="join"))
+    y: Ints = merges(Array("i8", "n", how="join", least=0))
+    p: Floats = merges(Array("f8", "n", "models", "classes", how="join", least=0, most=2))
+    weights: Floats | None = merges(Array("f8", "n", how="join", least=0, optional=True))
+    groups: Any = merges(Names("n"))
+
+    def _check(self) -> None:
+        within(self.y, 0, self.p.shape[2] - 1)
+        if not 0 < len(self.y) <= min(self.most, self.n_rows):
+            raise UnreadableError("has no rows, or more than there were", "y")
 
     def smallest(self) -> Sample:
         """No more rows than are kept."""
@@ -150,8 +157,11 @@ class Sample:
         kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
         return Sample(self.most, self.n_rows, **kept)
 
-    def merge(self, *others: Sample) -> Sample:
-        """Of the rows of all."""
+    def _merged(self) -> Sample:
+        return self.smallest()
+
+    def merged_with(self, others: Sequence[Sample]) -> Sample:
+        """Of the rows of all, at once."""
         samples = (self, *others)
         columns = {name: [getattr(sample, name) for sample in samples] for name in _COLUMNS}
         joined: dict[str, Any] = {
@@ -172,16 +182,6 @@ class Sample:
         whole = self.units != self.units.max()
         kept: dict[str, Any] = {name: _at(getattr(self, name), whole) for name in _COLUMNS}
         return Sample(self.most, self.n_rows, **kept)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_SAMPLE, vars(self))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Sample:
-        """What `to_bytes` wrote."""
-        with refusing("is missing or of another type"):
-            return cls(**load(data, _SAMPLE))
 
 
 def _at(column: Any, rows: Any) -> Any:
@@ -227,10 +227,6 @@ class SampleRecipe(Recipe[Sample]):
             None if groups is None else groups.labels[groups.codes[near]],
         ).smallest()
 
-    def load(self, stored: bytes) -> Sample:
-        """A sample from its bytes."""
-        return Sample.from_bytes(stored)
-
 
 class _Gathered:
     """The sample of the rows so far, and rows of further parts that may replace some of them."""
@@ -247,4 +243,4 @@ class _Gathered:
 
     def summary(self) -> Sample:
         first, *more = (*([] if self._found is None else [self._found]), *self._more)
-        return first.merge(*more)
+        return first.merged_with(more)

@@ -19,9 +19,9 @@ import numpy as np
 
 from verax.analyses.listfaults import with_fault_recipes
 from verax.analyses.units import CountedUnits, sums_at
-from verax.common.packing import dump, load, refusing
-from verax.engines.clusters import sums_by_label
-from verax.engines.sums import Sum
+from verax.common.summaries import Number, Summary, Whole, merges
+from verax.engines.clusters import ByLabel, Labels
+from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, check_one_way
@@ -31,7 +31,6 @@ from verax.inputs.handles import Handle, Part, Recipe, Summaries
 _ROUNDING = 1e-15
 # How many numbers are kept of rows in memory between two passes.
 _KEPT = 2**24
-_KIND, _SPREAD = "sums over units", "spread of units"
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,7 @@ class Columns:
         return labels, np.stack([sums_at(codes, column, len(labels)) for column in columns], axis=1)
 
 
-@dataclass(frozen=True)
-class UnitSums:
+class UnitSums(Summary, kind="sums over units"):
     """Sums over units.
 
     Attributes
@@ -87,16 +85,16 @@ class UnitSums:
         The groups, and (G, 1 + B*C) the sums of u and s in each of them.
     """
 
-    n: int
-    weight: Sum
-    least: float
-    most: float
-    first: Sum
-    cross: Sum
-    infinite: Sum
-    second: Sum
-    labels: Any = None
-    groups: Floats | None = None
+    n: int = merges(Whole())
+    weight: Sum = merges(Sums(2, least=0))
+    least: float = merges(Number("least", least=0))
+    most: float = merges(Number("most", least=0))
+    first: Sum = merges(Sums("blocks", "columns"))
+    cross: Sum = merges(Sums("blocks", "columns"))
+    infinite: Sum = merges(Sums("blocks", "columns", least=0))
+    second: Sum = merges(Sums("blocks", "columns", "columns"))
+    labels: Any = merges(Labels(), default=None)
+    groups: Floats | None = merges(ByLabel("1+blocks*columns"), default=None)
 
     @classmethod
     def of(cls, columns: Columns, *, copies: bool = False) -> UnitSums:
@@ -126,25 +124,6 @@ class UnitSums:
             groups,
         )
 
-    def merge(self, other: UnitSums) -> UnitSums:
-        """The sums of the units of both."""
-        labels = groups = None
-        if self.groups is not None and other.groups is not None:
-            names = np.concatenate([self.labels, other.labels])
-            labels, groups = sums_by_label(names, np.concatenate([self.groups, other.groups]))
-        return UnitSums(
-            self.n + other.n,
-            self.weight + other.weight,
-            min(self.least, other.least),
-            max(self.most, other.most),
-            self.first + other.first,
-            self.cross + other.cross,
-            self.infinite + other.infinite,
-            self.second + other.second,
-            labels,
-            groups,
-        )
-
     def some(self, columns: Sequence[int]) -> UnitSums:
         """The sums of some of the columns."""
         at = list(columns)
@@ -157,21 +136,6 @@ class UnitSums:
         )
         second = Sum(self.second.high[:, at][:, :, at], self.second.low[:, at][:, :, at])
         return replace(self, first=first, cross=cross, infinite=infinite, second=second, groups=groups)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(
-            _KIND, {name: v.to_values() if isinstance(v, Sum) else v for name, v in vars(self).items()}
-        )
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> UnitSums:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            sums = ("weight", "first", "cross", "infinite", "second")
-            found = {name: Sum.from_values(values[name], values[name].shape[1:]) for name in sums}
-            return cls(**{**values, **found})
 
     # ---- what they say ---------------------------------------------------------------------
 
@@ -234,19 +198,10 @@ def _around(weight: Floats, sums: Floats, mean: Floats, total: float) -> Floats:
     return np.asarray(np.einsum("bcn,bdn->bcd", deviation / rest, deviation))
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Summary, kind="spread of units"):
     """(B, C, C) covariances of means around values that are known: those of parts add up."""
 
-    sums: Sum
-
-    def merge(self, other: Spread) -> Spread:
-        """Of the units of both."""
-        return Spread(self.sums + other.sums)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that its recipe reads."""
-        return dump(_SPREAD, {"sums": self.sums.to_values()})
+    sums: Sum = merges(Sums("blocks", "columns", "columns"))
 
 
 class PieceRecipe(Recipe[UnitSums]):
@@ -263,10 +218,6 @@ class PieceRecipe(Recipe[UnitSums]):
             check_one_way(columns.groups, "this analysis")
             found.append(UnitSums.of(columns))
         return reduce(UnitSums.merge, found)
-
-    def load(self, stored: bytes) -> UnitSums:
-        """Read sums from bytes."""
-        return UnitSums.from_bytes(stored)
 
 
 class UnitRecipe(PieceRecipe):
@@ -302,12 +253,6 @@ class SpreadRecipe(Recipe[Spread]):
             for columns in self.recipe.pieces(part)
         ]
         return Spread(reduce(add, found))
-
-    def load(self, stored: bytes) -> Spread:
-        """Sums from their bytes."""
-        values = load(stored, _SPREAD)["sums"]
-        with refusing("is missing or of another type"):
-            return Spread(Sum.from_values(values, values.shape[1:]))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from verax.analyses.parts import seen
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_rows import WorstRecipe, rounded_losses
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges, whole_counts
 from verax.engines.histograms import Histogram, Keyed, Run, bin_numbers, compiled, joined
 from verax.engines.tables import RankTable
 from verax.inputs.forecasts import Forecasts
@@ -24,29 +24,17 @@ from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
-_KIND = "numbers of losses"
 
-
-@dataclass(frozen=True)
-class LossCounts:
+class LossCounts(Summary, kind="numbers of losses"):
     """How many rows have a loss in each bin, by rule; with the extremes of the losses there."""
 
-    rules: Mapping[str, Keyed]
+    rules: Mapping[str, Keyed] = merges(Each(Valued(Keyed)))
 
-    def merge(self, other: LossCounts) -> LossCounts:
-        """Of the rows of both."""
-        return LossCounts({name: own.merge(other.rules[name]) for name, own in self.rules.items()})
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_KIND, {"rules": {name: own.total.to_values() for name, own in self.rules.items()}})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> LossCounts:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            return cls({name: Keyed((Run.from_values(own),)) for name, own in values["rules"].items()})
+    def _check(self) -> None:
+        for name, bins in self.rules.items():
+            if bins.total.sums.high.shape[1] != 1 or bins.total.least.shape[1] != 1:
+                raise UnreadableError("has other sums than numbers of rows", "rules", name)
+            whole_counts(bins.total.sums.high)
 
     def rank(self, rule: str, loss: float) -> tuple[int, int]:
         """The smallest rank that a row of this loss can have, and by how much it can be larger."""
@@ -86,10 +74,6 @@ class LossCountRecipe(Recipe[LossCounts]):
                 for rule, own in zip(self.rules, np.ascontiguousarray(losses.T), strict=True)
             }
         )
-
-    def load(self, stored: bytes) -> LossCounts:
-        """From bytes."""
-        return LossCounts.from_bytes(stored)
 
 
 class _Gathered:

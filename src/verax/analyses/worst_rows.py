@@ -13,7 +13,21 @@ import numpy as np
 
 from verax.analyses.cases import Stated
 from verax.analyses.parts import seen
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import (
+    Array,
+    Names,
+    Sizes,
+    Spec,
+    Summary,
+    UnreadableError,
+    Whole,
+    fit,
+    label,
+    mapping,
+    merges,
+    within,
+)
+from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part, Recipe
@@ -21,13 +35,54 @@ from verax.inputs.lists.rows import ListRows
 from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 
-_ROWS, _RANKS = "worst rows", "ranks"
 # Losses that agree in so many digits are equal: engines add up in different orders.
 _DIGITS = 12
 
 
-@dataclass(frozen=True)
-class WorstRows:
+def _joined(one: Any, other: Any) -> Any:
+    alike = isinstance(one, list) == isinstance(other, list)
+    if not alike or (not isinstance(one, list) and one.shape[1:] != other.shape[1:]):
+        raise VeraxError("Worst rows of lists and of distributions, or of other classes, cannot be merged.")
+    return [*one, *other] if isinstance(one, list) else np.concatenate([one, other])
+
+
+class _Outcomes(Spec):
+    """(n,) positions of classes, or a list of classes themselves."""
+
+    def __init__(self) -> None:
+        super().__init__("join")
+        self._dense = Array("i8", "n", least=0, how="join")
+        self.names = {"joined": _joined}
+
+    def merged(self, name: str) -> str:
+        return f"joined(self.{name}, other.{name})"
+
+    def read(self, stored: Any, sizes: Sizes) -> Any:
+        if not isinstance(stored, list):
+            return self._dense.read(stored, sizes)
+        fit((len(stored),), ("n",), sizes)
+        return [label(each) for each in stored]
+
+
+class _Forecasts(Spec):
+    """(n, K) probabilities, or what `Stated.to_values` gives of lists."""
+
+    def __init__(self) -> None:
+        super().__init__("join")
+        self._dense = Array("f8", "n", "classes", how="join")
+        self.names = {"joined": _joined}
+
+    def merged(self, name: str) -> str:
+        return f"joined(self.{name}, other.{name})"
+
+    def read(self, stored: Any, sizes: Sizes) -> Any:
+        if not isinstance(stored, list):
+            return self._dense.read(stored, sizes)
+        fit((len(stored),), ("n",), sizes)
+        return [Stated.from_values(None, mapping(each)).to_values() for each in stored]
+
+
+class WorstRows(Summary, kind="worst rows"):
     """The rows with the largest losses, worst first; of equal losses the first row comes first.
 
     Attributes
@@ -48,47 +103,30 @@ class WorstRows:
         (n,) names of the rows.
     """
 
-    most: int
-    n_rows: int
-    losses: Floats
-    numbers: Ints
-    outcomes: Any
-    forecasts: Any
-    ids: Any = None
+    most: int = merges(Whole("equal", least=1))
+    n_rows: int = merges(Whole())
+    losses: Floats = merges(Array("f8", "n", "rules", how="join"))
+    numbers: Ints = merges(Array("i8", "n", how="join"))
+    outcomes: Any = merges(_Outcomes())
+    forecasts: Any = merges(_Forecasts())
+    ids: Any = merges(Names("n"), default=None)
 
-    def merge(self, other: WorstRows) -> WorstRows:
-        """The worst rows of both."""
-        ids = None if self.ids is None or other.ids is None else np.concatenate([self.ids, other.ids])
-        both = WorstRows(
-            self.most,
-            self.n_rows + other.n_rows,
-            np.concatenate([self.losses, other.losses]),
-            np.concatenate([self.numbers, other.numbers]),
-            _joined(self.outcomes, other.outcomes),
-            _joined(self.forecasts, other.forecasts),
-            ids,
-        )
-        return both._at(np.lexsort((both.numbers, -both.losses[:, 0]))[: self.most])
+    def _merged(self) -> WorstRows:
+        return self._at(np.lexsort((self.numbers, -self.losses[:, 0]))[: self.most])
+
+    def _check(self) -> None:
+        if isinstance(self.outcomes, list) != isinstance(self.forecasts, list):
+            raise UnreadableError("holds outcomes of lists with distributions, or the other way round")
+        if len(self.losses) > min(self.most, self.n_rows) or not self.losses.shape[1]:
+            raise UnreadableError("has more rows than there were, or no rule")
+        if not isinstance(self.outcomes, list):
+            within(self.outcomes, 0, self.forecasts.shape[1] - 1)
 
     def _at(self, rows: Ints) -> WorstRows:
         ids = None if self.ids is None else self.ids[rows]
         losses, numbers = self.losses[rows], self.numbers[rows]
         shown = _taken(self.outcomes, rows), _taken(self.forecasts, rows)
         return WorstRows(self.most, self.n_rows, losses, numbers, *shown, ids)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_ROWS, vars(self))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> WorstRows:
-        """The rows that `to_bytes` wrote."""
-        with refusing("is missing or of another type"):
-            return cls(**load(data, _ROWS))
-
-
-def _joined(one: Any, other: Any) -> Any:
-    return [*one, *other] if isinstance(one, list) else np.concatenate([one, other])
 
 
 def _taken(values: Any, rows: Ints) -> Any:
@@ -129,10 +167,6 @@ class WorstRecipe(Recipe[WorstRows]):
         near = np.flatnonzero(held[self.rules[0]] >= floor - 2 * 10.0**-_DIGITS)
         return near, _rounded([held[rule][near] for rule in self.rules])
 
-    def load(self, stored: bytes) -> WorstRows:
-        """Rows from their bytes."""
-        return WorstRows.from_bytes(stored)
-
 
 def _shown(rows: Rows, near: Ints) -> tuple[Any, Any]:
     """The outcomes and the forecasts of some rows."""
@@ -146,24 +180,10 @@ def _shown(rows: Rows, near: Ints) -> tuple[Any, Any]:
     return outcomes, np.array(p, float).reshape(len(near), rows.n_classes)
 
 
-@dataclass(frozen=True)
-class Worse:
+class Worse(Summary, kind="ranks"):
     """How many rows have a larger loss than each of some rows, by each rule: (R, n)."""
 
-    counts: Ints
-
-    def merge(self, other: Worse) -> Worse:
-        """Among the rows of both."""
-        return Worse(self.counts + other.counts)
-
-    def to_bytes(self) -> bytes:
-        """As bytes."""
-        return dump(_RANKS, {"counts": self.counts})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Worse:
-        """What `to_bytes` wrote."""
-        return cls(load(data, _RANKS)["counts"])
+    counts: Ints = merges(Array("i8", "rules", "n", least=0))
 
 
 @dataclass(frozen=True)
@@ -187,10 +207,6 @@ class WorseRecipe(Recipe[Worse]):
             own[order] = beyond[1:]
             counts.append(own)
         return Worse(np.array(counts))
-
-    def load(self, stored: bytes) -> Worse:
-        """From bytes."""
-        return Worse.from_bytes(stored)
 
 
 def rounded_losses(part: Part, model: str, rules: tuple[Rule, ...]) -> Floats:

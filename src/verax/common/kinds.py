@@ -57,32 +57,6 @@ _CLASSES = {
 }
 RECORDS: dict[str, str] = {name: module for module, names in _CLASSES.items() for name in names}
 
-# The summaries of rows, by the kind that their bytes say; each has `from_bytes` and `merge`.
-SUMMARIES = {
-    "bounded subgroups": "verax.analyses.subgroups.bounded:BoundedBreakdown",
-    "calibration bins": "verax.analyses.calibration.binsums:BinSums",
-    "card": "verax.analyses.cards.scorecard:Scorecard",
-    "card of top lists": "verax.analyses.cards.listcard:ListCard",
-    "cheapest decisions": "verax.report.elsewhere:DecisionCounts",
-    "class counts": "verax.analyses.comparison.references:ClassCounts",
-    "counts of lists": "verax.report.lists.counting:ListSurvey",
-    "event histograms": "verax.analyses.calibration.eventsums:EventSums",
-    "event histograms of lists": "verax.analyses.calibration.listsums:ListSums",
-    "faults of lists": "verax.inputs.lists.rows:ListFaults",
-    "longest list": "verax.analyses.comparison.lengths:Longest",
-    "loss histograms": "verax.analyses.retention.lossbins:Histograms",
-    "losses by class": "verax.analyses.classsums:ClassSums",
-    "numbers of losses": "verax.analyses.worst_ranks:LossCounts",
-    "paired tallies": "verax.analyses.comparison.streams:PairedSums",
-    "paired tally": "verax.engines.differences:PairedTally",
-    "ranks": "verax.analyses.worst_rows:Worse",
-    "row sample": "verax.analyses.samples:Sample",
-    "subgroups": "verax.inputs.breakdown:Breakdown",
-    "sums over units": "verax.analyses.unitsums:UnitSums",
-    "survey": "verax.report.survey:Survey",
-    "worst rows": "verax.analyses.worst_rows:WorstRows",
-}
-
 
 class Special(NamedTuple):
     """What is not stored as its fields: its class, how it is written and how it is read.

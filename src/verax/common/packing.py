@@ -77,6 +77,27 @@ def kind_in(data: bytes) -> str:
         return str(json.loads(header, parse_constant=_refuse)["kind"])
 
 
+class UnreadableError(Exception):
+    """A stored part is not what it should be: where it is, and what is wrong with it."""
+
+    def __init__(self, what: str, *path: str) -> None:
+        super().__init__(what)
+        self.what, self.path = what, path
+
+    def error(self) -> InputError:
+        """The error about the bytes."""
+        where = ".".join(self.path)
+        found = f"their part `{where}` {self.what}" if where else f"some part {self.what}"
+        return unfit("must be bytes that verax wrote", found)
+
+
+# What reading what is not as it should be may raise.
+_RAW_ERRORS = (
+    *(LookupError, TypeError, ValueError, ArithmeticError),
+    *(AttributeError, RecursionError, MemoryError),
+)
+
+
 @contextmanager
 def refusing(what: str) -> Iterator[None]:
     """Turn failures of reading stored values into an error about the bytes."""
@@ -84,7 +105,9 @@ def refusing(what: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as e:
+    except UnreadableError as error:
+        raise error.error() from None
+    except _RAW_ERRORS as e:
         raise unfit("must be bytes that verax wrote", f"some part of them {what} ({show(str(e))})") from None
 
 

@@ -13,9 +13,25 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.engines.sums import Sum
+from verax.common.summaries import (
+    Array,
+    Size,
+    Sizes,
+    Spec,
+    UnreadableError,
+    Whole,
+    column,
+    fields_of,
+    fit,
+    joined_names,
+    mapping,
+    numbers,
+    sized,
+)
+from verax.engines.sums import Sum, Sums
+from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import GroupCount, by_kind, count_groups, distinct
+from verax.inputs.groups import BOTH, GroupCount, by_kind, count_groups, distinct
 from verax.kernels.compensation import two_sum
 
 # How many numbers a bootstrap holds at a time.
@@ -145,15 +161,12 @@ class Clusters:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], n_rules: int) -> Clusters:
-        """What `to_values` gave for so many rules."""
-        labels, infinite, keys = values["labels"], values["infinite"], values["keys"]
-        n, n_cells = len(labels), int(values["n_cells"])
-        valid = labels.ndim == 1 and infinite.dtype == bool and infinite.shape == (n, n_rules)
-        valid = valid and keys.dtype == np.int64 and bool(np.all(np.diff(keys) > 0))
-        if not valid or (len(keys) and not 0 <= keys[0] <= keys[-1] < n * n_cells):
-            raise ValueError("sums of groups that do not belong together")
-        cells = Cells(keys, Sum.from_values(values["cells"], len(keys)), n_cells)
-        return cls(labels, Sum.from_values(values["sums"], (n, 2 + n_rules)), infinite, cells)
+        """What `to_values` gave for this number of rules."""
+        sizes = {"rules": n_rules}
+        found = fields_of(_CLUSTERS, {name: values[name] for name in _CLUSTERS if name in values}, sizes)
+        n_cells = found.pop("n_cells")
+        own = {"keys": values["keys"], "sums": values["cells"]}
+        return cls(**found, cells=cells_read(own, n_cells, sizes["groups"]))
 
     @cached_property
     def count(self) -> GroupCount:
@@ -372,6 +385,109 @@ def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndar
     """The different labels in order, and the sum of the rows of `values` that have each."""
     different, code = distinct(labels)
     return different, sums_by_code(code, values)
+
+
+class Labels(Spec):
+    """The names of groups, in order, of one kind or of two; or None."""
+
+    def __init__(self) -> None:
+        super().__init__("by label", optional=True)
+
+    def merged(self, name: str) -> str:
+        return f"_{name}"
+
+    def read(self, stored: Any, sizes: Sizes) -> Any:
+        labels = column(stored)
+        if labels.ndim != 1 or (labels.dtype.names or BOTH) != BOTH:
+            raise UnreadableError("is no column of names")
+        different, place = distinct(labels)
+        if len(different) != len(labels) or not np.array_equal(place, np.arange(len(labels))):
+            raise UnreadableError("has names that repeat or are not in order")
+        fit(labels.shape, ("groups",), sizes)
+        return labels
+
+
+class ByLabel(Spec):
+    """(G, ...) sums over the rows of each group, whose names are in another field; or None."""
+
+    def __init__(self, *shape: Size, labels: str = "labels") -> None:
+        super().__init__("by label", optional=True)
+        self._shape, self._labels = ("groups", *shape), labels
+        self.names = {"by_label": _by_label}
+
+    def before(self, name: str) -> list[str]:
+        found = ", ".join(f"{side}.{own}" for side in ("self", "other") for own in (self._labels, name))
+        return [f"_{self._labels}, _{name} = by_label({found})"]
+
+    def merged(self, name: str) -> str:
+        return f"_{name}"
+
+    def unpack(self, stored: Any, sizes: Sizes) -> Any:
+        if (stored is None) != ("groups" not in sizes):
+            raise UnreadableError("does not belong to the names of groups")
+        return super().unpack(stored, sizes)
+
+    def read(self, stored: Any, sizes: Sizes) -> Floats:
+        found: Floats = numbers(stored, np.float64, self._shape, sizes)
+        return found
+
+
+class CellsByLabel(Spec):
+    """Weights of cells by group, whose names are in another field; or None."""
+
+    def __init__(self, n_cells: Size, *, labels: str = "labels") -> None:
+        super().__init__("by label", optional=True)
+        self._n_cells, self._labels = n_cells, labels
+        self.names = {"cells_by_label": _cells_by_label}
+
+    def before(self, name: str) -> list[str]:
+        found = ", ".join(f"{side}.{own}" for side in ("self", "other") for own in (self._labels, name))
+        return [f"_{self._labels}, _{name} = cells_by_label({found})"]
+
+    def merged(self, name: str) -> str:
+        return f"_{name}"
+
+    def pack(self, value: Cells | None) -> dict[str, Any] | None:
+        return None if value is None else {"keys": value.keys, "sums": value.sums.to_values()}
+
+    def read(self, stored: Any, sizes: Sizes) -> Cells:
+        return cells_read(mapping(stored), sized(self._n_cells, sizes), sizes.get("groups", 0))
+
+
+_CLUSTERS = {
+    "labels": Labels(),
+    "sums": Sums("groups", "2+rules"),
+    "infinite": Array("?", "groups", "rules"),
+    "n_cells": Whole(most=2**40),
+}
+
+
+def cells_read(stored: Mapping[str, Any], n_cells: int, n_groups: int) -> Cells:
+    """Stored weights of cells by group."""
+    own = {"most": n_groups * n_cells - 1}
+    keys = Array("i8", "keys", least=0, most="most", increasing=True)
+    return Cells(**fields_of({"keys": keys, "sums": Sums("keys", least=0)}, stored, own), n_cells=n_cells)
+
+
+def _cells_by_label(labels: Any, cells: Any, other_labels: Any, other_cells: Any) -> tuple[Any, Any]:
+    """The cells of both by label; none where one side has none."""
+    if cells is None or other_cells is None:
+        return None, None
+    different, place = distinct(joined_names(labels, other_labels))
+    n = len(labels)
+    return different, cells.relabeled(place[:n]) + other_cells.relabeled(place[n:])
+
+
+def _by_label(labels: Any, sums: Any, other_labels: Any, other_sums: Any) -> tuple[Any, Any]:
+    """The sums of both by label; none where one side has none."""
+    if sums is None or other_sums is None:
+        return None, None
+    if sums.shape[1:] != other_sums.shape[1:] or labels.dtype.names != other_labels.dtype.names:
+        raise VeraxError("Summaries of different groups or settings cannot be merged.")
+    names = joined_names(labels, other_labels)
+    flat = np.concatenate([own.reshape(len(own), -1) for own in (sums, other_sums)])
+    different, found = sums_by_label(names, flat)
+    return different, found.reshape(len(found), *sums.shape[1:])
 
 
 def sums_by_code(code: Ints, values: Floats) -> Floats:

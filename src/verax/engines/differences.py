@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from verax.common.packing import dump, load, refusing
-from verax.engines.clusters import sums_by_label, variances_over
-from verax.engines.sums import Moments, common_exponent, effective, exponent_of, sandwich
+from verax.common.summaries import Summary, Whole, merges
+from verax.engines.clusters import ByLabel, Labels, sums_by_label, variances_over
+from verax.engines.sums import Moments, MomentSums, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
 
-_KIND = "paired tally"
+# The number of columns, with one for the weights.
+_COLUMNS = "1+n_models+n_models*(n_models-1)//2"
 
 
 def all_pairs(n_models: int) -> list[tuple[int, int]]:
@@ -39,8 +39,7 @@ def _columns(losses: Floats) -> list[Floats]:
         return models + [models[a] - models[b] for a, b in all_pairs(len(models))]
 
 
-@dataclass
-class PairedTally:
+class PairedTally(Summary, kind="paired tally", frozen=False):
     """Moments of M losses and their M(M-1)/2 differences, and their sums by group if there are any.
 
     A row whose loss is infinite for some model makes the columns it enters undefined, not the others.
@@ -48,18 +47,20 @@ class PairedTally:
     with the weights squared, `n_positive` is the number of rows with a positive weight.
     """
 
-    n_models: int
-    moments: Moments = field(init=False)
-    squares: Moments = field(init=False)
-    n_rows: int = 0
-    n_positive: int = 0
-    exponent: int = 0
-    labels: np.ndarray[Any, Any] | None = None
-    cluster_sums: Floats | None = None
+    n_models: int = merges(Whole("equal", least=1))
+    n_rows: int = merges(Whole(), default=0)
+    n_positive: int = merges(Whole(most="n_rows"), default=0)
+    exponent: int = merges(Whole("first", least=-1100, most=1100), default=0)
+    # None stands for those of no rows, and for squares that are the same as the moments.
+    moments: Moments = merges(MomentSums(_COLUMNS), default=None)
+    squares: Moments = merges(MomentSums(_COLUMNS, optional=True), default=None)
+    labels: np.ndarray[Any, Any] | None = merges(Labels(), default=None)
+    cluster_sums: Floats | None = merges(ByLabel(_COLUMNS), default=None)
 
     def __post_init__(self) -> None:
         # The first column is all zeros: its moments know the weight of all rows.
-        self.moments = self.squares = Moments.zeros(1 + self.n_columns)
+        self.moments = self.moments or Moments.zeros(1 + self.n_columns)
+        self.squares = self.squares or self.moments
 
     @property
     def n_columns(self) -> int:
@@ -118,38 +119,10 @@ class PairedTally:
             merged.labels, merged.cluster_sums = sums_by_label(labels, np.concatenate([s for _, s in parts]))
         return merged
 
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads, without pickle."""
-        values = {
-            "n_models": self.n_models,
-            "n_rows": self.n_rows,
-            "n_positive": self.n_positive,
-            "exponent": self.exponent,
-            "moments": self.moments.to_values(),
-            "squares": None if self.squares is self.moments else self.squares.to_values(),
-            "labels": self.labels,
-            "cluster_sums": self.cluster_sums,
-        }
-        return dump(_KIND, values)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> PairedTally:
-        """The tally that `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            n_models, *counts = (
-                int(values[name]) for name in ("n_models", "n_rows", "n_positive", "exponent")
-            )
-            tally = cls(n_models)
-            tally.n_rows, tally.n_positive, tally.exponent = counts
-            tally.labels, tally.cluster_sums = labels, sums = values["labels"], values["cluster_sums"]
-            n, squares = 1 + tally.n_columns, values["squares"]
-            tally.moments = tally.squares = Moments.from_values(values["moments"], n)
-            if squares is not None:
-                tally.squares = Moments.from_values(squares, n)
-            if (labels is None) != (sums is None) or (labels is not None and sums.shape != (len(labels), n)):
-                raise ValueError("sums of groups that do not belong together")
-        return tally
+    def to_values(self) -> dict[str, Any]:
+        """The fields, to be stored."""
+        same = self.squares is self.moments
+        return {**super().to_values(), **({"squares": None} if same else {})}
 
     @property
     def means(self) -> Floats:

@@ -14,7 +14,19 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.engines.sums import Sum
+from verax.common.summaries import (
+    Array,
+    Sizes,
+    Summary,
+    Truth,
+    UnreadableError,
+    Valued,
+    Whole,
+    fields_of,
+    mapping,
+    merges,
+)
+from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.compensation import two_sum
@@ -208,13 +220,15 @@ class Run:
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Run:
         """What `to_values` gave."""
-        keys, least, most = values["keys"], values["least"], values["most"]
-        n, columns = len(keys), values["sums"].shape[-1]
-        if keys.dtype != np.int64 or (np.diff(keys) <= 0).any() or least.shape != most.shape:
-            raise ValueError("keys that do not increase")
-        if len(least) != n:
-            raise ValueError("extremes of other keys")
-        return cls(keys, Sum.from_values(values["sums"], (n, columns)), least, most)
+        return cls(**fields_of(_RUN, values, {}))
+
+
+_RUN = {
+    "keys": Array("i8", "n", increasing=True),
+    "sums": Sums("n", "columns"),
+    "least": Array("f8", "n", "extremes", nan=True),
+    "most": Array("f8", "n", "extremes", nan=True),
+}
 
 
 def _flat(columns: Iterable[Floats]) -> tuple[Floats, ...]:
@@ -248,6 +262,11 @@ def _without_repeats(places: Ints) -> list[Any]:
     return [order[nth == i] for i in range(int(nth.max()) + 1)]
 
 
+def _width(runs: tuple[Run, ...]) -> tuple[int, int]:
+    """How many sums and extremes the bins have."""
+    return runs[0].sums.high.shape[1], runs[0].least.shape[1]
+
+
 @dataclass(frozen=True)
 class Keyed:
     """Sums by key, which are added up when they are looked at, or when there are many runs of them."""
@@ -256,6 +275,8 @@ class Keyed:
 
     def merge(self, other: Keyed) -> Keyed:
         """The sums of the rows of both."""
+        if _width(self.runs) != _width(other.runs):
+            raise VeraxError("Histograms of different values cannot be merged.")
         runs = Keyed((*self.runs, *other.runs))
         return Keyed((runs.total,)) if len(runs.runs) > _RUNS else runs
 
@@ -264,9 +285,17 @@ class Keyed:
         """The sums of all rows."""
         return Run.merged(self.runs)
 
+    def to_values(self) -> dict[str, Any]:
+        """Everything, to be stored."""
+        return self.total.to_values()
 
-@dataclass(frozen=True)
-class Histogram:
+    @classmethod
+    def from_values(cls, values: Any, _: Sizes | None = None) -> Keyed:
+        """What `to_values` gave."""
+        return cls((Run.from_values(mapping(values)),))
+
+
+class Histogram(Summary):
     """What is known of rows by the bins of a value: of a loss, or of a doubt.
 
     Attributes
@@ -287,12 +316,26 @@ class Histogram:
         By bin times the number of cells plus the cell: the sums of w and w*w.
     """
 
-    level: int
-    n_values: int
-    n_cells: int
-    whole: bool
-    bins: Keyed
-    cells: Keyed
+    level: int = merges(Whole("first", most=_LEVELS))
+    n_values: int = merges(Whole("equal", most=2**20))
+    n_cells: int = merges(Whole("equal", most=2**40))
+    whole: bool = merges(Truth("all"))
+    bins: Keyed = merges(Valued(Keyed))
+    cells: Keyed = merges(Valued(Keyed))
+
+    def _aligned(self, other: Histogram) -> tuple[Histogram, Histogram]:
+        level = max(self.level, other.level)
+        return self.coarser(level - self.level), other.coarser(level - other.level)
+
+    def _merged(self) -> Histogram:
+        return self._fitting()
+
+    def _check(self) -> None:
+        bins, cells = self.bins.total, self.cells.total
+        if bins.sums.high.shape[1] != 3 + 5 * self.n_values or bins.least.shape[1] != self.n_values + 1:
+            raise UnreadableError("has sums of other values", "bins")
+        if cells.sums.high.shape[1] != 2 or (len(cells.keys) and not self.n_cells):
+            raise UnreadableError("has counts of other cells", "cells")
 
     @classmethod
     def of(
@@ -375,16 +418,6 @@ class Histogram:
         cells = Run(cells.keys, Sum(cells.sums.high * first, cells.sums.low * first), cells.least, cells.most)
         return replace(self, bins=Keyed((bins,)), cells=Keyed((cells,)))
 
-    def merge(self, other: Histogram) -> Histogram:
-        """The histogram of the rows of both."""
-        if (self.n_values, self.n_cells) != (other.n_values, other.n_cells):
-            raise VeraxError("Histograms of different values cannot be merged.")
-        level = max(self.level, other.level)
-        a, b = self.coarser(level - self.level), other.coarser(level - other.level)
-        whole = a.whole and b.whole
-        bins, cells = a.bins.merge(b.bins), a.cells.merge(b.cells)
-        return Histogram(level, a.n_values, a.n_cells, whole, bins, cells)._fitting()
-
     def coarser(self, times: int) -> Histogram:
         """With neighbouring bins joined so many times more."""
         if times == 0:
@@ -426,19 +459,3 @@ class Histogram:
         while found.level < _LEVELS and max(len(found.bins.total.keys), len(found.cells.total.keys)) > keys:
             found = found.coarser(1)
         return found
-
-    def to_values(self) -> dict[str, Any]:
-        """Everything, to be stored."""
-        facts = {name: getattr(self, name) for name in ("level", "n_values", "n_cells", "whole")}
-        return {**facts, "bins": self.bins.total.to_values(), "cells": self.cells.total.to_values()}
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Histogram:
-        """What `to_values` gave."""
-        level, n_values, n_cells = (int(values[name]) for name in ("level", "n_values", "n_cells"))
-        bins, cells = Run.from_values(values["bins"]), Run.from_values(values["cells"])
-        if bins.sums.high.shape[1] != 3 + 5 * n_values or bins.least.shape[1] != n_values + 1:
-            raise ValueError("sums of other values")
-        if cells.sums.high.shape[1] != 2:
-            raise ValueError("counts of other cells")
-        return cls(level, n_values, n_cells, bool(values["whole"]), Keyed((bins,)), Keyed((cells,)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.summaries import Size, Sizes, Spec, UnreadableError, numbers, within
 from verax.inputs.arrays import Array, Floats, Namespace, to_host
 from verax.kernels.compensation import two_sum
 
@@ -100,6 +101,30 @@ class Sum:
             low -= total - high
             high[...] = total
         return self
+
+
+class Sums(Spec):
+    """A field of sums: the sizes of its shape, and from where on they may be."""
+
+    def __init__(self, *shape: Size, least: float = -math.inf, finite: bool = False) -> None:
+        super().__init__("add")
+        self._shape, self._least, self._finite = shape, least, finite
+
+    def before(self, name: str) -> list[str]:
+        return [f"if self.{name}.high.shape != other.{name}.high.shape: differ(self, {name!r})"]
+
+    def merged(self, name: str) -> str:
+        return f"self.{name} + other.{name}"
+
+    def pack(self, value: Sum) -> Floats:
+        return value.to_values()
+
+    def read(self, stored: Any, sizes: Sizes) -> Sum:
+        values = numbers(stored, np.float64, (2, *self._shape), sizes)
+        if self._finite and not np.isfinite(values).all():
+            raise UnreadableError("has numbers that are not finite")
+        within(values[0], self._least, math.inf)
+        return Sum(values[0], values[1])
 
 
 class LateSum(Sum):
@@ -257,6 +282,28 @@ class Moments:
     def std(self) -> Floats:
         """The weighted standard deviation of the losses over the rows; NaN where one is infinite."""
         return np.sqrt(self.variance)
+
+
+class MomentSums(Spec):
+    """A field of moments of a number of losses."""
+
+    def __init__(self, n: Size, *, optional: bool = False) -> None:
+        super().__init__("add", optional=optional)
+        self._n = n
+
+    def merged(self, name: str) -> str:
+        return f"self.{name} + other.{name}"
+
+    def pack(self, value: Moments | None) -> Floats | None:
+        return None if value is None else value.to_values()
+
+    def read(self, stored: Any, sizes: Sizes) -> Moments:
+        values = numbers(stored, np.float64, (8, self._n), sizes)
+        # Weights, sums of squares, and numbers of rows.
+        for row in (0, 4, 6, 7):
+            within(values[row], 0.0, math.inf)
+        weight, total, infinite = (Sum(values[i], values[i + 1]) for i in (0, 2, 4))
+        return Moments(weight, total, values[6], infinite, values[7])
 
 
 def sandwich(moments: Moments, squares: Moments, n: float) -> Floats:

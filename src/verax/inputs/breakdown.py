@@ -9,13 +9,24 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import is_whole
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import (
+    Each,
+    Known,
+    Label,
+    Several,
+    Sizes,
+    Spec,
+    Summary,
+    UnreadableError,
+    fields_of,
+    merges,
+    same_names,
+)
 from verax.errors import InputError
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.groups import Groups
-from verax.inputs.handles import Part, Recipe, load_summary
+from verax.inputs.handles import Part, Recipe
 
-_KIND = "subgroups"
 MISSING = "(missing)"
 
 
@@ -32,39 +43,45 @@ def labels_of(column: Any, n_rows: int) -> Groups:
         raise (error.replace(argument="by") if error.argument == "groups" else error) from None
 
 
-@dataclass(frozen=True)
-class Breakdown:
+class _Subgroups(Spec):
+    """Summaries by name, for each label; stored as the labels, and those of each."""
+
+    flat = True
+
+    def __init__(self) -> None:
+        super().__init__("by label")
+        self.names = {"by_label": _by_label}
+
+    def merged(self, name: str) -> str:
+        return f"by_label(self.{name}, other.{name})"
+
+    def pack(self, value: Any) -> dict[str, Any]:
+        stored = [{name: summary.to_bytes() for name, summary in own.items()} for own in value.values()]
+        return {"labels": list(value), "summaries": stored}
+
+    def read(self, stored: Any, sizes: Sizes) -> dict[Hashable, Mapping[str, Any]]:
+        values = fields_of({"labels": Several(Label()), "summaries": Several(Each(Known()))}, stored, sizes)
+        found = dict(zip(values["labels"], values["summaries"], strict=True))
+        alike = [{name: type(each) for name, each in own.items()} for own in found.values()]
+        if len(found) < len(values["labels"]) or len({type(label) for label in found}) > 1:
+            raise UnreadableError("has labels that repeat, or of several types", "labels")
+        if any(own != alike[0] for own in alike):
+            raise UnreadableError("has other summaries of some subgroups than of others", "summaries")
+        return found
+
+
+def _by_label(one: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+    merged = dict(one)
+    for label, theirs in other.items():
+        ours = merged.get(label)
+        merged[label] = theirs if ours is None else same_names(ours, theirs, "subgroups")
+    return merged
+
+
+class Breakdown(Summary, kind="subgroups"):
     """Summaries by name, for each label of a column; parts may have other labels."""
 
-    found: Mapping[Hashable, Mapping[str, Any]]
-
-    def merge(self, other: Breakdown) -> Breakdown:
-        """Those of the rows of both."""
-        merged = dict(self.found)
-        for label, theirs in other.found.items():
-            ours = merged.get(label)
-            merged[label] = (
-                theirs if ours is None else {name: ours[name].merge(theirs[name]) for name in ours}
-            )
-        return Breakdown(merged)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        stored = [
-            {name: summary.to_bytes() for name, summary in summaries.items()}
-            for summaries in self.found.values()
-        ]
-        return dump(_KIND, {"labels": list(self.found), "summaries": stored})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Breakdown:
-        """What `to_bytes` wrote, of summaries of any kind."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            pairs = zip(values["labels"], values["summaries"], strict=True)
-            return cls(
-                {label: {name: load_summary(stored) for name, stored in own.items()} for label, own in pairs}
-            )
+    found: Mapping[Hashable, Mapping[str, Any]] = merges(_Subgroups())
 
     @property
     def labels(self) -> list[Any]:
@@ -96,7 +113,3 @@ class BreakdownRecipe(Recipe[Breakdown]):
             own = part if len(rows) == part.n_rows else part.subset(rows)
             found[label] = {name: recipe.take(own) for name, recipe in self.recipes.items()}
         return Breakdown(found)
-
-    def load(self, stored: bytes) -> Breakdown:
-        """Subgroups from their bytes."""
-        return Breakdown.from_bytes(stored)

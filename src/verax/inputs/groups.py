@@ -12,7 +12,8 @@ from verax.inputs.arrays import Ints, to_array, to_host
 
 # A number of groups; of two kinds of groups, both numbers.
 GroupCount = int | tuple[int, int]
-_BOTH = ("first", "second")
+# The fields of labels of two kinds.
+BOTH = ("first", "second")
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,8 @@ def paired(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> np.ndar
     """Labels with two fields."""
     # Texts of variable width cannot be fields.
     columns = [column.astype(str) if column.dtype.kind == "T" else column for column in (first, second)]
-    labels = np.empty(len(first), [(name, c.dtype) for name, c in zip(_BOTH, columns, strict=True)])
-    for name, column in zip(_BOTH, columns, strict=True):
+    labels = np.empty(len(first), [(name, c.dtype) for name, c in zip(BOTH, columns, strict=True)])
+    for name, column in zip(BOTH, columns, strict=True):
         labels[name] = column
     return labels
 
@@ -153,7 +154,7 @@ def distinct(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
     """The different labels in order, of one kind or of two, and the place of each label among them."""
     if not is_two_way(labels):
         return np.unique(labels, return_inverse=True)
-    found = crossed(*(Groups(*distinct(labels[name])[::-1]) for name in _BOTH))
+    found = crossed(*(Groups(*distinct(labels[name])[::-1]) for name in BOTH))
     return found.labels, found.codes
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Any, Generic, Protocol, Self, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, get_origin
 
 import numpy as np
 
-from verax.common.kinds import SUMMARIES, named
-from verax.common.packing import dump, kind_in, load, refusing
+from verax.common.packing import dump, load, refusing
 from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy
 from verax.inputs.arrays import Ints
@@ -49,12 +49,6 @@ class Summary(Protocol):
 
     def merge(self, other: Self, /) -> Self: ...
     def to_bytes(self) -> bytes: ...
-
-
-def load_summary(data: bytes) -> Any:
-    """The summary in some bytes, whichever it is; None where this version does not know its kind."""
-    place = SUMMARIES.get(kind_in(data))
-    return None if place is None else named(place).from_bytes(data)
 
 
 S = TypeVar("S", bound=Summary)
@@ -118,6 +112,11 @@ class Part:
         return self._made.get(key)
 
 
+# Marks a recipe's field that 0.2.0 did not have. At its default, summaries that were saved without it are the
+# same.
+LATER = MappingProxyType({"later": True})
+
+
 class Gathering(Protocol[S_co]):
     """The summary of parts that come one after the other."""
 
@@ -126,7 +125,18 @@ class Gathering(Protocol[S_co]):
 
 
 class Recipe(ABC, Generic[S]):
-    """How a summary is made. Recipes are sent to where the rows are, so they hold no rows themselves."""
+    """How a summary is made. Recipes are sent to where the rows are, so they hold no rows themselves.
+
+    The class of the summaries is the one that `Recipe[...]` names.
+    """
+
+    makes: ClassVar[Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for base in getattr(cls, "__orig_bases__", ()):
+            if issubclass(get_origin(base) or object, Recipe) and isinstance(get_args(base)[0], type):
+                cls.makes = get_args(base)[0]
 
     def gathering(self) -> Gathering[S]:
         """What takes in one part after the other. Summaries of parts are merged, unless a recipe knows
@@ -144,9 +154,14 @@ class Recipe(ABC, Generic[S]):
         """
         return self.take(part)
 
-    @abstractmethod
-    def load(self, stored: bytes) -> S:
-        """A summary from its bytes."""
+    def sizes(self) -> dict[str, int]:
+        """Sizes of its summaries, by the names that their fields use."""
+        return {}
+
+    def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> S:
+        """A summary from its bytes; `sizes` are known beside those that the recipe knows."""
+        found: S = self.makes.from_bytes(stored, {**(sizes or {}), **self.sizes()})
+        return found
 
 
 class _Merged(Generic[S]):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
-from verax.common.packing import dump, load, refusing
 from verax.common.results import Result
+from verax.common.summaries import Sizes, Spec, Summary, UnreadableError, Whole, mapping, merges, text, whole
 from verax.errors import SHOWN_ROWS, InputError, Offenders, join
 from verax.inputs.arrays import (
     Array,
@@ -36,7 +36,6 @@ from verax.inputs.lists.rows import ListFaults
 
 # Arguments that have a value for every row, wherever they occur.
 PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids")
-_KIND = "skipped rows"
 # What errors say where nothing is left to score.
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # How many numbers of rows are kept where parts of a file are put together.
@@ -57,8 +56,51 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class Skipped:
+class _Rows(Spec):
+    """The numbers of rows; the first ones are kept."""
+
+    def __init__(self) -> None:
+        super().__init__("join")
+        self.names = {"first_rows": lambda a, b: tuple(sorted((*a, *b))[:_KEPT])}
+
+    def merged(self, name: str) -> str:
+        return f"first_rows(self.{name}, other.{name})"
+
+    def pack(self, value: tuple[int, ...]) -> Any:
+        return np.array(value, np.int64)
+
+    def read(self, stored: Any, sizes: Sizes) -> tuple[int, ...]:
+        given = stored.tolist() if isinstance(stored, np.ndarray) else stored
+        if not isinstance(given, (list, tuple)) or len(given) > sizes["count"]:
+            raise UnreadableError("is no list of the rows that were left out")
+        return tuple(whole(row, most=2**63 - 1) for row in given)
+
+
+class _Reasons(Spec):
+    """How many rows were left out for what reason."""
+
+    def __init__(self) -> None:
+        super().__init__("add")
+        self.names = {"all_reasons": _all_reasons}
+
+    def merged(self, name: str) -> str:
+        return f"all_reasons(self.{name}, other.{name})"
+
+    def pack(self, value: Mapping[str, int]) -> dict[str, int]:
+        return dict(value)
+
+    def read(self, stored: Any, sizes: Sizes) -> dict[str, int]:
+        return {text(reason): whole(n) for reason, n in mapping(stored).items()}
+
+
+def _all_reasons(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    both = {*one, *other}
+    known = [reason for reason in REASONS.values() if reason in both]
+    names = (*known, *sorted(both.difference(known)))
+    return {name: one.get(name, 0) + other.get(name, 0) for name in names}
+
+
+class Skipped(Summary, kind="skipped rows"):
     """The rows that were left out because they are invalid.
 
     Attributes
@@ -73,10 +115,10 @@ class Skipped:
         How many were left out for what reason; a row may have several.
     """
 
-    n_given: int
-    count: int = 0
-    rows: tuple[int, ...] = ()
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    n_given: int = merges(Whole())
+    count: int = merges(Whole(most="n_given"), default=0)
+    rows: tuple[int, ...] = merges(_Rows(), default=())
+    reasons: Mapping[str, int] = merges(_Reasons(), factory=dict)
 
     def __str__(self) -> str:
         of = f"{self.n_given:,} {'row' if self.n_given == 1 else 'rows'}"
@@ -104,14 +146,7 @@ class Skipped:
 
     def __add__(self, other: Skipped) -> Skipped:
         """The rows left out of both parts, in whatever order parts are added."""
-        both = {*self.reasons, *other.reasons}
-        known = [reason for reason in REASONS.values() if reason in both]
-        reasons = {
-            reason: self.reasons.get(reason, 0) + other.reasons.get(reason, 0)
-            for reason in (*known, *sorted(both.difference(known)))
-        }
-        rows = tuple(sorted((*self.rows, *other.rows))[:_KEPT])
-        return Skipped(self.n_given + other.n_given, self.count + other.count, rows, reasons)
+        return self.merge(other)
 
     def moved(self, start: int) -> Skipped:
         """The same where so many other rows come first.
@@ -137,50 +172,6 @@ class Skipped:
             "reasons": dict(self.reasons),
             "caution": self.caution,
         }
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Skipped:
-        """What `to_dict` gave, of numbers and texts only.
-
-        Parameters
-        ----------
-        values : mapping of str to value
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Skipped
-            The rows that were left out.
-        """
-        rows, reasons = values["rows"], values["reasons"]
-        return cls(
-            int(values["n_given"]),
-            int(values["count"]),
-            tuple(int(row) for row in rows),
-            {str(reason): int(n) for reason, n in reasons.items()},
-        )
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads, without pickle."""
-        return dump(_KIND, {**self.to_dict(), "rows": np.array(self.rows, np.int64)})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Skipped:
-        """What `to_bytes` wrote.
-
-        Parameters
-        ----------
-        data : bytes
-            What `to_bytes` returned.
-
-        Returns
-        -------
-        Skipped
-            The rows that were left out.
-        """
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            return cls.from_values(values)
 
 
 class Survey:

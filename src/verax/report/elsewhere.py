@@ -34,10 +34,10 @@ from verax.analyses.samples import Sample, SampleRecipe
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import ranking
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Summary, merges
 from verax.common.texts import bound
 from verax.engines.counts import CONFUSION_UP_TO
-from verax.engines.sums import Sum
+from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
 from verax.inference.estimates import Estimate, Units
 from verax.inference.intervals import Resampling, WeightsAre
@@ -129,26 +129,10 @@ def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, 
     return found
 
 
-@dataclass(frozen=True)
-class DecisionCounts:
+class DecisionCounts(Summary, kind="cheapest decisions"):
     """(K, K) weights of outcomes against the decisions of smallest expected cost."""
 
-    counts: Sum
-
-    def merge(self, other: DecisionCounts) -> DecisionCounts:
-        """Of the rows of both."""
-        return DecisionCounts(self.counts + other.counts)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_DECISIONS, {"counts": self.counts.to_values()})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> DecisionCounts:
-        """What `to_bytes` wrote."""
-        values = load(data, _DECISIONS)["counts"]
-        with refusing("is missing or of another type"):
-            return cls(Sum.from_values(values, values.shape[1:]))
+    counts: Sum = merges(Sums("classes", "classes", least=0))
 
 
 @dataclass(frozen=True)
@@ -164,10 +148,6 @@ class DecisionRecipe(Recipe[DecisionCounts]):
         decided = cheapest(probabilities(part, self.model), cost_matrix(self.costs, k))
         counts = np.bincount(rows.y * k + decided, rows.weights, k * k)
         return DecisionCounts(Sum.of(counts.reshape(k, k)))
-
-    def load(self, stored: bytes) -> DecisionCounts:
-        """Counts from their bytes."""
-        return DecisionCounts.from_bytes(stored)
 
 
 # ---- what it says ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.parts import probabilities
 from verax.analyses.samples import Sketch, row_hashes
 from verax.common.hashing import mixed
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Array, Size, Sizes, Summary, Truth, Valued, merges, whole_counts
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Part, Recipe
@@ -21,13 +21,31 @@ from verax.report.checks import Check, certain, impossible, left_out_check, obse
 from verax.report.problem import Problem
 from verax.report.words import count, percent
 
-_KIND = "survey"
 # Rows that are off one by more than this are counted.
 _OFF = 1e-6
 
 
-@dataclass(frozen=True)
-class Survey:
+class _Off(Array):
+    """Numbers of rows, which add up, and the largest differences."""
+
+    def __init__(self, *shape: Size) -> None:
+        super().__init__("f8", *shape, least=0)
+        self.names = {"both_off": _both_off}
+
+    def merged(self, name: str) -> str:
+        return f"both_off(self.{name}, other.{name})"
+
+    def read(self, stored: Any, sizes: Sizes) -> Any:
+        found = super().read(stored, sizes)
+        whole_counts(found[:, 0])
+        return found
+
+
+def _both_off(a: Floats, b: Floats) -> Floats:
+    return np.stack([a[:, 0] + b[:, 0], np.maximum(a[:, 1], b[:, 1])], axis=1)
+
+
+class Survey(Summary, kind="survey"):
     """What was seen in the rows.
 
     Attributes
@@ -46,44 +64,14 @@ class Survey:
         The extremes of each column.
     """
 
-    weighted: bool
-    named: bool
-    rows: Sketch
-    ids: Sketch | None
-    off: Floats
-    certain: Ints
-    least: Floats
-    most: Floats
-
-    def merge(self, other: Survey) -> Survey:
-        """What was seen in the rows of both."""
-        off = np.stack(
-            [self.off[:, 0] + other.off[:, 0], np.maximum(self.off[:, 1], other.off[:, 1])], axis=1
-        )
-        ids = None if self.ids is None or other.ids is None else self.ids.merge(other.ids)
-        return Survey(
-            self.weighted or other.weighted,
-            self.named,
-            self.rows.merge(other.rows),
-            ids,
-            off,
-            self.certain + other.certain,
-            np.minimum(self.least, other.least),
-            np.maximum(self.most, other.most),
-        )
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        ids = None if self.ids is None else vars(self.ids)
-        return dump(_KIND, {**vars(self), "rows": vars(self.rows), "ids": ids})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Survey:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            ids = None if values["ids"] is None else Sketch(**values["ids"])
-            return cls(**{**values, "rows": Sketch(**values["rows"]), "ids": ids})
+    weighted: bool = merges(Truth("any"))
+    named: bool = merges(Truth("first"))
+    rows: Sketch = merges(Valued(Sketch))
+    ids: Sketch | None = merges(Valued(Sketch, optional=True))
+    off: Floats = merges(_Off("models", 2))
+    certain: Ints = merges(Array("i8", "models", least=0))
+    least: Floats = merges(Array("f8", "models", "classes", how="least"))
+    most: Floats = merges(Array("f8", "models", "classes", how="most"))
 
 
 @dataclass(frozen=True)
@@ -109,10 +97,6 @@ class SurveyRecipe(Recipe[Survey]):
             least,
             most,
         )
-
-    def load(self, stored: bytes) -> Survey:
-        """A survey from its bytes."""
-        return Survey.from_bytes(stored)
 
 
 def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:

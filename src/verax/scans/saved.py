@@ -11,7 +11,7 @@ import itertools
 import re
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from hashlib import blake2b
 from operator import add
@@ -25,9 +25,10 @@ from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.packing import dump, load, refusing
 from verax.common.paths import matching
+from verax.common.summaries import from_bytes
 from verax.errors import InputError, Remedy
 from verax.files.predictions import Request
-from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries, load_summary
+from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
 
@@ -127,8 +128,8 @@ class _Renamed(Recipe[Any]):
     def take(self, part: Part) -> Any:
         return self.recipe.take(_renamed(part, self.names))
 
-    def load(self, stored: bytes) -> Any:
-        return self.recipe.load(stored)
+    def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Any:
+        return self.recipe.load(stored, sizes)
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,9 @@ class SavedHandle(Handle):
                     Remedy("Run the analysis with the same settings and names of models before saving.")
                 ],
             )
-        return reduce(lambda a, b: a.merge(b), (recipe.load(each) for _, found in pieces for each in found))
+        sizes = {"classes": self.n_classes, "models": len(self.models)}
+        loaded = (recipe.load(each, sizes) for _, found in pieces for each in found)
+        return reduce(lambda a, b: a.merge(b), loaded)
 
     def save(self, path: str | Path, card: Scorecard) -> None:
         """Write the summaries that all files have to one file, merged, with their card."""
@@ -232,14 +235,28 @@ class SavedHandle(Handle):
 
 def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
     """Summaries of the same kind as one; those of a kind that only a newer version knows as they are."""
+    know_summaries()
     found, unknown = None, []
     for piece in pieces:
-        own = load_summary(piece)
+        own = from_bytes(piece)
         if own is None:
             unknown.append(piece)
         else:
             found = own if found is None else found.merge(own)
     return unknown if found is None else [found.to_bytes()]
+
+
+def know_summaries() -> None:
+    """Import every class of summaries, so that each is known by its kind."""
+    import verax.analyses.calibration.componentsums
+    import verax.analyses.calibration.liststreams
+    import verax.analyses.calibration.slope_fit
+    import verax.analyses.comparison.lengths
+    import verax.analyses.decisions.gridsums
+    import verax.analyses.retention.lossbins
+    import verax.analyses.subgroups.bounded
+    import verax.report.elsewhere
+    import verax.report.lists.counting  # noqa: F401
 
 
 def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:
@@ -273,7 +290,7 @@ def _about_bytes(handle: Handle, n_rows: int, skipped: Skipped | None) -> bytes:
             # Texts hold integers of any size.
             "n_classes": str(handle.n_classes),
             "n_rows": n_rows,
-            "skipped": None if skipped is None else skipped.to_dict(),
+            "skipped": None if skipped is None else skipped.to_values(),
         },
     )
 
@@ -285,6 +302,10 @@ def _key(recipe: Recipe[Any], models: Sequence[str]) -> str:
     """
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         text = re.sub(r" at 0x[0-9a-f]+", "", repr(recipe))
+    # What recipes were given since must not change the names of what was saved before.
+    for own in fields(recipe) if is_dataclass(recipe) else ():
+        if LATER.items() <= own.metadata.items():
+            text = text.replace(f", {own.name}={own.default!r}", "")
     for i, name in enumerate(models):
         text = text.replace(f"model={name!r}", f"model={i}")
     return f"{type(recipe).__name__}-{blake2b(text.encode(), digest_size=12).hexdigest()}"

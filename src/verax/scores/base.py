@@ -406,9 +406,6 @@ class _LossRecipe(Recipe[PairedTally]):
         (losses,) = losses_of([self.rule], rows)
         return PairedTally(1).update(np.asarray(to_host(losses), float)[:, None], weights)
 
-    def load(self, stored: bytes) -> PairedTally:
-        return PairedTally.from_bytes(stored)
-
 
 class _Losses:
     """Keeps the losses of each block under the number of its first row."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from verax.analyses.parts import probabilities, scaled, seen
-from verax.common.packing import dump, load, refusing
-from verax.engines.sums import Sum
+from verax.common.summaries import Summary, merges
+from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import LATER, Part, Recipe
 
-_KIND = "calibration bins"
 Binning = Literal["width", "mass"]
 
 
@@ -43,26 +42,10 @@ def bin_sums(found: Ints, given: Floats, happened: Any, w: Floats, bins: int) ->
     return np.stack([np.bincount(found, column, bins) for column in columns])
 
 
-@dataclass(frozen=True)
-class BinSums:
+class BinSums(Summary, kind="calibration bins"):
     """Sums by bin, of one event after the other: those of all rows add up."""
 
-    sums: Sum
-
-    def merge(self, other: BinSums) -> BinSums:
-        """The sums of the rows of both."""
-        return BinSums(self.sums + other.sums)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_KIND, {"sums": self.sums.to_values()})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> BinSums:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)["sums"]
-        with refusing("is missing or of another type"):
-            return cls(Sum.from_values(values, values.shape[1:]))
+    sums: Sum = merges(Sums(4, "bins"))
 
 
 @dataclass(frozen=True)
@@ -72,7 +55,7 @@ class BinRecipe(Recipe[BinSums]):
     model: str
     bins: int
     top_only: bool
-    binning: Binning = "width"
+    binning: Binning = field(default="width", metadata=LATER)
 
     def take(self, part: Part) -> BinSums:
         """The sums of some rows."""
@@ -83,7 +66,3 @@ class BinRecipe(Recipe[BinSums]):
             events = [(rows.top, rows.decision == rows.y)]
         sums = [binned(given, happened, w, self.bins, self.binning) for given, happened in events]
         return BinSums(Sum.of(np.concatenate(sums, axis=1)))
-
-    def load(self, stored: bytes) -> BinSums:
-        """Sums from their bytes."""
-        return BinSums.from_bytes(stored)

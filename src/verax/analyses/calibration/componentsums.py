@@ -24,13 +24,12 @@ from verax.analyses.table import RowTable
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums
 from verax.common.hashing import name_hash
-from verax.common.packing import dump, load, refusing
-from verax.engines.sums import Sum
+from verax.common.summaries import Summary, merges
+from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
 
-_KIND = "deviations of groups"
 # The sums by group, event and cell: at most so many numbers, and so many groups and cells.
 _MOST, _SLOTS, _CELLS = 2**20, 512, 128
 
@@ -184,22 +183,13 @@ def bins_of(key: Floats, fit: EventFit) -> Ints:
     return np.minimum(np.searchsorted(fit.numbers, joined_bins(key, fit.level)), len(fit.numbers) - 1)
 
 
-@dataclass(frozen=True)
-class Deviations:
+class Deviations(Summary, kind="deviations of groups"):
     """(S, E, C, 2) sums of the weights of what happened, less chances: of the recalibration, of the forecast.
 
     S are groups or hashes of them, E events, C cells of the forecast.
     """
 
-    sums: Sum
-
-    def merge(self, other: Deviations) -> Deviations:
-        """Of the rows of both."""
-        return Deviations(self.sums + other.sums)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
-        return dump(_KIND, {"sums": self.sums.to_values()})
+    sums: Sum = merges(Sums("slots", "events", "cells", 2))
 
 
 @dataclass(frozen=True)
@@ -253,12 +243,6 @@ class DeviationRecipe(Recipe[Deviations]):
         if self.names is not None:
             return np.asarray(np.searchsorted(self.names, hashed))
         return np.asarray(hashed % np.uint64(self.slots), dtype=np.int64)
-
-    def load(self, stored: bytes) -> Deviations:
-        """Sums from their bytes."""
-        values = load(stored, _KIND)["sums"]
-        with refusing("is missing or of another type"):
-            return Deviations(Sum.from_values(values, values.shape[1:]))
 
 
 def _hashed(labels: Any) -> Any:

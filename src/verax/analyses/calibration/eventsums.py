@@ -12,17 +12,16 @@ from verax.analyses.calibration.events import Split, event_columns, n_events, sp
 from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
-from verax.common.packing import dump, load, refusing
-from verax.engines.clusters import sums_by_label
+from verax.common.summaries import Summary, Truth, UnreadableError, Valued, Whole, merges, within
+from verax.engines.clusters import ByLabel, Labels, sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
-from verax.engines.sums import Sum
+from verax.engines.sums import Sum, Sums
 from verax.engines.tables import EventTable, cumulated, group_gaps
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Gathering, Part, Recipe
 from verax.scores.registry import RULES
 
-_KIND = "event histograms"
 # Numbers of bins from 0 to the middle, and from 1 downwards: bins are narrow near both ends.
 _SPAN, _ONE = 2**16, 2**15
 # How many bins all events have together; where there would be more, neighbours are joined.
@@ -55,8 +54,7 @@ def joined_bins(q: Floats, times: int) -> Ints:
     return _joined(forecast_bins(q), times)
 
 
-@dataclass(frozen=True)
-class EventSums:
+class EventSums(Summary, kind="event histograms"):
     """What is known of the events of rows, without the rows.
 
     Attributes
@@ -79,33 +77,32 @@ class EventSums:
         The groups, and the sums of w and of w*(q - happened) for each event in each of them.
     """
 
-    n_events: int
-    level: int
-    bins: Keyed
-    totals: Sum
-    weight: Sum
-    whole: bool
-    labels: Any = None
-    groups: Floats | None = None
+    n_events: int = merges(Whole("equal", least=1))
+    level: int = merges(Whole("first", most=_LEVELS))
+    bins: Keyed = merges(Valued(Keyed))
+    totals: Sum = merges(Sums("n_events+1", 5))
+    weight: Sum = merges(Sums(3, least=0))
+    whole: bool = merges(Truth("all"))
+    labels: Any = merges(Labels(), default=None)
+    groups: Floats | None = merges(ByLabel("sums"), default=None)
 
-    def merge(self, other: EventSums) -> EventSums:
-        """The sums of the rows of both."""
+    def _aligned(self, other: EventSums) -> tuple[EventSums, EventSums]:
         level = max(self.level, other.level)
-        a, b = self._at(level), other._at(level)
-        labels = groups = None
-        if a.groups is not None and b.groups is not None:
-            names = np.concatenate([a.labels, b.labels])
-            labels, groups = sums_by_label(names, np.concatenate([a.groups, b.groups]))
-        return EventSums(
-            a.n_events,
-            level,
-            a.bins.merge(b.bins),
-            a.totals + b.totals,
-            a.weight + b.weight,
-            a.whole and b.whole,
-            labels,
-            groups,
-        ).fitting()
+        return self._at(level), other._at(level)
+
+    def _merged(self) -> EventSums:
+        return self.fitting()
+
+    def _check(self) -> None:
+        run = self.bins.total
+        if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1:
+            raise UnreadableError("has other sums than those of forecasts and outcomes", "bins")
+        # The most likely class is one more event, except of lists.
+        if self.groups is not None and self.groups.shape[1] not in (self.n_events + 1, self.n_events + 2):
+            raise UnreadableError("has sums of other events", "groups")
+        within(run.keys, 0, _SPAN * (self.n_events + 1) - 1)
+        if not (run.sums.high[:, 0] > 0).all() or not np.isfinite(self.weight.high[2]):
+            raise UnreadableError("has bins without rows, or no number of rows", "bins")
 
     def _at(self, level: int) -> EventSums:
         if level == self.level:
@@ -134,32 +131,6 @@ class EventSums:
         while self.level + times < _LEVELS and 1 + np.count_nonzero(np.diff(_joined(own, times))) > keys:
             times += 1
         return self._at(self.level + times)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        values = {name: getattr(self, name) for name in ("n_events", "level", "whole", "labels", "groups")}
-        bins = self.bins.total.to_values()
-        return dump(
-            _KIND,
-            {**values, "bins": bins, "totals": self.totals.to_values(), "weight": self.weight.to_values()},
-        )
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> EventSums:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            n_events = int(values["n_events"])
-            return cls(
-                n_events,
-                int(values["level"]),
-                Keyed((Run.from_values(values["bins"]),)),
-                Sum.from_values(values["totals"], (n_events + 1, 5)),
-                Sum.from_values(values["weight"], 3),
-                bool(values["whole"]),
-                values["labels"],
-                values["groups"],
-            )
 
     @property
     def n_rows(self) -> int:
@@ -290,10 +261,6 @@ class EventRecipe(Recipe[EventSums]):
             labels,
             groups,
         ).fitting()
-
-    def load(self, stored: bytes) -> EventSums:
-        """Sums from their bytes."""
-        return EventSums.from_bytes(stored)
 
 
 class _Gathered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,18 @@ from verax.analyses.calibration.lists import SQUARED
 from verax.analyses.calibration.mass import as_scored, left_out_of, scored_events
 from verax.analyses.calibration.places import ListEvent, ListEvents
 from verax.analyses.parts import scaled
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Each, Summary, Valued, Whole, merges
 from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed, Run
-from verax.engines.sums import Sum
+from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import LATER, Part, Recipe
 
-_KIND = "event histograms of lists"
 # The sums over all lists.
 WEIGHT, LENGTH, LEFT_OUT = range(3)
 
 
-@dataclass(frozen=True)
-class ListSums:
+class ListSums(Summary, kind="event histograms of lists"):
     """What is known of the events of lists, without the lists.
 
     Attributes
@@ -41,41 +39,11 @@ class ListSums:
         Of the lists that have weight: their number, how many are invalid, and the length of the longest.
     """
 
-    events: Mapping[str, EventSums]
-    totals: Sum
-    n_lists: int
-    n_invalid: int
-    longest: int
-
-    def merge(self, other: ListSums) -> ListSums:
-        """The sums of the lists of both."""
-        events = dict(self.events)
-        for name, theirs in other.events.items():
-            events[name] = events[name].merge(theirs) if name in events else theirs
-        return ListSums(
-            events,
-            self.totals + other.totals,
-            self.n_lists + other.n_lists,
-            self.n_invalid + other.n_invalid,
-            max(self.longest, other.longest),
-        )
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        numbers = {name: getattr(self, name) for name in ("n_lists", "n_invalid", "longest")}
-        events = {name: found.to_bytes() for name, found in self.events.items()}
-        return dump(_KIND, {**numbers, "events": events, "totals": self.totals.to_values()})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> ListSums:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            return cls(
-                {str(name): EventSums.from_bytes(found) for name, found in values["events"].items()},
-                Sum.from_values(values["totals"], 3),
-                *(int(values[name]) for name in ("n_lists", "n_invalid", "longest")),
-            )
+    events: Mapping[str, EventSums] = merges(Each(Valued(EventSums, packed=True), "union"))
+    totals: Sum = merges(Sums(3))
+    n_lists: int = merges(Whole())
+    n_invalid: int = merges(Whole())
+    longest: int = merges(Whole("most"))
 
 
 @dataclass(frozen=True)
@@ -111,10 +79,6 @@ class ListEventRecipe(Recipe[ListSums]):
     def _events(self, found: ListEvents) -> Iterator[ListEvent]:
         return (event for event, _ in scored_events(found)) if self.scored else found.all(self.places)
 
-    def load(self, stored: bytes) -> ListSums:
-        """Sums from their bytes."""
-        return ListSums.from_bytes(stored)
-
 
 def _sums_of(found: ListEvents, event: ListEvent) -> EventSums:
     """The sums of one event, which is all that these are about."""
@@ -148,7 +112,7 @@ class ListBinRecipe(Recipe[BinSums]):
     model: str
     bins: int
     kind: str
-    binning: Binning = "width"
+    binning: Binning = field(default="width", metadata=LATER)
 
     def take(self, part: Part) -> BinSums:
         """The sums of some lists."""
@@ -160,10 +124,6 @@ class ListBinRecipe(Recipe[BinSums]):
             w = np.ones(len(event.given)) if weights is None else scaled(part, weights)
             sums = binned(event.given, event.happened, w, self.bins, self.binning)
         return BinSums(Sum.of(sums))
-
-    def load(self, stored: bytes) -> BinSums:
-        """Sums from their bytes."""
-        return BinSums.from_bytes(stored)
 
 
 def event_of_kind(found: ListEvents, kind: str) -> ListEvent:

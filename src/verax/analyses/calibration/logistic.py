@@ -12,6 +12,7 @@ from scipy.special import expit, fdtrc, log_expit
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.slope_result import CalibrationLine
 from verax.analyses.units import Units, dot
+from verax.common.summaries import Ends, Summary, Whole, merges
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Bools, Floats
 
@@ -22,8 +23,7 @@ def log_odds(event: BinaryEvent) -> Floats:
         return np.asarray(np.log(event.given) - np.log(event.rest))
 
 
-@dataclass(frozen=True)
-class Overlap:
+class Overlap(Summary):
     """Where the log odds of rows with and without an event lie: what decides whether there is a fit.
 
     Attributes
@@ -38,13 +38,13 @@ class Overlap:
         The smallest and the largest finite log odds of the rows without and with the event.
     """
 
-    n: int
-    happened: int
-    finite: int
-    finite_happened: int
-    wrong: int
-    without: tuple[float, float]
-    with_event: tuple[float, float]
+    n: int = merges(Whole())
+    happened: int = merges(Whole(most="n"))
+    finite: int = merges(Whole(most="n"))
+    finite_happened: int = merges(Whole(most="finite"))
+    wrong: int = merges(Whole(most="n"))
+    without: tuple[float, float] = merges(Ends())
+    with_event: tuple[float, float] = merges(Ends())
 
     @classmethod
     def of(cls, odds: Floats, happened: Bools) -> Overlap:
@@ -59,22 +59,6 @@ class Overlap:
             int(finite.sum()),
             len(sides[1]),
             int(wrong.sum()),
-            ends[0],
-            ends[1],
-        )
-
-    def merge(self, other: Overlap) -> Overlap:
-        """Of the rows of both."""
-        ends = [
-            (min(a[0], b[0]), max(a[1], b[1]))
-            for a, b in ((self.without, other.without), (self.with_event, other.with_event))
-        ]
-        return Overlap(
-            self.n + other.n,
-            self.happened + other.happened,
-            self.finite + other.finite,
-            self.finite_happened + other.finite_happened,
-            self.wrong + other.wrong,
             ends[0],
             ends[1],
         )

@@ -9,7 +9,6 @@ variance.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit
@@ -29,14 +28,13 @@ from verax.analyses.calibration.slope_result import CalibrationLine, Calibration
 from verax.analyses.parts import scaled
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import Columns, SpreadRecipe, UnitRecipe, UnitSums, check_weight
-from verax.common.packing import dump, load, refusing
 from verax.common.sizes import in_digits
+from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe
 
-_KIND = "log odds"
 # The width of bins of log odds for the first fit.
 _WIDTH = 2.0**-6
 # A step that moves no coefficient by more is the last; the largest number of steps.
@@ -172,24 +170,17 @@ class OddsSource:
 # ---- the first look ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Summary, kind="log odds"):
     """Where the log odds of an event lie, and the sums of w, w where it happened and w*x in bins of x."""
 
-    overlap: Overlap
-    bins: Keyed
-    invalid: int
+    overlap: Overlap = merges(Valued(Overlap, flat=True))
+    bins: Keyed = merges(Valued(Keyed))
+    invalid: int = merges(Whole())
 
-    def merge(self, other: Look) -> Look:
-        """Of the rows of both."""
-        return Look(
-            self.overlap.merge(other.overlap), self.bins.merge(other.bins), self.invalid + other.invalid
-        )
-
-    def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
-        values = {**vars(self.overlap), "invalid": self.invalid}
-        return dump(_KIND, {**values, "bins": self.bins.total.to_values()})
+    def _check(self) -> None:
+        run = self.bins.total
+        if run.sums.high.shape[1] != 3 or not (run.sums.high[:, 0] > 0).all():
+            raise UnreadableError("has other sums than those of log odds", "bins")
 
     def start(self) -> tuple[float, Regression]:
         """The fits to the bins: the intercept if the slope is 1, and intercept and slope."""
@@ -223,14 +214,6 @@ class LookRecipe(Recipe[Look]):
         keys = np.floor(x / _WIDTH).astype(np.int64)
         run = Run.of(keys, [w, w * rows.happened[finite], w * x])
         return Look(overlap, Keyed((run,)), rows.invalid)
-
-    def load(self, stored: bytes) -> Look:
-        """From its bytes."""
-        values: dict[str, Any] = load(stored, _KIND)
-        with refusing("is missing or of another type"):
-            bins, invalid = Run.from_values(values.pop("bins")), int(values.pop("invalid"))
-            values |= {name: tuple(values[name]) for name in ("without", "with_event")}
-            return Look(Overlap(**values), Keyed((bins,)), invalid)
 
 
 # ---- Newton's method ---------------------------------------------------------------------------

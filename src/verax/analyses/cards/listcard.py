@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.common.sizes import in_digits
+from verax.common.summaries import register
 from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
@@ -47,6 +48,7 @@ def score_lists(
     )
 
 
+@register("card of top lists")
 @dataclass(frozen=True, repr=False, eq=False)
 class ListCard(Scorecard):
     """The scores of top lists, with what the lists cover. Cards of parts can be merged.
@@ -75,8 +77,6 @@ class ListCard(Scorecard):
     >>> card.longest, card.n_invalid, card["coverage"]
     (2, 0, 0.5)
     """
-
-    kind: ClassVar[str] = "card of top lists"
 
     n_invalid: int = 0
     longest: int = 0

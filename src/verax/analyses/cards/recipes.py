@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +64,8 @@ class CardRecipe(Recipe[Any]):
             start=first_row(rows),
         )
 
-    def load(self, stored: bytes) -> Scorecard:
-        """A card from its bytes."""
+    def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Scorecard:
+        """A card of probabilities or of top lists from its bytes."""
         return card_from_bytes(stored)
 
 

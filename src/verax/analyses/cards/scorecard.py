@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -18,6 +18,7 @@ from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
 from verax.analyses.cards.lines import CardLine, line_numbers, line_values, texts_of
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
+from verax.common.summaries import register
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import Tally
@@ -75,6 +76,7 @@ def card_of_rows(
     return Scorecard(tally, rows.classes, ordered, metrics, plan)
 
 
+@register("card")
 @dataclass(frozen=True, eq=False)
 class Scorecard(MaySkip):
     """The scores of one set of forecasts. It holds sums only, so cards of parts can be merged.
@@ -105,7 +107,7 @@ class Scorecard(MaySkip):
     4
     """
 
-    kind: ClassVar[str] = "card"
+    kind: ClassVar[str]
 
     tally: Tally
     classes: tuple[Hashable, ...] | None = None
@@ -165,19 +167,22 @@ class Scorecard(MaySkip):
         return dump(self.kind, self._values())
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
+    def from_bytes(cls, data: bytes, sizes: Mapping[str, int] | None = None) -> Self:
         """The card that `to_bytes` wrote.
 
         Parameters
         ----------
         data : bytes
             What `to_bytes` returned.
+        sizes : mapping of str to int, optional
+            Sizes that are known.
 
         Returns
         -------
         Scorecard
             The card.
         """
+        del sizes  # a card knows its own
         values = load(data, cls.kind)
         with refusing("is missing or of another type"):
             skipped = values.pop("skipped")
@@ -202,7 +207,7 @@ class Scorecard(MaySkip):
             "ordered": self.ordered,
             "metrics": self._metric_values(),
             "resampling": asdict(self.resampling),
-            "skipped": None if self.skipped is None else self.skipped.to_dict(),
+            "skipped": None if self.skipped is None else self.skipped.to_values(),
         }
 
     @classmethod

@@ -18,7 +18,7 @@ from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.shortening import LENGTHS, check_lengths, names_of, shorter_lists
 from verax.analyses.listfaults import faults_in
 from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums, means_of
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Summary, Whole, merges
 from verax.inference.intervals import check_confidence
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
@@ -31,8 +31,6 @@ from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of
-
-_KIND = "longest list"
 
 
 @reads
@@ -197,26 +195,10 @@ class LengthRecipe(UnitRecipe):
         return lists.with_outcomes(batch.y, part=True)
 
 
-@dataclass(frozen=True)
-class Longest:
+class Longest(Summary, kind="longest list"):
     """The length of the longest list."""
 
-    length: int
-
-    def merge(self, other: Longest) -> Longest:
-        """Of the lists of both."""
-        return Longest(max(self.length, other.length))
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_KIND, {"length": self.length})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Longest:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            return cls(int(values["length"]))
+    length: int = merges(Whole("most"))
 
 
 @dataclass(frozen=True)
@@ -230,7 +212,3 @@ class LongestRecipe(Recipe[Longest]):
         rows = part.models[self.model]
         assert isinstance(rows, ListRows)
         return Longest(int(rows.lists.lengths.max(initial=0)))
-
-    def load(self, stored: bytes) -> Longest:
-        """From bytes."""
-        return Longest.from_bytes(stored)

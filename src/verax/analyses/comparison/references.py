@@ -16,20 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.packing import dump, load, refusing
-from verax.engines.clusters import Cells
-from verax.engines.sums import Sum
+from verax.common.summaries import Summary, Whole, merges
+from verax.engines.clusters import Cells, CellsByLabel, Labels
+from verax.engines.sums import Sum, Sums
 from verax.errors import InputError, show
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups, by_kind, distinct
+from verax.inputs.groups import Groups, by_kind
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.scores.base import Rule, losses_of
 
 FREQUENCIES, UNIFORM = "frequencies", "uniform"
-_KIND = "class counts"
 # How many probabilities are scored at a time.
 _HELD = 2**20
 
@@ -67,8 +66,7 @@ def check_reference(reference: str, names: Sequence[str], *, lists: bool) -> Non
 # ---- class frequencies -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ClassCounts:
+class ClassCounts(Summary, kind="class counts"):
     """How often each class happened, in all rows and in each group.
 
     Attributes
@@ -83,10 +81,10 @@ class ClassCounts:
         The weight of each class in each group.
     """
 
-    n: int
-    weights: Sum
-    labels: Any = None
-    cells: Cells | None = None
+    n: int = merges(Whole())
+    weights: Sum = merges(Sums("classes", least=0))
+    labels: Any = merges(Labels(), default=None)
+    cells: Cells | None = merges(CellsByLabel("classes"), default=None)
 
     @classmethod
     def of(cls, y: Ints, n_classes: int, weights: Floats | None, groups: Groups | None) -> ClassCounts:
@@ -104,39 +102,6 @@ class ClassCounts:
         total = _total(cells.keys % cells.n_cells, cells.sums.high, cells.n_cells)
         return cls(n, total, labels, cells)
 
-    def merge(self, other: ClassCounts) -> ClassCounts:
-        """Of the rows of both."""
-        labels = cells = None
-        if self.cells is not None and other.cells is not None:
-            labels, place = distinct(np.concatenate([self.labels, other.labels]))
-            n = len(self.labels)
-            cells = self.cells.relabeled(place[:n]) + other.cells.relabeled(place[n:])
-        return ClassCounts(self.n + other.n, self.weights + other.weights, labels, cells)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        values: dict[str, Any] = {"n": self.n, "weights": self.weights.to_values(), "labels": self.labels}
-        if self.cells is not None:
-            values |= {"keys": self.cells.keys, "cells": self.cells.sums.to_values()}
-        return dump(_KIND, values)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> ClassCounts:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            weights, labels = values["weights"], values["labels"]
-            found = cls(int(values["n"]), Sum.from_values(weights, weights.shape[1:]))
-            if labels is None:
-                return found
-            keys, k = values["keys"], weights.shape[1]
-            if keys.dtype != np.int64 or not (np.diff(keys) > 0).all():
-                raise ValueError("class counts out of order")
-            if len(keys) and not 0 <= keys[0] <= keys[-1] < len(labels) * k:
-                raise ValueError("class counts of groups that do not belong together")
-            cells = Cells(keys, Sum.from_values(values["cells"], len(keys)), k)
-            return cls(found.n, found.weights, labels, cells)
-
 
 class CountRecipe(Recipe[ClassCounts]):
     """How often each class happened."""
@@ -146,10 +111,6 @@ class CountRecipe(Recipe[ClassCounts]):
         batch = part.rows.batch(0, part.n_rows)
         weights = None if batch.weights is None else to_host(batch.weights)
         return ClassCounts.of(to_host(batch.y), part.rows.n_classes, weights, part.rows.groups)
-
-    def load(self, stored: bytes) -> ClassCounts:
-        """From bytes."""
-        return ClassCounts.from_bytes(stored)
 
     def __repr__(self) -> str:
         return "CountRecipe()"

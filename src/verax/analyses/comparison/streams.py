@@ -35,7 +35,7 @@ from verax.analyses.comparison.references import (
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.common.packing import dump, load
+from verax.common.summaries import Each, Summary, Valued, merges
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units
 from verax.inference.intervals import Resampling
@@ -48,28 +48,13 @@ from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
-_KIND = "paired tallies"
 _TRAITS = (ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE)
 
 
-@dataclass(frozen=True)
-class PairedSums:
+class PairedSums(Summary, kind="paired tallies"):
     """Sums of several columns of all models, by name."""
 
-    tallies: Mapping[str, PairedTally]
-
-    def merge(self, other: PairedSums) -> PairedSums:
-        """The sums over the rows of both."""
-        return PairedSums({name: own.merge(other.tallies[name]) for name, own in self.tallies.items()})
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_KIND, {name: tally.to_bytes() for name, tally in self.tallies.items()})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> PairedSums:
-        """The sums that `to_bytes` wrote."""
-        return cls({name: PairedTally.from_bytes(own) for name, own in load(data, _KIND).items()})
+    tallies: Mapping[str, PairedTally] = merges(Each(Valued(PairedTally, packed=True), flat=True))
 
     def __getitem__(self, name: str) -> PairedTally:
         return self.tallies[name]
@@ -123,10 +108,6 @@ class PairedRecipe(Recipe[PairedSums]):
         weights = None if batch.weights is None else to_host(batch.weights)
         return self.counts.losses(self.rules, y, weights, rows.groups)
 
-    def load(self, stored: bytes) -> PairedSums:
-        """Sums from their bytes."""
-        return PairedSums.from_bytes(stored)
-
 
 @dataclass(frozen=True)
 class ErrorRecipe(Recipe[PairedSums]):
@@ -138,10 +119,6 @@ class ErrorRecipe(Recipe[PairedSums]):
         """The sums of some rows."""
         columns = [error_column(_traits_of(part, name), *means) for name, means in self.means.items()]
         return _summed(part, {f"trait:{ERROR_DISTANCE}": np.column_stack(columns)})
-
-    def load(self, stored: bytes) -> PairedSums:
-        """Sums from their bytes."""
-        return PairedSums.from_bytes(stored)
 
 
 def _traits_of(part: Part, name: str) -> Floats:

@@ -6,6 +6,7 @@ happened. So the sums of weights by cell, and by group and cell, say all.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -18,18 +19,15 @@ from verax.analyses.decisions.grid import Cells, Side, codes_of, places_of
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.units import CellUnits, CountedUnits, SamplingUnits
 from verax.analyses.unitsums import check_weight
-from verax.common.packing import dump, load, refusing
-from verax.engines.clusters import sums_by_label
+from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges, within
+from verax.engines.clusters import ByLabel, Labels, sums_by_label
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, check_one_way, paired
 from verax.inputs.handles import Handle, Part, Recipe, refuse_lists
 
-_KIND = "cells of thresholds"
 
-
-@dataclass(frozen=True)
-class CellSums:
+class CellSums(Summary, kind="cells of thresholds"):
     """Sums over the rows of each cell.
 
     Attributes
@@ -43,25 +41,23 @@ class CellSums:
         Of each group and cell: both as labels with two fields, and the sum of w.
     """
 
-    cells: Keyed
-    rows: int
-    labels: Any = None
-    groups: Floats | None = None
+    cells: Keyed = merges(Valued(Keyed))
+    rows: int = merges(Whole())
+    labels: Any = merges(Labels(), default=None)
+    groups: Floats | None = merges(ByLabel(1), default=None)
 
-    def merge(self, other: CellSums) -> CellSums:
-        """Of the rows of both."""
-        labels = groups = None
-        if self.groups is not None and other.groups is not None:
-            first, second = (self.labels, other.labels)
-            names = np.concatenate([first, second])
-            labels, groups = sums_by_label(names, np.concatenate([self.groups, other.groups]))
-        return CellSums(self.cells.merge(other.cells), self.rows + other.rows, labels, groups)
-
-    def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
-        cells = self.cells.total.to_values()
-        own = {"rows": self.rows, "labels": self.labels, "groups": self.groups}
-        return dump(_KIND, {"cells": cells, **own})
+    def _check(self) -> None:
+        run = self.cells.total
+        if run.sums.high.shape[1] != 3 or run.least.shape[1] != 1 or len(run.keys) > self.rows:
+            raise UnreadableError("has other sums than those of cells, or more cells than rows", "cells")
+        within(run.keys, 0, math.inf)
+        within(run.sums.high, 0, math.inf)
+        # Groups and cells are named by two fields.
+        if self.labels is not None:
+            names = self.labels.dtype.names
+            if names is None or self.labels[names[1]].dtype != np.int64:
+                raise UnreadableError("does not name groups and cells", "labels")
+            within(self.labels[names[1]], 0, math.inf)
 
     @property
     def even(self) -> bool:
@@ -105,13 +101,6 @@ class GridRecipe(Recipe[CellSums]):
             groups = rows.units.groups
             labels, sums = sums_by_label(paired(groups.labels[groups.codes], codes), w[:, None])
         return CellSums(Keyed((run,)), len(w), labels, sums)
-
-    def load(self, stored: bytes) -> CellSums:
-        """From bytes."""
-        values = load(stored, _KIND)
-        with refusing("is missing or of another type"):
-            cells = Keyed((Run.from_values(values["cells"]),))
-            return CellSums(cells, int(values["rows"]), values["labels"], values["groups"])
 
 
 class CountedHandle(Counted):

@@ -16,13 +16,12 @@ from verax.analyses.binary import EventRows, rows_of_part
 from verax.analyses.discrimination.statistics import Estimated, average_precision_of, placed
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import check_weight
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Each, Summary, Truth, UnreadableError, Valued, Whole, merges, whole, within
 from verax.engines.histograms import Keyed, Run, places
 from verax.engines.ranks import MOST_RANKS, distinct, exact_keys, rank_bins, values_of
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.handles import Part, Recipe
 
-_KIND = "ranks of forecasts"
 # The number of distinct values that are kept, of one event and of all; beyond that, rows are counted in bins.
 MOST_VALUES, _MOST_OF_ALL = 2**20, 2**22
 # The number of bins of all events together.
@@ -108,8 +107,7 @@ class RankSource:
         return part.once(("ranks", self, exact), made)
 
 
-@dataclass(frozen=True)
-class RankCounts:
+class RankCounts(Summary, kind="counts of ranks"):
     """Sums of w and w*w by event, outcome and key, with the extremes of what ranks the rows.
 
     Attributes
@@ -126,21 +124,24 @@ class RankCounts:
         The number of outcomes.
     """
 
-    exact: bool
-    level: int
-    bounded: bool
-    cells: Mapping[int, Keyed]
-    n_outcomes: int
+    exact: bool = merges(Truth("first"))
+    level: int = merges(Whole("equal", most=32))
+    bounded: bool = merges(Truth("any"))
+    cells: Mapping[int, Keyed] = merges(Each(Valued(Keyed), "union", names=whole))
+    n_outcomes: int = merges(Whole("equal", least=2))
 
-    def merge(self, other: RankCounts) -> RankCounts:
-        """The counts of the rows of both."""
-        a, b = (self, other) if self.exact == other.exact else (self.in_bins(), other.in_bins())
-        cells = dict(a.cells)
-        for code, runs in b.cells.items():
-            cells[code] = cells[code].merge(runs) if code in cells else runs
-        return RankCounts(
-            a.exact, self.level, self.bounded or other.bounded, cells, self.n_outcomes
-        ).fitting()
+    def _aligned(self, other: RankCounts) -> tuple[RankCounts, RankCounts]:
+        return (self, other) if self.exact == other.exact else (self.in_bins(), other.in_bins())
+
+    def _merged(self) -> RankCounts:
+        return self.fitting()
+
+    def _check(self) -> None:
+        for code, bins in self.cells.items():
+            run = bins.total
+            if run.sums.high.shape[1] != 2 or run.least.shape[1] != 1:
+                raise UnreadableError("has other sums than those of ranks", "cells", str(code))
+            within(run.sums.high, 0, math.inf)
 
     def fitting(self) -> RankCounts:
         """The same, in bins where there are too many values."""
@@ -169,27 +170,6 @@ class RankCounts:
         bins = rank_bins(values_of(run.keys), self.level)
         return Run.merged([Run(bins, run.sums, run.least, run.most)])
 
-    def to_bytes(self) -> bytes:
-        """As bytes that the recipe reads."""
-        return dump(
-            _KIND,
-            {
-                "exact": self.exact,
-                "level": self.level,
-                "bounded": self.bounded,
-                "cells": {code: runs.total.to_values() for code, runs in self.cells.items()},
-                "n_outcomes": self.n_outcomes,
-            },
-        )
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> RankCounts:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            cells = {code: Keyed((Run.from_values(run),)) for code, run in values["cells"].items()}
-            return cls(**{**values, "cells": cells})
-
 
 @dataclass(frozen=True)
 class RankRecipe(Recipe[RankCounts]):
@@ -210,10 +190,6 @@ class RankRecipe(Recipe[RankCounts]):
             for k, run in _by_outcome(own, w, source.n_outcomes):
                 cells[event * source.n_outcomes + k] = Keyed((run,))
         return RankCounts(exact, source.level, not part.whole, cells, source.n_outcomes).fitting()
-
-    def load(self, stored: bytes) -> RankCounts:
-        """Read counts from bytes."""
-        return RankCounts.from_bytes(stored)
 
 
 def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[int, Run]]:

@@ -14,11 +14,11 @@ from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.bounds import RANGES
 from verax.analyses.retention.cuts import Metric
 from verax.analyses.retention.doubts import Doubt
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Each, Several, Spec, Summary, Valued, merges
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram, compiled
 from verax.engines.tables import RankTable, ReplicateTable, WeightedRankTable, coded
-from verax.errors import InputError
+from verax.errors import InputError, VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
@@ -30,7 +30,6 @@ from verax.scores.decisions import cheapest
 from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
 from verax.scores.registry import name_of
 
-_KIND = "loss histograms"
 # By how much bins are joined in replicates of groups, which every row adds to.
 _JOINED = 4
 # How many kinds of rows the tables tell apart that rows are added to in place.
@@ -91,42 +90,38 @@ def _tabled(metric: DecisionMetric, n_classes: int) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Histograms:
-    """Histograms by what ranks the rows, and of bootstrap replicates where rows belong to groups."""
+class _Replicates(Each):
+    """Histograms of each replicate, by name; parts without groups have none."""
 
-    orders: Mapping[str, Histogram]
-    replicates: Mapping[str, tuple[Histogram, ...]]
+    def __init__(self, of: Spec) -> None:
+        super().__init__(of)
+        self.names = {"replicates": _all_replicates}
 
-    def merge(self, other: Histograms) -> Histograms:
-        """The histograms of the rows of both; one of them may lack some."""
-        orders = dict(self.orders)
-        for name, found in other.orders.items():
-            orders[name] = orders[name].merge(found) if name in orders else found
-        drawn = dict(self.replicates)
-        for name, theirs in other.replicates.items():
-            ours = drawn.get(name)
-            both = zip(ours, theirs, strict=True) if ours and theirs else ()
-            drawn[name] = tuple(a.merge(b) for a, b in both) or ours or theirs
-        return Histograms(orders, drawn)
+    def merged(self, name: str) -> str:
+        return f"replicates(self.{name}, other.{name})"
 
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        orders = {name: found.to_values() for name, found in self.orders.items()}
-        drawn = {name: [each.to_values() for each in found] for name, found in self.replicates.items()}
-        return dump(_KIND, {"orders": orders, "replicates": drawn})
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Histograms:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            orders = {name: Histogram.from_values(found) for name, found in values["orders"].items()}
-            drawn = {
-                name: tuple(Histogram.from_values(each) for each in found)
-                for name, found in values["replicates"].items()
-            }
-            return cls(orders, drawn)
+def _all_replicates(
+    one: Mapping[str, tuple[Histogram, ...]], other: Mapping[str, tuple[Histogram, ...]]
+) -> dict[str, tuple[Histogram, ...]]:
+    drawn = dict(one)
+    for name, theirs in other.items():
+        ours = drawn.get(name)
+        if ours and theirs and len(ours) != len(theirs):
+            raise VeraxError("Histograms of different numbers of replicates cannot be merged.")
+        both = zip(ours, theirs, strict=True) if ours and theirs else ()
+        drawn[name] = tuple(a.merge(b) for a, b in both) or ours or theirs
+    return drawn
+
+
+class Histograms(Summary, kind="loss histograms"):
+    """Histograms by what ranks the rows, and of bootstrap replicates where rows belong to groups.
+
+    Parts may lack some of them.
+    """
+
+    orders: Mapping[str, Histogram] = merges(Each(Valued(Histogram), "union"))
+    replicates: Mapping[str, tuple[Histogram, ...]] = merges(_Replicates(Several(Valued(Histogram))))
 
 
 @dataclass(frozen=True)
@@ -224,10 +219,6 @@ class CurveRecipe(Recipe[Histograms]):
         if isinstance(measure, Rule):
             return rows.losses[measure]
         return _of_row(measure, rows.y, decided)
-
-    def load(self, stored: bytes) -> Histograms:
-        """Histograms from their bytes."""
-        return Histograms.from_bytes(stored)
 
 
 class _Gathered:

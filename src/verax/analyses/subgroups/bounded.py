@@ -14,20 +14,18 @@ import numpy as np
 
 from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.cards.scorecard import Scorecard
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Summary, Valued, Whole, merges
 from verax.inputs.breakdown import MISSING, Breakdown, labels_of
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.rows import without_groups
 
-_KIND = "bounded subgroups"
 # How many bins the events of all subgroups have together, for each model; each has the same share of them.
 _BINS = 2**18
 # So many times as many there may be before they are counted.
 _SPARE = 4
 
 
-@dataclass(frozen=True)
-class BoundedBreakdown:
+class BoundedBreakdown(Summary, kind="bounded subgroups"):
     """Summaries of every subgroup, if there are few.
 
     Attributes
@@ -40,16 +38,22 @@ class BoundedBreakdown:
         The same without the groups of rows, as long as each subgroup is one group.
     """
 
-    most: int
-    found: Breakdown | None
-    alone: Breakdown | None
+    most: int = merges(Whole("equal"))
+    found: Breakdown | None = merges(Valued(Breakdown, packed=True, optional=True))
+    alone: Breakdown | None = merges(Valued(Breakdown, packed=True, optional=True))
 
-    def merge(self, other: BoundedBreakdown) -> BoundedBreakdown:
-        """Those of the rows of both."""
-        if self.found is None or other.found is None:
-            return BoundedBreakdown(self.most, None, None)
-        alone = None if self.alone is None or other.alone is None else _both(self.alone, other.alone)
-        return BoundedBreakdown(self.most, _both(self.found, other.found), alone).fitting()
+    def _aligned(self, other: BoundedBreakdown) -> tuple[BoundedBreakdown, BoundedBreakdown]:
+        both = [each for each in (self.found, self.alone, other.found, other.alone) if each is not None]
+        if not any(MISSING in each.found for each in both):
+            return self, other
+        return self._with_texts(), other._with_texts()
+
+    def _merged(self) -> BoundedBreakdown:
+        return self.fitting()
+
+    def _with_texts(self) -> BoundedBreakdown:
+        """With texts as labels, which they are as soon as a row has none."""
+        return BoundedBreakdown(self.most, *(_with_texts(each) for each in (self.found, self.alone)))
 
     def fitting(self, spare: int = _SPARE) -> BoundedBreakdown:
         """No more than is kept; while parts are merged there may be some bins to spare."""
@@ -60,32 +64,13 @@ class BoundedBreakdown:
             self.most, _coarse(self.found, spare), None if alone is None else _coarse(alone, spare)
         )
 
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        fit = self.fitting(1)
-        stored = {
-            name: None if own is None else own.to_bytes()
-            for name, own in (("found", fit.found), ("alone", fit.alone))
-        }
-        return dump(_KIND, {"most": self.most, **stored})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> BoundedBreakdown:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            both = [
-                None if values[name] is None else Breakdown.from_bytes(values[name])
-                for name in ("found", "alone")
-            ]
-            return cls(int(values["most"]), *both)
+    def to_values(self) -> dict[str, Any]:
+        """The fields without bins to spare, to be stored."""
+        return super(BoundedBreakdown, self.fitting(1)).to_values()
 
 
-def _both(one: Breakdown, other: Breakdown) -> Breakdown:
-    """The subgroups of both; labels are texts as soon as a row has none."""
-    if any(MISSING in each.found for each in (one, other)):
-        one, other = (Breakdown({str(label): own for label, own in x.found.items()}) for x in (one, other))
-    return one.merge(other)
+def _with_texts(found: Breakdown | None) -> Breakdown | None:
+    return None if found is None else Breakdown({str(label): own for label, own in found.found.items()})
 
 
 def _one_group_each(found: Breakdown) -> bool:
@@ -145,10 +130,6 @@ class BoundedRecipe(Recipe[BoundedBreakdown]):
                 for label, part in parts.items()
             }
         )
-
-    def load(self, stored: bytes) -> BoundedBreakdown:
-        """Subgroups from their bytes."""
-        return BoundedBreakdown.from_bytes(stored)
 
 
 def _ungrouped(part: Part) -> Part:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Summary, Text, Whole, merges
 from verax.errors import InputError, Offenders, show
 from verax.inputs.arrays import Array, Floats, Ints, Namespace, kind_of, to_array, to_host
 from verax.inputs.groups import Groups
 from verax.inputs.lists.ragged import MASS_TOLERANCE, Ragged, Survey, frozen
 from verax.inputs.lists.vocabulary import Vocabulary
 
-_KIND = "faults of lists"
 NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
     "unlisted probability lies, and padding it evenly would reward lists that are not true "
@@ -40,8 +39,7 @@ class ListBatch:
     xp: Namespace = np
 
 
-@dataclass(frozen=True)
-class ListFaults:
+class ListFaults(Summary, kind="faults of lists"):
     """What a result says of the lists it is about, beside its numbers.
 
     Attributes
@@ -54,9 +52,9 @@ class ListFaults:
         Where lists name their classes and no outcome is one of these names: an example of both.
     """
 
-    n_lists: int
-    n_invalid: int
-    unmatched: str = ""
+    n_lists: int = merges(Whole())
+    n_invalid: int = merges(Whole(most="n_lists"))
+    unmatched: str = merges(Text("first"), default="")
 
     def __str__(self) -> str:
         some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
@@ -76,16 +74,6 @@ class ListFaults:
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
         return {"n_lists": self.n_lists, "n_invalid": self.n_invalid, "unmatched": self.unmatched}
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        return dump(_KIND, self.to_dict())
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> ListFaults:
-        """What `to_bytes` wrote."""
-        with refusing("is missing or of another type"):
-            return cls(**load(data, _KIND))
 
 
 class ListRows:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.samples import Sketch
 from verax.common.hashing import label_hash, mixed
-from verax.common.packing import dump, load, refusing
+from verax.common.summaries import Each, Number, Summary, Truth, Valued, Whole, merges
 from verax.inputs.arrays import Bools, Ints
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.ragged import MASS_TOLERANCE
 from verax.inputs.lists.rows import ListRows
 
-_KIND = "counts of lists"
-_SUMS = ("n_lists", "n_invalid", "cut", "entries", "n_over", "n_tied", "n_empty", "n_zeros")
 
-
-@dataclass(frozen=True)
-class ListCounts:
+class ListCounts(Summary):
     """How many lists of a model have what.
 
     Attributes
@@ -40,18 +36,18 @@ class ListCounts:
         Which lists these are, where they are in memory.
     """
 
-    n_lists: int
-    n_invalid: int
-    cut: int
-    entries: int
-    n_over: int
-    n_tied: int
-    n_empty: int
-    n_zeros: int
-    largest: float
-    shortest: int
-    longest: int
-    n_moved: int | None = None
+    n_lists: int = merges(Whole(least=1))
+    n_invalid: int = merges(Whole())
+    cut: int = merges(Whole())
+    entries: int = merges(Whole())
+    n_over: int = merges(Whole())
+    n_tied: int = merges(Whole())
+    n_empty: int = merges(Whole())
+    n_zeros: int = merges(Whole())
+    largest: float = merges(Number("most"))
+    shortest: int = merges(Whole("least"))
+    longest: int = merges(Whole("most"))
+    n_moved: int | None = merges(Whole("add", optional=True), default=None)
     masks: Mapping[str, Bools] = field(default_factory=dict)
 
     @classmethod
@@ -80,21 +76,6 @@ class ListCounts:
             **{f"n_{name}": int(np.count_nonzero(mask)) for name, mask in masks.items()},
         )
 
-    def merge(self, other: ListCounts) -> ListCounts:
-        """Of the lists of both."""
-        return replace(
-            self,
-            **{name: getattr(self, name) + getattr(other, name) for name in _SUMS},
-            largest=max(self.largest, other.largest),
-            shortest=min(self.shortest, other.shortest),
-            longest=max(self.longest, other.longest),
-            masks={},
-        )
-
-    def to_values(self) -> dict[str, Any]:
-        """All numbers, to be stored."""
-        return {name: value for name, value in vars(self).items() if name != "masks"}
-
 
 def _tied(rows: ListRows) -> Bools:
     """Which lists have two entries with the same probability."""
@@ -108,33 +89,14 @@ def _tied(rows: ListRows) -> Bools:
     return found
 
 
-@dataclass(frozen=True)
-class ListSurvey:
+class ListSurvey(Summary, kind="counts of lists"):
     """What checks count in the lists of all models, and a sketch of the rows of the first."""
 
-    models: Mapping[str, ListCounts]
-    rows: Sketch
-    weighted: bool
-    named: bool
-
-    def merge(self, other: ListSurvey) -> ListSurvey:
-        """Of the rows of both, whose models may be called like their files."""
-        pairs = zip(self.models.items(), other.models.values(), strict=True)
-        models = {name: own.merge(theirs) for (name, own), theirs in pairs}
-        return replace(self, models=models, rows=self.rows.merge(other.rows))
-
-    def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads."""
-        models = {name: own.to_values() for name, own in self.models.items()}
-        return dump(_KIND, {**vars(self), "models": models, "rows": vars(self.rows)})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> ListSurvey:
-        """What `to_bytes` wrote."""
-        values = load(data, _KIND)
-        with refusing("is missing or of another type"):
-            models = {name: ListCounts(**own) for name, own in values["models"].items()}
-            return cls(models, Sketch(**values["rows"]), bool(values["weighted"]), bool(values["named"]))
+    # Models may be called like their files.
+    models: Mapping[str, ListCounts] = merges(Each(Valued(ListCounts), "order"))
+    rows: Sketch = merges(Valued(Sketch))
+    weighted: bool = merges(Truth("any"))
+    named: bool = merges(Truth("first"))
 
 
 class ListSurveyRecipe(Recipe[ListSurvey]):
@@ -149,10 +111,6 @@ class ListSurveyRecipe(Recipe[ListSurvey]):
         first = part.rows
         assert isinstance(first, ListRows)
         return ListSurvey(models, Sketch.of(_hashes(first)), first.weights is not None, part.ids is not None)
-
-    def load(self, stored: bytes) -> ListSurvey:
-        """From bytes."""
-        return ListSurvey.from_bytes(stored)
 
     def __repr__(self) -> str:
         return "ListSurveyRecipe()"

@@ -1,0 +1,172 @@
+"""Small files of predictions and the analyses that were recorded of them; `save` saves them.
+
+An archive called like a version holds what that version saved: later ones must read it. It is not made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zipfile import ZIP_LZMA, ZipFile
+
+import numpy as np
+import pyarrow.csv as pacsv
+
+import verax as vx
+from verax.report import Report
+from verax.scans.saved import Recorded
+
+HERE = Path(os.path.relpath(Path(__file__).parent))
+CLASSES = ("low", "middle", "high")
+SITES = ("north", "south")
+N, SHARDS = 44, 2
+
+
+def write_rows(folder: Path) -> None:
+    """The rows of both shards: distributions of two models as CSV, top lists as JSON Lines."""
+    rng = np.random.default_rng(20)
+    p = np.round(rng.dirichlet([1.2, 0.8, 0.7], (2, N)), 3)
+    p[:, :, 2] = np.round(1 - p[:, :, 0] - p[:, :, 1], 3)
+    p[:, 0] = [0.0, 1.0, 0.0]
+    y = (rng.random(N)[:, None] > np.cumsum(p[0], axis=1)).sum(axis=1).clip(0, 2)
+    y[0] = 1
+    w, who, site = rng.integers(1, 4, N) / 2, rng.integers(0, 9, N), rng.integers(0, 2, N)
+    for shard in range(SHARDS):
+        header = "label,a_low,a_middle,a_high,b_low,b_middle,b_high,w,who,site,name\n"
+        rows = range(shard * N // SHARDS, (shard + 1) * N // SHARDS)
+        lines = []
+        for i in rows:
+            numbers = [f"{x:g}" for x in (*p[0, i], *p[1, i], w[i])]
+            lines.append([CLASSES[y[i]], *numbers, f"who{who[i]}", SITES[site[i]], f"row{i}"])
+        (folder / f"dense{shard}.csv").write_text(header + "\n".join(map(",".join, lines)) + "\n")
+        records = []
+        for i in rows:
+            order = np.argsort(-p[0, i], kind="stable")[: i % 4]
+            listed = {CLASSES[j]: float(p[0, i, j]) for j in order}
+            own = {"w": float(w[i]), "who": f"who{who[i]}", "site": SITES[site[i]]}
+            records.append({"label": CLASSES[y[i]], "prediction": listed, **own})
+        text = "\n".join(map(json.dumps, records))
+        (folder / f"lists{shard}.jsonl").write_text(text + "\n")
+
+
+def _dense(folder: Path, shard: int, **options: Any) -> Any:
+    probs = options.pop("probs", [f"a_{name}" for name in CLASSES])
+    table = pacsv.read_csv(folder / f"dense{shard}.csv")
+    return vx.scan(table, probs=probs, target="label", classes=CLASSES, **options)
+
+
+def _both(folder: Path, shard: int, **options: Any) -> Any:
+    probs = {model: [f"{model}_{name}" for name in CLASSES] for model in "ab"}
+    return _dense(folder, shard, probs=probs, **options)
+
+
+def _lists(folder: Path, shard: int, **options: Any) -> Any:
+    given = {"probs": "prediction", "target": "label", "lists": True, "classes": CLASSES, **options}
+    return vx.scan(folder / f"lists{shard}.jsonl", **given)
+
+
+OPENED: dict[str, Callable[[Path, int], Any]] = {
+    "dense": lambda folder, shard: _dense(folder, shard, id="name", by="site"),
+    "weighted": lambda folder, shard: _dense(folder, shard, weights="w", groups="who", by="site"),
+    "models": lambda folder, shard: _both(folder, shard, weights="w"),
+    "lists": lambda folder, shard: _lists(folder, shard),
+    "grouped lists": lambda folder, shard: _lists(folder, shard, weights="w", groups="who"),
+    "dense report": lambda folder, shard: _both(folder, shard, id="name", by="site"),
+    "weighted report": lambda folder, shard: _dense(folder, shard, weights="w", groups="who"),
+    "list report": lambda folder, shard: _lists(folder, shard, weights="w", groups="who"),
+}
+ONE: dict[str, Callable[[Any], Any]] = {
+    "evaluate": vx.evaluate,
+    "brier": vx.brier,
+    "decompose": lambda handle: vx.decompose(handle, rule="brier"),
+    "reliability": vx.reliability,
+    "ece": vx.ece,
+    "worst": lambda handle: vx.worst(handle, rule="brier", n=4),
+    "lengths": vx.compare_lengths,
+    "slope": vx.calibration_slope,
+}
+LISTS: dict[str, Callable[[Any], Any]] = {
+    "retention": lambda handle: vx.retention(handle, rule="brier", metric=["coverage"], bootstrap=4),
+}
+DENSE: dict[str, Callable[[Any], Any]] = {
+    "retention": lambda handle: vx.retention(handle, rule="brier", metric=["accuracy"], bootstrap=4),
+    "risk": lambda handle: vx.risk_coverage(handle, bootstrap=4),
+    "ordered": lambda handle: vx.evaluate(handle, ordered=True),
+    "qwk": lambda handle: vx.retention(handle, rule="rps", metric=["qwk"], bootstrap=4),
+    "auc": vx.roc_auc,
+    "ap": vx.average_precision,
+    "c index": vx.c_index,
+    "net benefit": vx.net_benefit,
+    "murphy": vx.murphy,
+    "subgroups": lambda handle: vx.subgroups(handle, by="site", rule="brier", least=1, bootstrap=4),
+}
+REPORT: dict[str, Callable[[Any], Any]] = {"report": lambda handle: Report.of(handle)}
+CARDS = ("plain", "costs", "two ways", "skipped")
+SEVERAL: dict[str, Callable[[Any], Any]] = {
+    "compare": lambda handle: vx.compare(handle, rule=["brier", "log"], reference="uniform"),
+    "net benefit": vx.net_benefit,
+}
+
+
+def analyses(name: str) -> dict[str, Callable[[Any], Any]]:
+    """What was recorded of the rows opened under this name."""
+    if "report" in name:
+        return REPORT
+    if name == "models":
+        return SEVERAL
+    return ONE | (LISTS if "list" in name else DENSE)
+
+
+def recorded(folder: Path, name: str) -> Iterator[tuple[int, Recorded]]:
+    """Each shard, with all its analyses."""
+    for shard in range(SHARDS):
+        handle = OPENED[name](folder, shard)
+        handle = Recorded(handle, model="model" if len(handle.models) == 1 else None)
+        for analyse in analyses(name).values():
+            analyse(handle)
+        yield shard, handle
+
+
+def cards(folder: Path, shard: int) -> dict[str, Any]:
+    """Cards of rows in memory: with costs, two kinds of groups, or rows that were left out."""
+    table = pacsv.read_csv(folder / f"dense{shard}.csv").to_pydict()
+    y = table["label"]
+    p = np.stack([table[f"a_{name}"] for name in CLASSES], axis=1)
+    broken = p.copy()
+    broken[3] = 0.9
+    given: dict[str, Any] = {"classes": CLASSES}
+    return {
+        "plain": vx.evaluate(y, p, **given),
+        "costs": vx.evaluate(
+            y, p, ordered=True, costs="linear", weights=np.array(table["w"]) * 1e-300, **given
+        ),
+        "two ways": vx.evaluate(y, p, groups=[table["who"], table["site"]], **given),
+        "skipped": vx.evaluate(y, broken, invalid="skip", **given),
+    }
+
+
+def save(folder: Path, name: str, rows: Path = HERE / "rows") -> None:
+    """Save the summaries, or the cards, of both shards that are called by a name."""
+    if name in OPENED:
+        for shard, handle in recorded(rows, name):
+            handle.save(folder / f"{name}{shard}.verax")
+    else:
+        for shard in range(SHARDS):
+            cards(rows, shard)[name].save(folder / f"{name}{shard}.verax")
+
+
+def main() -> None:
+    """Write what this version saves into an archive called like it."""
+    with TemporaryDirectory() as folder, ZipFile(HERE / f"{vx.__version__}.zip", "w", ZIP_LZMA) as archive:
+        for name in (*OPENED, *CARDS):
+            save(Path(folder), name)
+        for path in sorted(Path(folder).iterdir()):
+            archive.write(path, path.name)
+
+
+if __name__ == "__main__":
+    main()
