@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_build.py README.md man/verax.1
 
+# Tests start hundreds of processes: each would compile every module that it imports anew, were bytecode not kept.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test quick test-oldest test-nonumba lint types suite browser java docs man notebooks bench fuzz clean
 
 help: ## show this list

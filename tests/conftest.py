@@ -14,6 +14,12 @@ import pytest
 from hypothesis import settings
 
 from cases import RULES
+from timing import (  # noqa: F401
+    pytest_runtest_logreport,
+    pytest_runtest_makereport,
+    pytest_runtest_setup,
+    pytest_terminal_summary,
+)
 
 # Keras takes TensorFlow unless told otherwise, and the tests have PyTorch.
 os.environ.setdefault("KERAS_BACKEND", "torch")

@@ -116,13 +116,19 @@ static float __uint_as_float(unsigned x) {
     std::memcpy(&y, &x, 4);
     return y;
 }
+// GCC before 13 knows half precision in C++ on ARM under this name only.
+#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+typedef __fp16 half_type;
+#else
+typedef _Float16 half_type;
+#endif
 static float half_to_float(unsigned short x) {
-    _Float16 y;
+    half_type y;
     std::memcpy(&y, &x, 2);
     return (float)y;
 }
 static unsigned short float_to_half(float x) {
-    _Float16 y = (_Float16)x;
+    half_type y = (half_type)x;
     unsigned short z;
     std::memcpy(&z, &y, 2);
     return z;

@@ -39,7 +39,7 @@ class Sharp(vx.Rule):
         return 0.0, np.inf
 
 
-ALL = [*RULES, Sharp()]
+ALL = [*RULES, vx.padded(vx.zero_one), Sharp()]
 # In the emulator fewer: together they read all statistics.
 FEW = [vx.brier, vx.pll, vx.spherical, vx.ZeroOne("lowest"), vx.rps, vx.ranked_log, Sharp()]
 

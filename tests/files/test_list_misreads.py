@@ -400,3 +400,30 @@ def test_files_with_different_invalid_rows_stay_matched(tmp_path):
     write(paths["second"], [stated(i, i == 7) for i in range(13)])
     with pytest.raises(vx.InputError, match="must have the same rows"):
         match_lists({name: open_lists(path, invalid="skip") for name, path in paths.items()})
+
+
+def test_several_files_say_what_one_file_says(tmp_path):
+    stated = [{"label": "a", "probabilities": {"a": 0.5 + 0.1 * i, "b": 0.6}} for i in range(4)]
+    stated += [{"label": "a", "probabilities": {"a": None, "b": None}}]
+    write(tmp_path / "1.jsonl", stated[:2])
+    write(tmp_path / "2.jsonl", stated[2:])
+    options = ("--classes", "a,b", "--normalize", "--omit-missing", "--json")
+    found = json.loads(verax("evaluate", tmp_path / "*.jsonl", *options).stdout)
+    whole = json.loads(verax("evaluate", write(tmp_path / "whole.jsonl", stated), *options).stdout)
+    assert found["lists"]["counts"] == whole["lists"]["counts"]
+    assert found["lists"]["notes"] == found["notes"] == whole["lists"]["notes"]
+    assert "4 of 5 lists were divided by their sums, 1.1 to 1.4." in found["notes"]
+    assert "Empty lists, scored as equal probabilities of all classes: 1 of 5 lists." in found["notes"]
+
+
+def test_records_of_one_question_in_several_files_are_noted(tmp_path):
+    records = [sample([-1.0 - i % 3, -2.0], i % 2, LETTERS[:2]) for i in range(6)]
+    write(tmp_path / "1.jsonl", records)
+    write(tmp_path / "2.jsonl", [{**record, "filter": "other"} for record in records])
+    handle = vx.scan(
+        str(tmp_path / "*.jsonl"), target="target", classes=["A", "B"], lists={"shape": "lm-eval"}
+    )
+    vx.evaluate(handle)
+    assert handle.notes[0].startswith(
+        "The 12 records are about 6 questions, and are taken as independent rows"
+    )

@@ -100,7 +100,7 @@ def show_several(
     fined = [rule if isinstance(rule, Padded) else padded(rule) for rule in (*rules, *asked)]
     tally = Tally.of(handle, rules=list(dict.fromkeys(fined)), **settings)
     card = tally.card(part=save is not None)
-    notes: list[str] = []
+    notes = list(getattr(handle, "notes", ()))
     parts = {}
     for name in handle.by:
         parts[name] = subgroups(handle, by=name, rule=rule, least=least, bootstrap=bootstrap, **settings)
@@ -114,7 +114,9 @@ def show_several(
         card.save(save)
     skipped = None if card.skipped is None else card.skipped.to_dict()
     shape = handle.taken[0].partition(": ")[2]
-    lists = {"shape": shape, "taken": list(handle.taken), "counts": {}, "skipped": skipped, "notes": []}
+    counts, said_of_lists = getattr(handle, "counts", {}), list(getattr(handle, "notes", ()))
+    lists = {"shape": shape, "taken": list(handle.taken), "counts": counts}
+    lists |= {"skipped": skipped, "notes": said_of_lists}
     found = _Shown(handle.name, handle.taken, lists, card, bounds, notes, parts, save, html)
     found.show("evaluate", nested=True, as_json=as_json)
 

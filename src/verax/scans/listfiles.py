@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from verax.common.paths import check_exists
 from verax.errors import InputError, RuleError
@@ -17,6 +19,8 @@ from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import ending
+from verax.files.lists.wide import WIDE
+from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.scans.asking import Asked
@@ -56,6 +60,25 @@ class ListFilesHandle(LocalHandle):
         self.name, self.models, self.n_rows = name, (default_name(name),), None
         self.taken, self.by = self._reader.taken, self._reader.settings.by
         self.classes, self.n_classes = self._reader.settings.names, self._reader.n_classes
+        # Of every part that was read, by its first record: how many lists, what was counted, what questions.
+        self._read: dict[int, tuple[int, Mapping[str, float], Any]] = {}
+
+    @property
+    def counts(self) -> dict[str, float]:
+        """How many records and entries of what was read were merged, divided, and so on."""
+        return added(counts for _, counts, _ in self._read.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of results should know of what was read: a sentence each."""
+        parts = list(self._read.values())
+        n_rows = sum(n for n, _, _ in parts)
+        found = counted(self.counts, n_rows, self._reader.settings.merge_variants) if n_rows else []
+        known = [questions for _, _, questions in parts if questions is not None]
+        if len(known) == len(parts) and known:
+            n_questions = np.unique(np.concatenate(known)).size
+            found += [ungrouped_questions(n_rows, n_questions)] if n_questions < n_rows else []
+        return tuple(found)
 
     def in_order(self) -> Handle:
         raise RuleError(NO_ORDER)
@@ -92,6 +115,7 @@ class ListFilesHandle(LocalHandle):
         self, records: Iterable[tuple[int, Any]], start: int, path: str, collector: Collector
     ) -> int:
         read = self._reader.read(records, start, path)
+        self._read[start] = len(read), read.counts, read.questions
         return collector.add(part_of_lists({self.models[0]: read}, start))
 
 
@@ -146,4 +170,6 @@ def _are_tables(path: Path, settings: Settings) -> bool:
     first = files_of(path)[0] if path.is_dir() else path
     if FORMATS.get(ending(first)) not in ("Parquet", "Arrow"):
         return False
-    return settings.shape != LONG.name and (bool(settings.columns) or not is_long(path, settings))
+    return settings.shape not in (LONG.name, WIDE.name) and (
+        bool(settings.columns) or not is_long(path, settings)
+    )

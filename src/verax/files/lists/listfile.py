@@ -52,6 +52,9 @@ class ListFile:
         What holds the outcomes, and what the ids if there are any.
     by : dict
         The labels of subgroups, by field.
+    questions : numpy.ndarray or None
+        A number per row, the same for records of one question; None where there are groups, or no questions
+        are known.
     complete : bool
         Every list names all classes, so that the rows are full distributions.
     """
@@ -72,6 +75,7 @@ class ListFile:
     outcome: str = "outcome"
     id_field: str | None = None
     by: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    questions: np.ndarray[Any, Any] | None = None
 
     def take(self, rows: np.ndarray[Any, Any]) -> ListFile:
         """Some of the lists, by their places among these."""
@@ -89,6 +93,7 @@ class ListFile:
             groups=some(self.groups),
             numbers=self.numbers[rows],
             places=self.places[rows],
+            questions=some(self.questions),
             by={name: labels[rows] for name, labels in self.by.items()},
         )
 

@@ -181,6 +181,7 @@ class Reader:
             outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
             id_field=settings.id,
             by={name: np.array([row.by[i] for row in rows]) for i, name in enumerate(settings.by)},
+            questions=self._questions(rows),
         )
 
     def check_first(self) -> list[Hashable]:
@@ -307,6 +308,12 @@ class Reader:
             values=[value],
             remedies=[SKIP],
         )
+
+    def _questions(self, rows: list[Row]) -> np.ndarray[Any, Any] | None:
+        """A number for the question of each row; None where groups are named, or a question is not known."""
+        if self.settings.groups is not None or any(row.question is None for row in rows):
+            return None
+        return np.array([hash(row.question) for row in rows], np.int64)
 
     def _groups(self, rows: list[Row]) -> tuple[np.ndarray[Any, Any] | None, list[str]]:
         """The groups of rows, and what there is to say of them.

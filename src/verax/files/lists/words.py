@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from verax.inputs.records.record import Shape
 from verax.inputs.records.variants import RULES
 from verax.inputs.rescaling import Rescaled
 
+# What is not summed where the counts of parts are put together.
+_JOINED: dict[str, Callable[[float, float], float]] = {"smallest_sum": min, "largest_sum": max}
 # With fewer rows, that no outcome is the likeliest class of any list may be chance.
 _ENOUGH = 10
 
@@ -51,35 +54,7 @@ def notes(
 
     `assumed` is the number of names that occur, where these are taken as all classes.
     """
-    n = f"of {lists.n_rows:,} lists"
-    texts = {
-        "alone": f"Lists without alternatives, only with the chosen token: {{}} {n}.",
-        "unlikely": "Entries not listed, because the interface calls them too unlikely: {}.",
-        "from_text": "Numbers read from texts: {}.",
-        "missing": "Entries left out, because they have no number: {}.",
-        "blank": "Blank entries, read as classes that are not listed: {}.",
-        "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
-        f"{{}} {n}.",
-        "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",
-        "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",
-        "lacking": f"Lists that lack a class: {{}} {n}. After division a missing class has probability zero.",
-    }
-    found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
-    if counts.get("divided"):
-        sums = counts["smallest_sum"], counts["largest_sum"]
-        found.append(Rescaled(lists.n_rows, int(counts["divided"]), *sums).said("lists"))
-    if counts.get("entries_omitted"):
-        found.append(
-            f"Entries left out, because they are none of the classes: {counts['entries_omitted']:,}, with "
-            f"{counts['probability_omitted'] / lists.n_rows:.3g} of the probability on average."
-        )
-    if merge_variants is not None:
-        merged, where = counts.get("entries_merged", 0), counts.get("lists_merged", 0)
-        share = counts.get("probability_merged", 0.0) / lists.n_rows
-        found.append(
-            f"Entries merged with others ({RULES[merge_variants]}): {merged:,} in {where:,} {n}, with "
-            f"{share:.3g} of the probability on average."
-        )
+    found = counted(counts, lists.n_rows, merge_variants)
     if assumed is not None:
         found.append(
             f"The {assumed:,} names that occur are taken as all classes; penalized scores depend on their "
@@ -99,6 +74,58 @@ def notes(
                 f"{some(likeliest)}. Another token may hold the answer (position)."
             )
     return tuple(found)
+
+
+def counted(counts: Mapping[str, float], n_rows: int, merge_variants: str | None) -> list[str]:
+    """A sentence for everything that was counted in this number of lists."""
+    n = f"of {n_rows:,} lists"
+    texts = {
+        "alone": f"Lists without alternatives, only with the chosen token: {{}} {n}.",
+        "unlikely": "Entries not listed, because the interface calls them too unlikely: {}.",
+        "from_text": "Numbers read from texts: {}.",
+        "missing": "Entries left out, because they have no number: {}.",
+        "blank": "Blank entries, read as classes that are not listed: {}.",
+        "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
+        f"{{}} {n}.",
+        "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",
+        "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",
+        "lacking": f"Lists that lack a class: {{}} {n}. After division a missing class has probability zero.",
+    }
+    found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
+    if counts.get("divided"):
+        sums = counts["smallest_sum"], counts["largest_sum"]
+        found.append(Rescaled(n_rows, int(counts["divided"]), *sums).said("lists"))
+    if counts.get("entries_omitted"):
+        found.append(
+            f"Entries left out, because they are none of the classes: {counts['entries_omitted']:,}, with "
+            f"{counts['probability_omitted'] / n_rows:.3g} of the probability on average."
+        )
+    if merge_variants is not None:
+        merged, where = counts.get("entries_merged", 0), counts.get("lists_merged", 0)
+        share = counts.get("probability_merged", 0.0) / n_rows
+        found.append(
+            f"Entries merged with others ({RULES[merge_variants]}): {merged:,} in {where:,} {n}, with "
+            f"{share:.3g} of the probability on average."
+        )
+    return found
+
+
+def added(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The counts of several parts as those of all."""
+    found: dict[str, float] = {}
+    for part in counts:
+        for name, value in part.items():
+            join = _JOINED.get(name, add)
+            found[name] = join(found[name], value) if name in found else value
+    return found
+
+
+def ungrouped_questions(n_rows: int, n_questions: int) -> str:
+    """The sentence about several records of one question, where each counts as a row of its own."""
+    return (
+        f"The {n_rows:,} records are about {n_questions:,} questions, and are taken as independent rows: "
+        "confidence intervals are too narrow. Name a field of groups, such as doc_id."
+    )
 
 
 def repeated_questions(n_rows: int, n_questions: int) -> str:

@@ -295,7 +295,8 @@ class TopLists:
             array of objects with `token` and `logprob`, or a whole response of an interface for language
             models (docs/guide/listfiles.md); or the name of a JSON Lines file with one row per line. Tokens
             with a log-probability of -9999, which interfaces write for "too unlikely", are not listed.
-            Where `top_logprobs` is empty, the chosen token is listed with its own log-probability.
+            Where `top_logprobs` is empty, the chosen token is listed with its own log-probability. The first
+            token of the first sample is read; `files.lists.open_lists` chooses others, and counts samples.
         n_classes : int
             The size of the vocabulary.
         names : sequence of m labels, optional
