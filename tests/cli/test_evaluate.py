@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import os
@@ -157,6 +158,22 @@ def test_two_kinds_of_groups(tmp_path):
         refused = verax(*options, "--groups", "league,date")
         assert refused.returncode == 2
         assert f"the groups must be of one kind for {what}" in refused.stderr.lower()
+
+
+def test_the_page_has_the_subgroups_of_the_terminal(tmp_path):
+    """Also by a rule that the page would not choose, and with other numbers of draws."""
+    rng = np.random.default_rng(2)
+    p = np.round(rng.uniform(0.1, 0.9, 400), 3)
+    site = rng.integers(0, 8, 400)
+    y = rng.random(400) < np.clip(p + rng.normal(0, 0.15, 8)[site], 0.02, 0.98)
+    lines = [f"{int(a)},{b},s{c}" for a, b, c in zip(y, p, site, strict=True)]
+    (tmp_path / "a.csv").write_text("label,p_1,site\n" + "\n".join(lines) + "\n")
+    for options in ([], ["--rule", "log", "--bootstrap", 40]):
+        asked = ("evaluate", tmp_path / "a.csv", "--by", "site", "--html", tmp_path / "a.html", *options)
+        code, out, _ = quickly(*asked)
+        said = next(line for line in out.splitlines() if "beyond chance" in line)
+        assert code == 0
+        assert html.escape(said) in (tmp_path / "a.html").read_text()
 
 
 def test_subgroups(folder):

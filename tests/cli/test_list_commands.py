@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -101,6 +102,8 @@ def test_compare_matches_lists_with_lists_and_with_distributions(problem):
     assert "does not apply to files of lists" in refused.stderr
     page = folder / "compared.html"
     run("compare", *files.values(), "--classes", ",".join(NAMES), "--id", "id", "--html", page)
+    # The worst rows are called by their ids.
+    assert re.search(r">q\d+<", page.read_text())
     assert "three" in page.read_text()
 
 

@@ -111,7 +111,7 @@ def compare(
     if html is not None:
         source = "; ".join([", ".join(path.name for path in paths.values()), *rows.first.taken])
         settings |= {"ordered": reading.ordered, "rules": rule, "time_ordered": time_ordered}
-        save_report(html, rows.first, rows.models, source=source, **settings)
+        save_report(html, rows.first, rows.models, parts, source=source, **settings)
     result = {
         "command": "compare",
         "files": {name: str(path) for name, path in paths.items()},
@@ -160,7 +160,7 @@ def _show_lists(
         shared = ("confidence", "seed", "weights_are", "time_ordered", "ordered", "normalize", "logits")
         named = {name: how[name] for name in shared if name in how}
         source = "; ".join(path.name for path in paths.values())
-        named |= {"source": source, "rules": asked, "skipped": rows.skipped}
+        named |= {"source": source, "rules": asked, "skipped": rows.skipped, "ids": rows.ids}
         save_list_report(html, rows.y, rows.models, **options, **named)
     result = {
         "command": "compare",

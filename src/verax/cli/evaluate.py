@@ -180,7 +180,7 @@ def evaluate(
     elif html is not None and report is not None:
         report.save(html)
     elif rows is not None and html is not None:
-        save_report(html, rows, {file.stem: rows.p}, source=said_of(source), rules=rule, **settings)
+        save_report(html, rows, {file.stem: rows.p}, parts, source=said_of(source), rules=rule, **settings)
     elif save is not None:
         card.save(save)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]

@@ -125,13 +125,15 @@ def draw_to(path: Path, figure: Any) -> None:
         figure.savefig(new, format=kind, dpi=150)
 
 
-def save_report(path: Path, rows: Predictions, models: Mapping[str, Any], **settings: Any) -> None:
-    """Write the report on models of the same rows, which needs all of these."""
+def save_report(
+    path: Path, rows: Predictions, models: Mapping[str, Any], parts: Mapping[str, Subgroups], **settings: Any
+) -> None:
+    """Write the report on models of the same rows, which needs all of these, with their subgroups."""
     from verax.report import Report
 
     settings |= {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups, "ids": rows.ids}
     settings |= {"skipped": rows.skipped, "numbers": rows.rows}
-    Report.of(rows.y, dict(models), by=dict(rows.by) or None, **settings).save(path)
+    Report.of(rows.y, dict(models), **settings).with_subgroups(parts).save(path)
 
 
 def large_report(handle: Handle, **settings: Any) -> Report:

@@ -52,7 +52,7 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
         charts[f"panel-{i}"] = filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
     for i in range(len(contents.findings[0].remedy.curves)):
         charts[f"remedy-{i}"] = labelled(_before_after_chart(), remedy_rows(contents, i), step=None)
-    for i, name in enumerate(contents.problem.by):
+    for i, name in enumerate(contents.breakdowns):
         if name in contents.subgroups:
             drawing = interval_chart("subgroup", "mean loss")
             charts[f"subgroups-{i}"] = labelled(drawing, subgroup_rows(contents, name))

@@ -124,6 +124,11 @@ class Contents:
     precision: str = ""
 
     @property
+    def breakdowns(self) -> tuple[str, ...]:
+        """The names of the breakdowns, in the order of the page."""
+        return tuple(dict.fromkeys([*self.left_out, *self.too_many]))
+
+    @property
     def best(self) -> Findings:
         """The model with the smallest mean of the primary rule."""
         name = self.comparison.best(self.primary)

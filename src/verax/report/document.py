@@ -223,7 +223,7 @@ class Report:
         return dict(self.contents.subgroups)
 
     def with_subgroups(self, found: Mapping[str, Subgroups]) -> Report:
-        """The same report on top lists, with subgroups that `subgroups` has found.
+        """The same report with subgroups that `subgroups` has found, instead of its own.
 
         Parameters
         ----------
@@ -235,9 +235,11 @@ class Report:
         Report
             A new report.
         """
-        if not isinstance(self.contents, ListContents):
-            raise InputError("must be given to Report.of where there are distributions", argument="by")
-        return replace(self, contents=replace(self.contents, subgroups=dict(found)))
+        if isinstance(self.contents, ListContents):
+            return replace(self, contents=replace(self.contents, subgroups=dict(found)))
+        none_left: dict[str, list[tuple[str, int]]] = {name: [] for name in found}
+        contents = replace(self.contents, subgroups=dict(found), left_out=none_left, too_many=())
+        return replace(self, contents=contents)
 
     def __repr__(self) -> str:
         problem = self.contents.problem

@@ -32,7 +32,6 @@ _WRITTEN, _TOP = 6, 4
 
 def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]:
     """Everything that the template asks for."""
-    problem = contents.problem
     return {
         **shared_context(contents, title=title, source=source),
         "verdict": verdict_of(contents),
@@ -44,7 +43,7 @@ def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]
         "curves": curves_exhibit(contents),
         "confusion": [confusion_exhibit(contents, f) for f in contents.findings],
         "by_class": by_class_exhibit(contents),
-        "subgroups": [subgroups_exhibit(contents, name) for name in problem.by],
+        "subgroups": [subgroups_exhibit(contents, name) for name in contents.breakdowns],
         "definitions": definitions(contents.findings[0].card),
         "methods": _methods(contents),
     }

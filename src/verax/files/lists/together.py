@@ -36,6 +36,8 @@ class ListsTogether:
     skipped : Skipped or None
         The invalid rows that were left out: of rows matched by their order those of any file, otherwise those
         of the first.
+    ids : list of str or None
+        The names of the rows; None where they have none.
     """
 
     y: list[Hashable]
@@ -46,6 +48,7 @@ class ListsTogether:
     how: str
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     skipped: Skipped | None = None
+    ids: list[str] | None = None
 
 
 def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool = False) -> ListsTogether:
@@ -92,6 +95,7 @@ def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool
         if shared_ids
         else {},
         skipped=skipped,
+        ids=order if by_id else None,
     )
 
 
