@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -115,8 +114,11 @@ def added(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for part in counts:
         for name, value in part.items():
-            join = _JOINED.get(name, add)
-            found[name] = join(found[name], value) if name in found else value
+            if name not in found:
+                found[name] = value
+            else:
+                join = _JOINED.get(name)
+                found[name] = found[name] + value if join is None else join(found[name], value)
     return found
 
 
