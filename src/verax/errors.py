@@ -197,7 +197,9 @@ class InputError(VeraxError):
         text = self.requirement
         if text[:1].islower():
             text = f"{vocabulary.subject(self.argument)} {text}"
-        text = f"{text}; {self.found}" if self.found else text
+        if self.found:
+            asked = text.endswith("?")
+            text = f"{text} {self.found[:1].upper()}{self.found[1:]}" if asked else f"{text}; {self.found}"
         text = text if text.endswith((".", "?", "!")) else f"{text}."
         text = " ".join([text, *_advice(self.remedies, vocabulary)])
         return f"{self.source}: {text}" if self.source else text

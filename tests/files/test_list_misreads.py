@@ -345,6 +345,18 @@ def test_blank_cells_are_classes_that_are_not_listed(logarithms, tmp_path):
         open_lists(path, shape="wide", classes=list("ABCD"))
 
 
+def test_tables_with_blank_cells_are_divided_by_the_sums_of_what_is_listed(tmp_path):
+    # The rest belongs to other tokens, whether or not a row lists all answers.
+    rows = [[0.5, 0.2, 0.1, 0.1], [0.6, None, None, 0.2]]
+    read = open_lists(
+        table_of(rows, "AD", tmp_path / "table.csv"), shape="wide", classes=list("ABCD"), normalize=True
+    )
+    first, second = read.lists.to_dicts()
+    assert (first["A"], first["D"]) == pytest.approx((0.5 / 0.9, 0.1 / 0.9))
+    assert second == pytest.approx({"A": 0.75, "D": 0.25})
+    assert any(note.startswith("Lists that lack a class: 1 of 2 lists.") for note in read.notes)
+
+
 def test_rows_with_blank_cells_are_not_advised_away(tmp_path):
     path = table_of([[0.98, None, None, None], [0.4, 0.3, 0.2, 0.1]], "AB", tmp_path / "table.csv")
     refused = verax("evaluate", path)

@@ -374,13 +374,17 @@ def _like_classes(look: Look, request: Request, where: str) -> tuple[list[Chosen
     maybe = _possible(look, others, request)
     if alone or not maybe:
         return [(like, like)], False
-    sums = look.numbers(like)[:3].sum(axis=1)
+    given = look.numbers(like)
+    blank = bool((given != given).any())
+    sums = [sum(x for x in row if x == x) for row in given[:3].tolist()]
+    lists = "to read lists, where a blank cell is a class that is not listed"
     raise _refusal(
         f"The columns {_listing(like)} are called like classes, and their rows do not sum to 1: is one of "
         f"the other columns a class that never happened ({_listing(maybe, 4)})?",
         "probs",
         where,
-        f"rows 0, 1, ... sum to {', '.join(show(float(x)) for x in sums)}, ...",
+        f"rows 0, 1, ... sum to {', '.join(map(show, sums))}, ...",
+        *([passing(lists, shape="wide", classes=list(like))] if blank else []),
         passing("(all columns of probabilities)", probs=...),
     )
 

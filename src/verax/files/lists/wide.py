@@ -12,6 +12,7 @@ from verax.errors import InputError, passing, show
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import Stream, open_stream
 from verax.files.predictions import Request
+from verax.files.source import Source
 from verax.inputs.records.classifiers import MAPPED, of_numbers
 from verax.inputs.records.record import FEW_DIGITS, Choices, Listed, mapping, not_understood
 from verax.inputs.records.stated import number_of
@@ -43,18 +44,7 @@ WIDE = replace(
 
 def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
     """A record per row, and the settings that read them; the columns are found as for full distributions."""
-    from verax import files
-
-    source = files.open(
-        path,
-        target=settings.outcome,
-        classes=settings.names,
-        weights=settings.weights,
-        groups=settings.groups,
-        by=settings.by,
-        id=settings.id,
-        delimiter=settings.delimiter,
-    )
+    source = _source(path, settings)
     roles = source.roles
     classes = source.classes if source.classes is not None else roles.probs
     named = (roles.target, settings.id, settings.weights, settings.groups, *settings.by)
@@ -65,9 +55,32 @@ def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
     if settings.names is None:
         _refuse_others(stream, {*columns, *beside}, logarithms)
     found = replace(settings, outcome=roles.target)
-    if settings.names is None and settings.n_classes is None:
-        found = replace(found, names=tuple(classes))
+    if settings.n_classes is None:
+        # Rows that are to be divided hold other tokens, too, whose probability is not that of a blank cell.
+        others = "omit" if settings.normalize else settings.others
+        found = replace(found, names=tuple(classes), others=others)
     return Stream(stream.source, stream.word, _records(stream, columns, beside, logarithms)), found
+
+
+def _source(path: Path, settings: Settings) -> Source:
+    """The table as if it had full distributions; names of classes settle doubt about its columns."""
+    from verax import files
+
+    try:
+        return files.open(
+            path,
+            target=settings.outcome,
+            classes=settings.names,
+            weights=settings.weights,
+            groups=settings.groups,
+            by=settings.by,
+            id=settings.id,
+            delimiter=settings.delimiter,
+        )
+    except InputError as error:
+        if error.argument != "probs":
+            raise
+        raise error.replace(remedies=[passing("to choose the columns", classes=...)]) from None
 
 
 def _are_logarithms(stream: Stream, columns: Mapping[str, Hashable]) -> bool:
