@@ -18,7 +18,7 @@ from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.groups import in_words
-from verax.inputs.lists.rows import ListFaults, ListRows
+from verax.inputs.lists.rows import NOT_FINED, ListFaults, ListRows
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.coverage import LIST_METRICS, TOP_K, ListMetric, TopKError, refuse_costs
@@ -228,7 +228,9 @@ class ListCard(Scorecard):
         notes[0] += " Length and unaccounted mass are neither good nor bad."
         if self.n_invalid:
             some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
-            notes.append(f"{some} invalid, scored as the largest valid sublist{self._fine()}.")
+            fine = self._fine()
+            notes.append(f"{some} invalid, scored as the largest valid sublist{fine}.")
+            notes[-1] += f" {NOT_FINED}" if fine else ""
         return [*notes, *([self.unmatched] if self.unmatched else [])]
 
     def _fine(self) -> str:

@@ -16,6 +16,7 @@ from verax.inputs.groups import Groups
 from verax.inputs.lists.ragged import MASS_TOLERANCE, Ragged, Survey, frozen
 from verax.inputs.lists.vocabulary import Vocabulary
 
+NOT_FINED = "Accuracy and the zero-one loss do not depend on validity."
 NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
     "unlisted probability lies, and padding it evenly would reward lists that are not true "
@@ -59,7 +60,7 @@ class ListFaults(Summary, kind="faults of lists"):
     def __str__(self) -> str:
         some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
         fine = "scored as the largest valid sublist plus 1, unless the rule has a fine of its own"
-        said = [f"{some} invalid, {fine}."] if self.n_invalid else []
+        said = [f"{some} invalid, {fine}. {NOT_FINED}"] if self.n_invalid else []
         return " ".join([*said, *([self.unmatched] if self.unmatched else [])])
 
     def merge(self, other: ListFaults) -> ListFaults:
