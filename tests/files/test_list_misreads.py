@@ -439,3 +439,16 @@ def test_records_of_one_question_in_several_files_are_noted(tmp_path):
     assert handle.notes[0].startswith(
         "The 12 records are about 6 questions, and are taken as independent rows"
     )
+
+
+@pytest.mark.parametrize("target", ["9" * 5000, "-" + "9" * 5000, "--3", "²"])
+def test_outcomes_that_only_look_like_numbers_are_refused(target, tmp_path):
+    path = write(tmp_path / "samples.jsonl", [sample([-1.0, -2.0], target, LETTERS[:2], doc_hash=["odd"])])
+    with pytest.raises(vx.InputError, match="must be the number"):
+        open_lists(path)
+    numbered = {"label": target, "classes": [1, 2], "probabilities": [0.5, 0.5]}
+    with pytest.raises(vx.InputError, match="must be among the classes"):
+        open_lists(write(path, [numbered]))
+    named = {"label": target, "classes": ["a", "b"], "probabilities": [0.5, 0.5]}
+    with pytest.raises(vx.InputError, match="must be among the classes"):
+        open_lists(write(path, [named]), classes=["a", "b"])

@@ -9,6 +9,9 @@ from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.variants import RULES, merger
 
+# Longer texts of digits are no positions of classes.
+_DIGITS = 18
+
 
 def some(names: tuple[Hashable, ...]) -> str:
     """The first of some names, in words."""
@@ -30,13 +33,19 @@ def alike(given: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
     """
     kinds = {type(name) for name in vocabulary.names}
     if kinds == {int}:
-        return [int(v) if isinstance(v, str) and v.strip().lstrip("-").isdecimal() else v for v in given]
+        return [_integer(v) if isinstance(v, str) else v for v in given]
     if kinds != {str}:
         return given
     known, texts = set(vocabulary.names), [str(value) for value in given]
     return [
         labelled if text not in known and (labelled := f"LABEL_{text}") in known else text for text in texts
     ]
+
+
+def _integer(text: str) -> Hashable:
+    """A text as the whole number that it stands for, if it does."""
+    digits = text.strip().removeprefix("-")
+    return int(text) if digits.isdecimal() and len(digits) <= _DIGITS else text
 
 
 def from_positions(y: list[Any], vocabulary: Vocabulary) -> tuple[bool, list[Hashable]]:
@@ -90,8 +99,11 @@ def each_position(y: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
 
 
 def whole_number(value: Any) -> int | None:
-    """A whole number, also written as a text; None for anything else."""
-    return int(value) if isinstance(value, int) or str(value).strip().isdecimal() else None
+    """A whole number, also written as a text; None for anything else, and for numbers of too many digits."""
+    if isinstance(value, int):
+        return int(value)
+    text = str(value).strip()
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def _position(value: Any, n: int) -> int | None:

@@ -96,7 +96,12 @@ def _refuse_others(stream: Stream, used: set[str], logarithms: bool) -> None:
     for name in head[0] if head else ():
         cells = [record.get(name) for record in head if not _is_blank(record.get(name))]
         numbers = [number for cell in cells if (number := number_of(cell)) is not None]
-        if name in used or not numbers or len(numbers) < len(cells) or all(n == int(n) for n in numbers):
+        if (
+            name in used
+            or not numbers
+            or len(numbers) < len(cells)
+            or all(float(n).is_integer() for n in numbers)
+        ):
             continue
         low, high = (-math.inf, 0) if logarithms else (0, 1)
         if low <= min(numbers) and max(numbers) <= high:

@@ -100,7 +100,8 @@ def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable 
     stripped = [text.strip() for text in texts or ()]
     said = str(target).strip()
     places = [i for i, text in enumerate(stripped) if text == said]
-    number = int(said) if said.isdecimal() and int(said) < n else None
+    # Texts of many digits are no numbers of choices, and may be too long to convert.
+    number = int(said) if said.isdecimal() and len(said) <= 18 and int(said) < n else None
     if number is not None and places not in ([], [number]):
         # The number of one choice is the text of another.
         return None
@@ -174,7 +175,7 @@ def _question_of(record: Any) -> Hashable | None:
     fields = mapping(record)
     if not isinstance(fields.get("doc_id"), (int, str)):
         return None
-    return fields["doc_id"], fields.get("doc_hash") or hash(
+    return fields["doc_id"], str(fields.get("doc_hash") or "") or hash(
         repr((fields.get("doc"), fields.get("arguments")))
     )
 
