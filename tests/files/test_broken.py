@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pickle
 import zipfile
@@ -17,6 +18,7 @@ import verax as vx
 from predictionfiles import CSV, ROWS, N, refuses, table
 from verax import files
 from verax.files.formats import npy, texts
+from verax.files.lists import open_lists
 
 
 @pytest.mark.parametrize(
@@ -245,3 +247,30 @@ def test_broken_arrow_files_are_not_trusted(tmp_path):
     at = whole.index(offsets[:50].tobytes())
     (tmp_path / "a.arrow").write_bytes(whole[: at + 400] + b"\xff\xff\xff\x7f" * 10 + whole[at + 440 :])
     refuses(tmp_path / "a.arrow", "path file")
+
+
+@pytest.mark.parametrize(("codec", "end"), [("gzip", "gz"), ("bz2", "bz2"), ("zstd", "zst"), ("lz4", "lz4")])
+@pytest.mark.parametrize("lists", [False, True])
+def test_compressed_files_that_are_cut_are_bad_input(codec, end, lists, tmp_path):
+    name = f"a.{'jsonl' if lists else 'csv'}.{end}"
+    lines = [f'{{"y": "a", "probs": {{"a": 0.{i:05d}}}}}\n' for i in range(1, 3000)]
+    content = "".join(lines) if lists else CSV + "".join(f"a,0.{i:05d},0.5\n" for i in range(3000))
+    whole = tmp_path / name
+    with pa.CompressedOutputStream(str(whole), codec) as stream:
+        stream.write(content.encode())
+    packed = whole.read_bytes()
+    # Cut short, and not compressed at all.
+    for broken in (packed[: len(packed) // 2], b"label,p_a,p_b\n" * 20):
+        whole.write_bytes(broken)
+        with pytest.raises(vx.InputError) as found:
+            open_lists(whole, classes=4) if lists else files.read(whole)
+        assert (found.value.kind, found.value.source) == ("file", str(whole))
+        assert f"cannot be decompressed as {codec}" in str(found.value)
+
+
+def test_a_json_document_is_read(write):
+    rows = [{"label": "a", "p_a": 0.25, "p_b": 0.75}, {"label": "b", "p_a": 1, "p_b": 0}]
+    read = files.read(write(json.dumps(rows), "a.json"))
+    assert (read.classes, read.y.tolist(), read.p.tolist()) == (("a", "b"), [0, 1], [[0.25, 0.75], [1, 0]])
+    for content in ("[]", "{}", "[1]", '[{"label": ', "3"):
+        refuses(write(content, "a.json"), "path file" + (" row=0" if content == "[1]" else ""))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 File = Annotated[
     Path,
     typer.Argument(
-        help="Predictions: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .jsonl, .npz, .npy."
+        help="Predictions: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .jsonl, .json, .npz, .npy."
     ),
 ]
 Target = Annotated[

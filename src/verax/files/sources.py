@@ -66,7 +66,8 @@ def open(  # noqa: A001 - files.open is its name
     ----------
     path : str or path
         CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather, JSON Lines,
-        .npz, .npy; or a pattern such as `"shards/*.parquet"` that several files fit.
+        JSON (an array of objects), .npz, .npy; or a pattern such as `"shards/*.parquet"` that several files
+        fit.
     target : str, optional
         The column of outcomes: positions or names of classes. For .npy: the file of outcomes.
     probs : str or sequence of str, optional

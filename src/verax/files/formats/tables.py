@@ -18,7 +18,7 @@ from verax.errors import InputError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.formats.columnar import Arrow, Parquet
 from verax.files.formats.several import Files, Located, Peeked, Reader, files_in
-from verax.files.formats.texts import COMPRESSED, Csv, JsonLines
+from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
 from verax.files.predictions import Request
 from verax.inputs.skipping import NO_ROWS
 
@@ -34,13 +34,17 @@ FORMATS = {
     ".ipc": "Arrow",
     ".jsonl": "JSON Lines",
     ".ndjson": "JSON Lines",
+    ".json": "JSON",
     ".npz": "NPZ",
     ".npy": "NPY",
 }
 TEXTS = ("CSV", "TSV")
 ARRAYS = ("NPZ", "NPY")
-# The endings of files; those of texts may be followed by that of their compression.
-_ENDINGS = tuple(FORMATS) + tuple(end + packed for end in FORMATS for packed in COMPRESSED)
+# The endings of files in a folder, where a .json is likely about the others. Those of texts may be followed
+# by that of their compression.
+_ENDINGS = tuple(
+    end + packed for packed in ("", *COMPRESSED) for end, kind in FORMATS.items() if kind != "JSON"
+)
 # How many rows tell what columns of texts hold, and at most what the outcomes are.
 LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
@@ -113,6 +117,7 @@ class Table:
             "Parquet": lambda: Parquet(path),
             "Arrow": lambda: Arrow(path),
             "JSON Lines": lambda: JsonLines(path),
+            "JSON": lambda: JsonDocument(path),
         }
         csv = partial(Csv, path, request, tabs=kind == "TSV")
         return cls(str(path), kind, request, readers.get(kind, csv), [path])
@@ -218,7 +223,7 @@ class Table:
         with self._errors():
             self._unchanged.check()
             for batch in self.reader.batches(columns, rows):
-                if self.format == "JSON Lines":
+                if self.format in ("JSON Lines", "JSON"):
                     # The parser lets bytes pass that are no UTF-8.
                     batch.validate(full=True)
                 if batch.num_rows:

@@ -23,6 +23,8 @@ BLOCK = 2**22
 _LONGEST_LINE = 2**28
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 COMPRESSED = tuple(_CODECS)
+# Objects of a document that are made columns of at a time.
+_OBJECTS = 2**14
 # A line in a message is cut here.
 _SHOWN = 80
 
@@ -35,8 +37,22 @@ def decompressed(path: Path) -> Iterator[Any]:
         if codec is None:
             yield file
         else:
-            with pa.CompressedInputStream(file, codec) as stream:
+            with _explaining(path, codec), pa.CompressedInputStream(file, codec) as stream:
                 yield stream
+
+
+@contextmanager
+def _explaining(path: Path, codec: str) -> Iterator[None]:
+    """What a decompressor complains about, as an error that names the file: its content is at fault."""
+    try:
+        yield
+    except OSError as error:
+        # Errors of the system have a number.
+        if error.errno is not None:
+            raise
+        first = (str(error).splitlines() or ["it ends too early"])[0].rstrip(". ")
+        remedy = Remedy("It may be truncated, or not compressed this way.")
+        raise refuse(path, f"The file cannot be decompressed as {codec}", first, remedy) from None
 
 
 def refuse(path: Path, what: str, found: str, *remedies: Remedy, rows: Sequence[int] = ()) -> InputError:
@@ -208,6 +224,17 @@ class Csv:
                 )
 
 
+def json_document(path: Path) -> Any:
+    """The whole of a JSON document."""
+    with decompressed(path) as stream:
+        text = stream.read()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = f"{getattr(error, 'msg', 'it cannot be parsed')}, line {getattr(error, 'lineno', 1)}"
+        raise refuse(path, "The file must be JSON", reason) from None
+
+
 class JsonLines:
     """An object per line. Every block has its own types; who uses the columns makes sense of them."""
 
@@ -298,6 +325,19 @@ class JsonLines:
                         f"it holds a {before}, and {where}holds a {kind}",
                         rows=[row],
                     )
+
+
+class JsonDocument(JsonLines):
+    """A JSON document that is an array of objects, one per row; it is parsed as a whole."""
+
+    def _blocks(self) -> Iterator[bytes]:
+        document = json_document(self.path)
+        if not isinstance(document, list) or not document:
+            found = f"it holds {'no object' if document == [] else f'a single {_json_type(document)}'}"
+            lines = Remedy("Or write one object per line, and call the file .jsonl.")
+            raise refuse(self.path, "The document must be an array of objects, one per row", found, lines)
+        for start in range(0, len(document), _OBJECTS):
+            yield b"\n".join(json.dumps(each).encode() for each in document[start : start + _OBJECTS])
 
 
 def _json_type(value: object) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow as pa
 from verax.common.paths import check_regular, refusing_wrong_names
 from verax.errors import InputError, passing
 from verax.files.formats.tables import FORMATS, Table
-from verax.files.formats.texts import COMPRESSED, decompressed
+from verax.files.formats.texts import COMPRESSED, decompressed, json_document
 from verax.files.predictions import Request
 from verax.inputs.lists.logprobs import parse_line
 
@@ -113,15 +112,7 @@ def _lines(stream: Any, source: str) -> Iterator[tuple[int, Any]]:
 
 def _items(path: Path) -> Iterator[Any]:
     """The items of a JSON document: those of an array, the rows of a matrix with classes, or one record."""
-    with decompressed(path) as stream:
-        text = stream.read()
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = f"{getattr(error, 'msg', 'it cannot be parsed')}, line {getattr(error, 'lineno', 1)}"
-        raise InputError(
-            "The file must be JSON", argument="path", kind="file", found=reason, source=str(path)
-        ) from None
+    document = json_document(path)
     return iter(document) if isinstance(document, list) else _rows_of_document(document)
 
 
