@@ -89,3 +89,9 @@ def test_rows_in_parts_are_ranked_as_one():
     ids = np.array([f"row {i}" for i in range(300)])
     found = vx.worst(Scattered(y, p, ids=ids), rule="rps", n=20)
     assert found == vx.worst(y, p, rule="rps", n=20, ids=ids)
+
+
+def test_rows_are_called_rows_unless_they_have_ids():
+    y, p = [0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
+    assert repr(vx.worst(y, p, rule="brier", n=2)).splitlines()[1].startswith("row ")
+    assert repr(vx.worst(y, p, rule="brier", n=2, ids=["a", "b", "c"])).splitlines()[1].startswith("id ")

@@ -16,6 +16,7 @@ from statistics import NormalDist
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.special import stdtr
 from scipy.stats import norm
@@ -310,6 +311,21 @@ def test_duplicates_are_those_that_comparing_all_rows_finds():
         before = [[j for j in range(i) if rows[j] == rows[i]] for i in range(n)]
         expected = [[i, js[-1]] for i, js in enumerate(before) if js]
         assert duplicates(y, forecasts).tolist() == expected
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_rows_of_zeros_and_ones_are_no_copies(held):
+    y, p = sample(60)
+    p[:20] = np.eye(4)[y[:20]]
+    for copies, kind in ((0, "fine"), (3, "look")):
+        outcomes, rows = np.append(y, y[30 : 30 + copies]), np.vstack([p, p[30 : 30 + copies]])
+        if held:
+            report = Report.of(outcomes, rows)
+        else:
+            table = pa.table({"y": outcomes, **{f"p_{k}": rows[:, k] for k in range(4)}})
+            report = Report.of(vx.scan(table))
+        found = answer(report, "Rows that are there twice")
+        assert (found.kind, found.answer.startswith("3 rows")) == (kind, copies > 0)
 
 
 def test_checks_find_what_is_odd():

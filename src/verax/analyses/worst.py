@@ -93,7 +93,7 @@ class Worst(MaySkip):
     def _cells(self) -> list[list[str]]:
         others = [name for name in self.cases[0].ranks if name != self.rule]
         header = [
-            "id",
+            "id" if self.named else "row",
             "outcome",
             "forecast",
             self.rule,

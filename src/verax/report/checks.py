@@ -52,6 +52,8 @@ def look_over(
 
 # ---- rows --------------------------------------------------------------------------------------
 
+NO_COPIES = "No two rows{} have the same outcome and the same probabilities between 0 and 1."
+
 
 def left_out_check(skipped: Skipped) -> Check:
     """The invalid rows that were left out."""
@@ -62,9 +64,12 @@ def left_out_check(skipped: Skipped) -> Check:
 
 def _duplicated_rows(problem: Problem) -> Check:
     question = "Rows that are there twice"
-    pairs = duplicates(problem.y, list(problem.models.values()))
+    forecasts = list(problem.models.values())
+    pairs = duplicates(problem.y, forecasts)
+    # Rows of zeros and ones are alike without being copies.
+    pairs = pairs[~saturated(forecasts)[pairs[:, 0]]]
     if not len(pairs):
-        return Check(question, "fine", "No two rows have the same outcome and the same probabilities.")
+        return Check(question, "fine", NO_COPIES.format(""))
     share = len(pairs) / problem.n_rows
     which = "; ".join(
         f"{_rows(problem, [row])} repeats {_name(problem, first)}" for row, first in pairs[:_NAMED]
@@ -76,6 +81,17 @@ def _duplicated_rows(problem: Problem) -> Check:
         "too narrow."
     )
     return Check(question, "look" if share > 0.01 else "note", what)
+
+
+def saturated(forecasts: Sequence[Any]) -> Any:
+    """The rows in which every probability, of every model, is 0 or 1.
+
+    >>> import numpy as np
+    >>> saturated([np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 0.0])]).tolist()
+    [True, False]
+    """
+    sure = [(p == 0) | (p == 1) for p in forecasts]
+    return np.logical_and.reduce([each if each.ndim == 1 else each.all(axis=1) for each in sure])
 
 
 def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:

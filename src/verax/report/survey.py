@@ -17,7 +17,17 @@ from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Part, Recipe
 from verax.report.breakdowns import MOST_VALUES, Breakdowns
-from verax.report.checks import Check, certain, impossible, left_out_check, observed, small, unpredicted
+from verax.report.checks import (
+    NO_COPIES,
+    Check,
+    certain,
+    impossible,
+    left_out_check,
+    observed,
+    saturated,
+    small,
+    unpredicted,
+)
 from verax.report.problem import Problem
 from verax.report.words import count, percent
 
@@ -84,19 +94,35 @@ class SurveyRecipe(Recipe[Survey]):
 
     def more(self, part: Part, found: Survey | None) -> Survey:
         """At some rows, as far as they may add to what was seen before."""
-        seen = [_looked_over(probabilities(part, name)) for name in part.models]
+        forecasts = [probabilities(part, name) for name in part.models]
+        seen = [_looked_over(p) for p in forecasts]
         off, sure, least, most = (np.array(column) for column in zip(*seen, strict=True))
         ids = None if part.ids is None else _hashes_of(part.ids)
         return Survey(
             part.rows.weights is not None,
             part.ids is not None,
-            Sketch.of(row_hashes(part), None if found is None else found.rows),
+            Sketch.of(_told_apart(part, forecasts, int(sure.min())), None if found is None else found.rows),
             None if ids is None else Sketch.of(ids, None if found is None else found.ids),
             off,
             sure,
             least,
             most,
         )
+
+
+def _told_apart(part: Part, forecasts: list[Floats], sure: int) -> Any:
+    """The hashes of rows; rows of zeros and ones, of which every model has at least `sure`, have their own.
+
+    They are alike without being copies.
+    """
+    hashes = row_hashes(part)
+    if sure < forecasts[0].shape[1]:
+        return hashes
+    alike = saturated(forecasts)
+    numbers = part.start + np.arange(len(hashes)) if part.numbers is None else part.numbers
+    # Other files have rows of the same numbers.
+    salt = np.bitwise_xor.reduce(hashes)
+    return np.where(alike, mixed(numbers.astype(np.uint64) ^ salt), hashes)
 
 
 def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:
@@ -167,7 +193,7 @@ def _repeated(sketch: Sketch) -> Check:
     share, number = _about(sketch)
     if not share:
         many = "" if sketch.exact else f" in a sample of {len(sketch.counts):,} rows"
-        return Check(question, "fine", f"No two rows{many} have the same outcome and the same probabilities.")
+        return Check(question, "fine", NO_COPIES.format(many))
     how = f"{number} repeat another one in outcome and probabilities. If these are copies, the intervals are "
     return Check(question, "look" if share > 0.01 else "note", how + "too narrow.")
 
