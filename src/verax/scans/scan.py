@@ -37,7 +37,7 @@ def scan(
     Parameters
     ----------
     source : path, list of paths, frame, table, data set or query
-        Files (CSV, Parquet, Arrow, JSON Lines, NPZ): one, those in a folder, those that fit a pattern such as
+        Files (CSV, Parquet, Arrow, JSON, NPZ): one, those in a folder, those that fit a pattern such as
         `"preds/*.parquet"`, or a list. Folders called `site=a` give a column `site`. Or a table, data set or
         record batch reader of pyarrow, a frame of pandas or polars, a lazy frame of polars, a relation of
         DuckDB: these are read in batches, and queries are run when the result is asked for. Or a frame of

@@ -103,6 +103,7 @@ class _Draws:
         size: Floats = np.bincount(cell, weight).astype(np.float64, copy=False)
         chance = np.clip(np.bincount(cell, weight * forecast) / size, 0, 1)
         curves, found = np.empty((resamples, len(size))), np.empty(resamples)
+        draw: Callable[[], Any]
         if rows.groups is not None:
             draw = _group_by_group(event, cell, kept, rows, rng)
         elif rows.whole and drawing is None:
@@ -158,7 +159,8 @@ def _group_by_group(
 
     def draw() -> Floats:
         signs = rng.choice([-1.0, 1.0], n_groups)
-        return np.bincount(of_row, w * (given + signs[codes] * deviation), n_cells)
+        drawn = np.bincount(of_row, w * (given + signs[codes] * deviation), n_cells)
+        return drawn.astype(np.float64, copy=False)
 
     return draw
 
