@@ -11,6 +11,7 @@ import realdata
 import verax as vx
 from commandline import verax
 from listrecords import sample
+from verax import files
 from verax.files.lists import open_lists
 from verax.files.lists.together import match_lists
 
@@ -452,3 +453,17 @@ def test_outcomes_that_only_look_like_numbers_are_refused(target, tmp_path):
     named = {"label": target, "classes": ["a", "b"], "probabilities": [0.5, 0.5]}
     with pytest.raises(vx.InputError, match="must be among the classes"):
         open_lists(write(path, [named]), classes=["a", "b"])
+
+
+@pytest.mark.parametrize("lines", ["null\n{}\n", "{}\n  null\n{}\n", "[]\n{}\n"])
+def test_a_line_that_is_no_object_does_not_end_the_process(lines, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(lines.replace("{}", '{"label": 0, "p_0": 0.4, "p_1": 0.6}'))
+    with pytest.raises(vx.InputError, match=r"Every line must be a JSON object; row [01] is"):
+        files.open(path).read()
+
+
+def test_entries_left_out_may_have_no_probability(tmp_path):
+    record = {"answer": "a", "classes": ["a", "b"], "probabilities": [0.5, 0.0]}
+    read = open_lists(write(tmp_path / "a.jsonl", [record]), classes=["a", "c"], others="omit")
+    assert "1, with 0 of the probability on average." in read.notes[0]

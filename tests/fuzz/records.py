@@ -28,12 +28,12 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "missing": ("raise", "omit"),
     "others": ("raise", "omit"),
     "merge_variants": (None, None, "same", "space", "case", "punctuation"),
-    "position": (0, 0, 0, 0, 1),
+    "position": (None, None, 0, 0, 1, -1),
     "per_length": (False, False, True),
     "id": (None, None, None, "id", "x.y"),
     "outcome": (None, None, None, "answer", "x.0"),
     "weights": (None, None, None, None, "w"),
-    "shape": (*[None] * 6, "chat", "arrays", "lm-eval", "logprobs", "probabilities", "pipeline"),
+    "shape": (*[None] * 6, "chat", "arrays", "lm-eval", "logprobs", "probabilities", "pipeline", "wide"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 COMPRESSED = tuple(_CODECS)
 # Objects of a document that are made columns of at a time.
 _OBJECTS = 2**14
+# The beginning of a line of JSON that is no object.
+_NO_OBJECT = re.compile(rb"(?m)^(?:\xef\xbb\xbf)?[ \t]*[^\s{]")
 # A line in a message is cut here.
 _SHOWN = 80
 
@@ -287,6 +290,9 @@ class JsonLines:
     def _parsed(self, block: bytes, start: int) -> Any:
         import pyarrow.json as pajson
 
+        if _NO_OBJECT.search(block):
+            # A line that is null ends the process in Arrow.
+            self._refuse_lines(block, start)
         options = pajson.ReadOptions(use_threads=False, block_size=len(block) + 1)
         parse = pajson.ParseOptions(explicit_schema=pa.schema(list(self._texts.items())))
         try:

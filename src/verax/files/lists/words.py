@@ -97,7 +97,7 @@ def counted(counts: Mapping[str, float], n_rows: int, merge_variants: str | None
     if counts.get("entries_omitted"):
         found.append(
             f"Entries left out, because they are none of the classes: {counts['entries_omitted']:,}, with "
-            f"{counts['probability_omitted'] / n_rows:.3g} of the probability on average."
+            f"{counts.get('probability_omitted', 0.0) / n_rows:.3g} of the probability on average."
         )
     if merge_variants is not None:
         merged, where = counts.get("entries_merged", 0), counts.get("lists_merged", 0)
