@@ -8,6 +8,7 @@ import pytest
 import verax as vx
 from scattered import Scattered, problem
 from verax.analyses import samples
+from verax.analyses.calibration import eventsums
 from verax.analyses.calibration.eventsums import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
@@ -86,7 +87,8 @@ def test_curves(k, metrics, weighted, grouped):
 @pytest.mark.parametrize("thresholds", [False, True])
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("kind", ["plain", "weights", "groups", "weights and groups"])
-def test_events(k, thresholds, kind):
+def test_events(k, thresholds, kind, monkeypatch):
+    monkeypatch.setattr(eventsums, "MOST_VALUES", 0)
     rng, y, p = problem(2000, k, seed=k)
     weights = np.where(rng.random(2000) < 0.1, 0.0, rng.random(2000)) if "weights" in kind else None
     # The third part has a group that has no weight.

@@ -15,6 +15,8 @@ from verax.inputs.arrays import Floats, Ints
 
 # The bits of one half.
 _HALF_BITS = int(np.array(0.5).view(np.int64))
+# The largest exact key, that of 1.
+MOST_KEY = 2 * _HALF_BITS + 1
 # Bins: at least as large as the key, a probability has this many bits after the leading one in its number.
 _WIDTHS = {0.0: 4, 2.0**-64: 8, 2.0**-10: 10}
 # Rows that are looked at to see whether values repeat, and the number of rows that makes it worthwhile.
@@ -30,7 +32,7 @@ def exact_keys(q: Floats) -> Ints:
     upper = q > 0.5
     # Above one half the difference is exact.
     bits = (np.where(upper, 1 - q, q) + 0.0).view(np.int64)
-    return np.asarray(np.where(upper, 2 * _HALF_BITS + 1 - bits, bits))
+    return np.asarray(np.where(upper, MOST_KEY - bits, bits))
 
 
 def values_of(keys: Ints) -> Floats:
@@ -41,7 +43,7 @@ def values_of(keys: Ints) -> Floats:
     True
     """
     upper = keys > _HALF_BITS
-    lower = np.where(upper, 2 * _HALF_BITS + 1 - keys, keys).view(np.float64)
+    lower = np.where(upper, MOST_KEY - keys, keys).view(np.float64)
     return np.asarray(np.where(upper, 1 - lower, lower))
 
 

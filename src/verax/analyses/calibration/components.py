@@ -47,8 +47,8 @@ class Components(Result):
     confidence : float
         Confidence level of the intervals.
     within : float or None
-        From a histogram: by how much miscalibration and discrimination may be larger; None where they are
-        exact.
+        By how much miscalibration and discrimination may be larger: 0 unless there are over 2^20 distinct
+        forecasts in rows that are not in memory. None in results that version 0.2 stored.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Components(Result):
     accuracy: Uncertainty | None
     calibrated: Floats
     confidence: float
-    within: float | None = None
+    within: float | None = 0.0
 
     @property
     def score(self) -> float:
@@ -343,10 +343,10 @@ class Decomposition(MaySkip):
                 "A calibrated forecast would show a miscalibration of "
                 f"{self.whole.expected_miscalibration:.4f}; p = {self.p_value:.2g}."
             )
-        if self.whole.within is not None:
+        if self.whole.within:
             notes.append(
-                "From a histogram of forecasts: miscalibration and discrimination are those of the rows, or "
-                f"less by at most {bound(self.whole.within)}."
+                "From bins of forecasts: miscalibration and discrimination may be larger by at most "
+                f"{bound(self.whole.within)}."
             )
         if self.score == float("inf"):
             notes.append(

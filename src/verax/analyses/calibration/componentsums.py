@@ -16,7 +16,7 @@ import numpy as np
 
 from verax.analyses.calibration.bindraws import EventFit
 from verax.analyses.calibration.events import Split, event_columns
-from verax.analyses.calibration.eventsums import joined_bins
+from verax.analyses.calibration.eventsums import keys_of
 from verax.analyses.calibration.mass import LISTED, as_scored, scored_events
 from verax.analyses.calibration.places import ListEvents
 from verax.analyses.parts import dense, probabilities, seen
@@ -180,7 +180,7 @@ class ComponentRecipe(UnitRecipe):
 
 def bins_of(key: Floats, fit: EventFit) -> Ints:
     """The place of each forecast among the bins of a fit."""
-    return np.minimum(np.searchsorted(fit.numbers, joined_bins(key, fit.level)), len(fit.numbers) - 1)
+    return np.minimum(np.searchsorted(fit.numbers, keys_of(key, fit.level)), len(fit.numbers) - 1)
 
 
 class Deviations(Summary, kind="deviations of groups"):

@@ -68,9 +68,9 @@ def decompose(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
-        that `scan` has opened, in place of both `y` and `p`. The fit is then made to a histogram:
-        `within` says how much that takes off miscalibration and discrimination. Intervals take
-        another pass over the rows, so summaries that were saved have none.
+        that `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
+        forecasts, the fit is made to bins of them, and `within` bounds what that takes off miscalibration
+        and discrimination. Intervals take another pass over the rows, so saved summaries have none.
     p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.

@@ -1,8 +1,8 @@
-"""Events of predictions that are not in memory: histograms of their forecasts with outcomes, which merge."""
+"""Events of rows, counted by distinct forecast, or by bins of forecasts where there are too many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,9 +12,11 @@ from verax.analyses.calibration.events import Split, event_columns, n_events, sp
 from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
-from verax.common.summaries import Summary, Truth, UnreadableError, Valued, Whole, merges, within
+from verax.common.summaries import Each, Summary, Truth, UnreadableError, Valued, Whole, merges, within
+from verax.common.summaries import whole as whole_number
 from verax.engines.clusters import ByLabel, Labels, sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
+from verax.engines.ranks import MOST_KEY, distinct, exact_keys, values_of
 from verax.engines.sums import Sum, Sums
 from verax.engines.tables import EventTable, cumulated, group_gaps
 from verax.inputs.arrays import Floats, Ints
@@ -24,8 +26,11 @@ from verax.scores.registry import RULES
 
 # Numbers of bins from 0 to the middle, and from 1 downwards: bins are narrow near both ends.
 _SPAN, _ONE = 2**16, 2**15
-# How many bins all events have together; where there would be more, neighbours are joined.
-_MOST, _LEVELS = 2**20, 10
+# The number of distinct forecasts of all events together that are told apart. Beyond it rows are counted in
+# bins, whose neighbours are joined where there would be too many.
+MOST_VALUES, _MOST, _LEVELS = 2**20, 2**20, 10
+# The level at which every distinct forecast has a key of its own.
+EXACT = -1
 # How many events may have tables of all bins.
 _TABLES = 64
 # The sums over all rows of each event.
@@ -49,12 +54,27 @@ def _joined(keys: Ints, times: int) -> Ints:
     )
 
 
-def joined_bins(q: Floats, times: int) -> Ints:
-    """The number of the bin of each probability, after neighbours were joined so many times."""
-    return _joined(forecast_bins(q), times)
+def keys_of(q: Floats, level: int) -> Ints:
+    """The key of each probability: an exact one, or the number of its bin after joining neighbours."""
+    if level == EXACT:
+        return exact_keys(np.clip(q, 0.0, 1.0))
+    return _joined(forecast_bins(q), level)
 
 
-class EventSums(Summary, kind="event histograms"):
+def run_of(key: Floats, sums: Sequence[Any], *, exact: bool) -> Run:
+    """Sums of rows by exact key, or by bin."""
+    if not exact:
+        return Run.of(forecast_bins(key), sums, [key])
+    key = np.clip(key, 0.0, 1.0)
+    different, place = distinct(key)
+    run = Run.of(place, sums, [key])
+    return replace(run, keys=exact_keys(different))
+
+
+NO_BINS = Keyed((Run(np.zeros(0, np.int64), Sum.zeros((0, 4)), np.zeros((0, 1)), np.zeros((0, 1))),))
+
+
+class EventSums(Summary, kind="event histograms", version=2):
     """What is known of the events of rows, without the rows.
 
     Attributes
@@ -62,10 +82,10 @@ class EventSums(Summary, kind="event histograms"):
     n_events : int
         The number of classes or thresholds; one more event is that the most likely class happens.
     level : int
-        How many times neighbouring bins were joined.
+        How often neighbouring bins were joined; `EXACT` where there are no bins.
     bins : Keyed
         By event and bin of its forecast q: the sums of w, of w where it happened, of w*q and of w*w; and the
-        extremes of q.
+        extremes of q. Empty where rows are counted exactly.
     totals : Sum
         (n_events + 1, 5) sums over all rows: of w*q and w of where it happened, of w*w*q*(1-q), of w times
         the loss, and of w where that is infinite.
@@ -75,16 +95,24 @@ class EventSums(Summary, kind="event histograms"):
         Whether all weights are whole numbers.
     labels, groups : arrays or None
         The groups, and the sums of w and of w*(q - happened) for each event in each of them.
+    values : mapping of int to Keyed
+        The sums of `bins` by exact key, for each event; empty where there are bins.
     """
 
     n_events: int = merges(Whole("equal", least=1))
-    level: int = merges(Whole("first", most=_LEVELS))
+    level: int = merges(Whole("first", least=EXACT, most=_LEVELS))
     bins: Keyed = merges(Valued(Keyed))
     totals: Sum = merges(Sums("n_events+1", 5))
     weight: Sum = merges(Sums(3, least=0))
     whole: bool = merges(Truth("all"))
     labels: Any = merges(Labels(), default=None)
     groups: Floats | None = merges(ByLabel("sums"), default=None)
+    values: Mapping[int, Keyed] = merges(Each(Valued(Keyed), "union", names=whole_number), factory=dict)
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Version 1 had bins only.
+        return {"values": {}, **values}
 
     def _aligned(self, other: EventSums) -> tuple[EventSums, EventSums]:
         level = max(self.level, other.level)
@@ -94,6 +122,12 @@ class EventSums(Summary, kind="event histograms"):
         return self.fitting()
 
     def _check(self) -> None:
+        for i, keyed in self.values.items():
+            within(np.array([i]), 0, self.n_events)
+            run = keyed.total
+            if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1 or not (run.sums.high[:, 0] > 0).all():
+                raise UnreadableError("has other sums than those of forecasts and outcomes", "values", str(i))
+            within(run.keys, 0, MOST_KEY)
         run = self.bins.total
         if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1:
             raise UnreadableError("has other sums than those of forecasts and outcomes", "bins")
@@ -107,12 +141,36 @@ class EventSums(Summary, kind="event histograms"):
     def _at(self, level: int) -> EventSums:
         if level == self.level:
             return self
+        if self.level == EXACT:
+            return self._in_bins()._at(level)
         run = self.bins.total
         fewer = replace(run, keys=_joined(run.keys, level - self.level))
         return replace(self, level=level, bins=Keyed((Run.merged([fewer]),)))
 
+    def _in_bins(self) -> EventSums:
+        """The same in bins of forecasts instead of exact values."""
+        runs = [
+            replace(run, keys=forecast_bins(values_of(run.keys)) + _SPAN * i)
+            for i in sorted(self.values)
+            for run in [self.values[i].total]
+        ]
+        bins = Keyed((Run.merged([_one_after_the_other(runs)]),)) if runs else NO_BINS
+        return replace(self, level=0, bins=bins, values={})
+
+    def _added_up(self) -> EventSums:
+        """The same with the runs of every event added up."""
+        return replace(self, values={i: Keyed((own.total,)) for i, own in self.values.items()})
+
+    @property
+    def n_keys(self) -> int:
+        """The number of keys of all events, some of them several times before runs are added up."""
+        return sum(len(run.keys) for keyed in (self.bins, *self.values.values()) for run in keyed.runs)
+
     def fitting(self) -> EventSums:
         """With as few bins joined as fit into memory, whatever the order of merging."""
+        if self.level == EXACT:
+            found = self if self.n_keys <= MOST_VALUES else self._added_up()
+            return found if found.n_keys <= MOST_VALUES else found._at(0).fitting()
         found = self
         while found.level < _LEVELS and sum(len(run.keys) for run in found.bins.runs) > _MOST:
             if len(found.bins.total.keys) <= _MOST:
@@ -124,8 +182,11 @@ class EventSums(Summary, kind="event histograms"):
         """With neighbouring bins joined until there are no more than that, if possible. They are not even
         added up where there are no more than `spare` times as many.
         """
-        if sum(len(run.keys) for run in self.bins.runs) <= keys * spare:
+        if self.n_keys <= keys * spare:
             return self
+        if self.level == EXACT:
+            exact = self._added_up()
+            return exact if exact.n_keys <= keys else exact._at(0).at_most(keys, spare)
         own, times = self.bins.total.keys, 0
         # Keys stay in order when neighbours are joined.
         while self.level + times < _LEVELS and 1 + np.count_nonzero(np.diff(_joined(own, times))) > keys:
@@ -142,12 +203,19 @@ class EventSums(Summary, kind="event histograms"):
         return np.searchsorted(self.bins.total.keys, _SPAN * np.arange(self.n_events + 2))
 
     def numbers(self, i: int) -> Ints:
-        """The numbers of the bins of one event."""
+        """The keys of one event: of its distinct forecasts, or of its bins."""
+        if self.level == EXACT:
+            return self._exact(i).keys
         return self.bins.total.keys[self._edges[i] : self._edges[i + 1]] - _SPAN * i
 
+    def _exact(self, i: int) -> Run:
+        return self.values[i].total if i in self.values else NO_BINS.total
+
     def of(self, i: int) -> EventBins:
-        """The bins of one event."""
+        """The distinct forecasts of one event, or its bins."""
         run, own = self.bins.total, slice(self._edges[i], self._edges[i + 1])
+        if self.level == EXACT:
+            run, own = self._exact(i), slice(None)
         weight, happened, claimed, squares = run.sums.high[own].T
         return EventBins(weight, happened, claimed, squares, run.least[own, 0], run.most[own, 0])
 
@@ -203,7 +271,12 @@ class EventRecipe(Recipe[EventSums]):
         return _Gathered(self)
 
     def take(self, part: Part) -> EventSums:
-        """The sums of some rows."""
+        """Sum up the rows of one part."""
+        return self.more(part, None)
+
+    def more(self, part: Part, found: EventSums | None) -> EventSums:
+        """Sum up the rows of one part, in bins where the rows so far are."""
+        exact = found is None or found.level == EXACT
         forecasts, rows = dense(part, self.model), seen(part, self.model, ())
         check_one_way(forecasts.groups, "calibration")
         p = probabilities(part, self.model)
@@ -236,8 +309,7 @@ class EventRecipe(Recipe[EventSums]):
                 sums = [weight, weight * hit, weight * claim, weight * weight]
                 variance = (sums[3] * claim * (1 - claim)).sum()
                 total = [sums[2].sum(), sums[1].sum(), variance, (weight * loss).sum(), infinite]
-            run = Run.of(forecast_bins(key), sums, [key])
-            runs.append(replace(run, keys=run.keys + _SPAN * len(runs)))
+            runs.append(run_of(key, sums, exact=exact))
             totals.append([float(each) for each in total])
             if forecasts.groups is not None:
                 gaps.append(weight * (claim - hit))
@@ -253,13 +325,13 @@ class EventRecipe(Recipe[EventSums]):
             labels, groups = sums_by_label(named, np.column_stack([weight, *gaps]))
         return EventSums(
             n_events(how, forecasts.n_classes),
-            0,
-            Keyed((_one_after_the_other(runs),)),
+            *counted(runs, exact=exact),
             Sum.of(totals),
             Sum.of([weight.sum(), (weight**2).sum(), len(weight)]),
             bool((w == np.floor(w)).all()),
             labels,
             groups,
+            dict(enumerate(Keyed((run,)) for run in runs)) if exact else {},
         ).fitting()
 
 
@@ -274,8 +346,9 @@ class _Gathered:
         self._others: EventSums | None = None
 
     def add(self, part: Part) -> None:
-        if not self._added(part):
-            found = self._recipe.take(part)
+        exact = not self._tables and (self._others is None or self._others.level == EXACT)
+        if exact or not self._added(part):
+            found = self._recipe.more(part, self._others)
             self._others = found if self._others is None else self._others.merge(found)
 
     def _added(self, part: Part) -> bool:
@@ -336,17 +409,24 @@ class _Gathered:
         if not self._tables:
             assert self._others is not None
             return self._others
-        runs = [
-            replace(run, keys=run.keys + _SPAN * i) for i, run in enumerate(t.run() for t in self._tables)
-        ]
+        runs = [table.run() for table in self._tables]
         totals = np.zeros((2, len(runs), 5))
         for i, table in enumerate(self._tables):
             totals[:, i, :INFINITE] = table.totals.to_values()
-        bins, n = Keyed((_one_after_the_other(runs),)), len(runs) - 1
+        n = len(runs) - 1
         sums = Sum.from_values(totals, (n + 1, 5))
         labels, groups = (None, None) if self._groups is None else self._groups
-        found = EventSums(n, 0, bins, sums, self._weight, self._whole, labels, groups).fitting()
+        bins = counted(runs, exact=False)
+        found = EventSums(n, *bins, sums, self._weight, self._whole, labels, groups).fitting()
         return found if self._others is None else found.merge(self._others)
+
+
+def counted(runs: Sequence[Run], *, exact: bool) -> tuple[int, Keyed]:
+    """The level and the bins of events that have these runs."""
+    if exact:
+        return EXACT, NO_BINS
+    numbered = [replace(run, keys=run.keys + _SPAN * i) for i, run in enumerate(runs)]
+    return 0, Keyed((_one_after_the_other(numbered),))
 
 
 def _one_after_the_other(runs: list[Run]) -> Run:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.binsums import Binning, BinSums, binned
-from verax.analyses.calibration.eventsums import EventSums, forecast_bins
+from verax.analyses.calibration.eventsums import EXACT, EventSums, counted, run_of
 from verax.analyses.calibration.lists import SQUARED
 from verax.analyses.calibration.mass import as_scored, left_out_of, scored_events
 from verax.analyses.calibration.places import ListEvent, ListEvents
 from verax.analyses.parts import scaled
 from verax.common.summaries import Each, Summary, Valued, Whole, merges
 from verax.engines.clusters import sums_by_label
-from verax.engines.histograms import Keyed, Run
+from verax.engines.histograms import Keyed
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import LATER, Part, Recipe
@@ -63,7 +63,11 @@ class ListEventRecipe(Recipe[ListSums]):
     scored: bool = False
 
     def take(self, part: Part) -> ListSums:
-        """The sums of some lists."""
+        """Sum up the lists of one part."""
+        return self.more(part, None)
+
+    def more(self, part: Part, before: ListSums | None) -> ListSums:
+        """Sum up the lists of one part, in bins where the lists so far are."""
         found = ListEvents.of(part.models[self.model], "calibration")
         if not found.n_lists:
             return ListSums({}, Sum.zeros((3,)), 0, 0, 0)
@@ -74,19 +78,24 @@ class ListEventRecipe(Recipe[ListSums]):
             found = as_scored(found)
             left_out = left_out_of(found)
         sums = Sum.of([w.sum(), (w * found.lists.lengths).sum(), (w * left_out).sum()])
-        return ListSums({event.name: _sums_of(found, event) for event in self._events(found)}, sums, *numbers)
+        binned = {} if before is None else {k: own.level != EXACT for k, own in before.events.items()}
+        events = {
+            event.name: _sums_of(found, event, exact=not binned.get(event.name, False))
+            for event in self._events(found)
+        }
+        return ListSums(events, sums, *numbers)
 
     def _events(self, found: ListEvents) -> Iterator[ListEvent]:
         return (event for event, _ in scored_events(found)) if self.scored else found.all(self.places)
 
 
-def _sums_of(found: ListEvents, event: ListEvent) -> EventSums:
+def _sums_of(found: ListEvents, event: ListEvent, *, exact: bool) -> EventSums:
     """The sums of one event, which is all that these are about."""
     claim, hit = np.clip(event.given, 0.0, 1.0), event.happened.astype(float)
     weights = event.taken(found.weights)
     w = np.ones(len(claim)) if weights is None else weights
     losses = SQUARED.losses(event.given, event.rest, event.happened)
-    run = Run.of(forecast_bins(claim), [w, w * hit, w * claim, w * w], [claim])
+    run = run_of(claim, [w, w * hit, w * claim, w * w], exact=exact)
     variance = (w * w * claim * (1 - claim)).sum()
     totals = [(w * claim).sum(), (w * hit).sum(), variance, (w * losses).sum(), 0.0]
     labels = groups = None
@@ -95,13 +104,13 @@ def _sums_of(found: ListEvents, event: ListEvent) -> EventSums:
         labels, groups = sums_by_label(named, np.column_stack([w, w * (claim - hit)]))
     return EventSums(
         1,
-        0,
-        Keyed((run,)),
+        *counted([run], exact=exact),
         Sum.of([totals, [0.0] * 5]),
         Sum.of([w.sum(), (w * w).sum(), len(w)]),
         bool((w == np.floor(w)).all()),
         labels,
         groups,
+        {0: Keyed((run,))} if exact else {},
     ).fitting()
 
 
