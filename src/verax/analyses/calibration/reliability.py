@@ -49,8 +49,8 @@ def reliability(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
-        that `scan` has opened, in place of both `y` and `p`. The curves are then fitted to a
-        histogram of forecasts, whose bins are at most a thousandth of the forecast wide.
+        that `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
+        forecasts, the curves are fitted to bins that are at most a thousandth of the forecast wide.
     p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
