@@ -467,3 +467,10 @@ def test_entries_left_out_may_have_no_probability(tmp_path):
     record = {"answer": "a", "classes": ["a", "b"], "probabilities": [0.5, 0.0]}
     read = open_lists(write(tmp_path / "a.jsonl", [record]), classes=["a", "c"], others="omit")
     assert "1, with 0 of the probability on average." in read.notes[0]
+
+
+def test_a_single_column_is_no_wide_table(tmp_path):
+    path = tmp_path / "binary.csv"
+    path.write_text("label,p\n0,0.3\n1,0.8\n1,0.4\n")
+    with pytest.raises(vx.InputError, match="must have a column per class; 'p' holds"):
+        open_lists(path, shape="wide")

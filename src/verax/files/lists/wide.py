@@ -47,6 +47,14 @@ def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
     source = _source(path, settings)
     roles = source.roles
     classes = source.classes if source.classes is not None else roles.probs
+    if len(classes) != len(roles.probs):
+        raise InputError(
+            "must have a column per class",
+            argument="path",
+            kind="missing",
+            found=f"{', '.join(map(show, roles.probs))} holds the probabilities of all {len(classes)} classes",
+            source=str(path),
+        )
     named = (roles.target, settings.id, settings.weights, settings.groups, *settings.by)
     beside = [name for name in named if name is not None]
     stream = open_stream(path, Request(delimiter=settings.delimiter))
