@@ -52,7 +52,7 @@ def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
             "must have a column per class",
             argument="path",
             kind="missing",
-            found=f"{', '.join(map(show, roles.probs))} holds the probabilities of all {len(classes)} classes",
+            found=f"{', '.join(map(show, roles.probs))} holds those of all {len(classes)} classes",
             source=str(path),
         )
     named = (roles.target, settings.id, settings.weights, settings.groups, *settings.by)
