@@ -15,7 +15,7 @@ from scipy import signal, stats
 import verax as vx
 from cases import forecasts
 from scattered import Scattered
-from verax.analyses.comparison.claims import ERROR_DISTANCE, OVERCONFIDENCE, trait_column
+from verax.analyses.comparison.claims import OVERCONFIDENCE, error_column
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.engines.differences import PairedTally, all_pairs, with_differences
@@ -468,8 +468,8 @@ def test_claims_about_the_distance_of_errors_have_the_error_of_a_ratio():
     rng = np.random.default_rng(1)
     wrong = rng.random(500) < 0.3
     distance = wrong * rng.integers(1, 4, 500)
-    rows = np.column_stack([~wrong, np.zeros((500, 3)), distance]).astype(float)
-    column = trait_column(rows, ERROR_DISTANCE)
+    columns = [~wrong, *np.zeros((3, 500)), distance.astype(float)]
+    column = error_column(columns, np.mean(~wrong), distance.mean())
     assert column.mean() == pytest.approx(distance[wrong].mean())
     draws = rng.integers(0, 500, (2000, 500))
     ratios = distance[draws].sum(axis=1) / wrong[draws].sum(axis=1)

@@ -47,6 +47,45 @@ def test_lengths_are_compared_as_in_memory(lists, kind):
         alike(numbers(found), numbers(exact))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lists", [False, True])
+def test_models_compare_as_in_memory(lists, kind):
+    y, p, own = list_case(kind) if lists else case(kind, k=4)
+    models = (
+        in_memory()[1] if lists else {"a": p, "b": p[:, ::-1], "c": np.sqrt(p) / np.sqrt(p).sum(1)[:, None]}
+    )
+    one, several = ["brier"], ["brier", "log", "zero_one"] if lists else ["rps", "log", "brier"]
+    for rule, reference in ((one, None), (several, "uniform"), (several, "b"), (several, "frequencies")):
+        if lists and reference == "frequencies":
+            continue
+        found, exact = both(vx.compare, y, models, own, rule=rule, reference=reference)
+        alike(found.to_dict(stored=False), exact.to_dict(stored=False))
+        for name, models_found in exact.models.items():
+            means = [m.mean for m in models_found] + [d.difference for d in exact.differences[name]]
+            again = [m.mean for m in found.models[name]] + [d.difference for d in found.differences[name]]
+            assert again == pytest.approx(means, rel=1e-12, abs=1e-14, nan_ok=True)
+        assert found.claims == exact.claims
+        assert set(exact.traits) == (set() if lists else set(models))
+
+
+def test_what_compare_refuses_it_refuses_wherever_rows_are():
+    y, p, _ = case("rows", n=40)
+    models, same = {"a": p, "b": p[:, ::-1]}, {"groups": np.zeros(40, int)}
+    for options, own in (
+        ({"lags": 3}, {}),
+        ({"reference": "c"}, {}),
+        ({"reference": 3}, {}),
+        ({"reference": "frequencies"}, same),
+        ({}, same),
+    ):
+        errors = []
+        for rows, read in (((y, models), own), ((Scattered(y, models, **own),), {})):
+            with pytest.raises(vx.InputError) as caught:
+                vx.compare(*rows, rule="brier", **options, **read)
+            errors.append(str(caught.value))
+        assert errors[0] == errors[1]
+
+
 @pytest.mark.parametrize("lists", [False, True])
 def test_lengths_of_rows_of_which_one_has_all_weight_have_no_intervals(lists):
     y, p, weights = np.array([0, 1, 1]), np.array([[0.5, 0.5], [0.2, 0.8], [1.0, 0.0]]), np.array([0, 0, 2.0])

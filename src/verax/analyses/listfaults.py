@@ -27,13 +27,10 @@ class FaultRecipe(Recipe[ListFaults]):
 
 def with_fault_recipes(handle: Handle, recipes: Mapping[str, Recipe[Any]]) -> dict[str, Recipe[Any]]:
     """These recipes, and where the forecasts are top lists what finds their faults."""
-    models = handle.models if handle.lists else ()
-    return {**recipes, **{_NAME.format(model): FaultRecipe(model) for model in models}}
+    return {**recipes, **{_NAME.format(model): FaultRecipe(model) for model in handle.listed}}
 
 
 def faults_in(handle: Handle, found: Summaries) -> dict[str, ListFaults]:
     """What these found: by the name of each model, or without one where there is one model only."""
-    if not handle.lists:
-        return {}
-    faults = {model: found[_NAME.format(model)] for model in handle.models}
-    return faults if len(faults) > 1 else {"": next(iter(faults.values()))}
+    faults: dict[str, ListFaults] = {model: found[_NAME.format(model)] for model in handle.listed}
+    return faults if handle.several or not faults else {"": next(iter(faults.values()))}

@@ -6,7 +6,7 @@ Two means do not tell how uncertain their difference is, so differences are summ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -17,9 +17,10 @@ from verax.engines.clusters import ByLabel, Labels, sums_by_label, variances_ove
 from verax.engines.sums import Moments, MomentSums, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups, distinct
 
 # The number of columns, with one for the weights.
-_COLUMNS = "1+n_models+n_models*(n_models-1)//2"
+_COLUMNS = "1+n_models+pairs*(n_models*(n_models-1)//2)"
 
 
 def all_pairs(n_models: int) -> list[tuple[int, int]]:
@@ -32,11 +33,17 @@ def with_differences(losses: Floats) -> Floats:
     return np.column_stack(_columns(losses))
 
 
-def _columns(losses: Floats) -> list[Floats]:
+def _columns(losses: Floats, *, pairs: bool = True) -> list[Floats]:
     """The same, column by column: each is one piece of memory, which is read several times faster."""
     models = [np.ascontiguousarray(column) for column in losses.T]
     with np.errstate(invalid="ignore"):
-        return models + [models[a] - models[b] for a, b in all_pairs(len(models))]
+        return models + [models[a] - models[b] for a, b in (all_pairs(len(models)) if pairs else ())]
+
+
+def _or_infinite(column: Floats) -> Floats:
+    """A column with infinity in place of what is not finite."""
+    finite = np.isfinite(column)
+    return column if finite.all() else np.where(finite, column, np.inf)
 
 
 class PairedTally(Summary, kind="paired tally", frozen=False):
@@ -44,13 +51,15 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
 
     A row whose loss is infinite for some model makes the columns it enters undefined, not the others.
     Weights are kept in units of 2**exponent, which is 1 unless they are extreme. `squares` are the moments
-    with the weights squared, `n_positive` is the number of rows with a positive weight.
+    with the weights squared, `n_positive` is the number of rows with a positive weight. With
+    `pairs` 0 there are no differences.
     """
 
     n_models: int = merges(Whole("equal", least=1))
     n_rows: int = merges(Whole(), default=0)
     n_positive: int = merges(Whole(most="n_rows"), default=0)
     exponent: int = merges(Whole("first", least=-1100, most=1100), default=0)
+    pairs: int = merges(Whole("equal", most=1), default=1)
     # None stands for those of no rows, and for squares that are the same as the moments.
     moments: Moments = merges(MomentSums(_COLUMNS), default=None)
     squares: Moments = merges(MomentSums(_COLUMNS, optional=True), default=None)
@@ -65,7 +74,7 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
     @property
     def n_columns(self) -> int:
         """The number of columns: models, then pairs."""
-        return self.n_models + len(all_pairs(self.n_models))
+        return self.n_models + (len(all_pairs(self.n_models)) if self.pairs else 0)
 
     @property
     def weight(self) -> float:
@@ -77,34 +86,39 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         self,
         losses: Floats,
         weights: Floats | None = None,
-        groups: Sequence[Any] | np.ndarray[Any, Any] | None = None,
+        groups: Groups | Sequence[Any] | np.ndarray[Any, Any] | None = None,
     ) -> PairedTally:
-        """Take in rows: (n, M) losses, their weights and the labels of their groups."""
-        part = PairedTally(self.n_models, len(losses))
+        """Take in rows: (n, M) losses, their weights, and their groups or the labels of these."""
+        part = PairedTally(self.n_models, len(losses), pairs=self.pairs)
         w = np.ones(len(losses)) if weights is None else np.asarray(weights, dtype=float)
         part.n_positive = int(np.count_nonzero(w))
         with np.errstate(over="ignore", invalid="ignore"):
             part.exponent = exponent_of(float(w.sum()))
             unit = math.ldexp(1.0, part.exponent)
             w = w / unit
-            columns = [np.where(np.isfinite(column), column, np.inf) for column in _columns(losses)]
+            columns = [_or_infinite(column) for column in _columns(losses, pairs=bool(self.pairs))]
             columns.insert(0, np.zeros(len(w)))
             part.moments = part.squares = Moments.of(columns, None if weights is None else w, np)
             if weights is not None:
                 part.squares = Moments.of(columns, w * w, np)
             if groups is not None:
+                if not isinstance(groups, Groups):
+                    groups = Groups(*distinct(np.asarray(groups))[::-1])
                 terms = [w * np.where(np.isinf(column), np.nan, column) for column in columns[1:]]
-                sums = sums_by_label(np.asarray(groups), np.column_stack([w, *terms]))
-                part.labels, part.cluster_sums = sums
+                present = np.flatnonzero(np.bincount(groups.codes, minlength=len(groups.labels)))
+                sums = [np.bincount(groups.codes, term, len(groups.labels)) for term in (w, *terms)]
+                part.labels = groups.labels[present]
+                part.cluster_sums = np.column_stack(sums).astype(float, copy=False)[present]
         self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
         return self
 
     def merge(self, other: PairedTally) -> PairedTally:
         """The tally of both sets of rows, in whatever order; neither is changed."""
         grouped = [part.labels is not None for part in (self, other) if part.n_rows]
-        if self.n_models != other.n_models or len(set(grouped)) > 1:
+        alike = (self.n_models, self.pairs) == (other.n_models, other.pairs)
+        if not alike or len(set(grouped)) > 1:
             raise VeraxError("Tallies of different models, or with and without groups, cannot be merged.")
-        merged = PairedTally(self.n_models, self.n_rows + other.n_rows)
+        merged = PairedTally(self.n_models, self.n_rows + other.n_rows, pairs=self.pairs)
         weights = [float(t.moments.weight.high[0]) for t in (self, other)]
         merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
         merged.n_positive = self.n_positive + other.n_positive
@@ -123,6 +137,11 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         """The fields, to be stored."""
         same = self.squares is self.moments
         return {**super().to_values(), **({"squares": None} if same else {})}
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # 0.2.0 had no tallies without differences.
+        return {"pairs": 1, **values}
 
     @property
     def means(self) -> Floats:

@@ -18,6 +18,8 @@ from verax.kernels.compensation import two_sum
 _LIGHTEST, _HEAVIEST = 2.0**-500, 2.0**500
 # How many sums of a large array are added at a time.
 _PIECE = 2**14
+# Up to how many numbers the moments of several columns are computed at once.
+_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ class Moments:
         if not losses:
             return cls.zeros(0)
         with np.errstate(invalid="ignore", over="ignore"):
-            sums = xp.stack([_moment_sums(loss, weights, xp, unit) for loss in losses])
+            sums = _sums_of_few(losses, weights, unit)
+            if sums is None:
+                sums = xp.stack([_moment_sums(loss, weights, xp, unit) for loss in losses])
         shift, weight, first, second, infinite, count = to_host(sums).astype(np.float64).T
         return cls.from_sums(weight, first, second, shift=shift, infinite=infinite, count=count)
 
@@ -351,6 +355,26 @@ def _moment_sums(loss: Array, weights: Array | None, xp: Namespace, unit: float)
     at_infinity = xp.where(infinite, scaled, zero)
     sums = [mean, weight, xp.sum(w * d), xp.sum(w * d * d), xp.sum(at_infinity), xp.sum(counted)]
     return xp.stack(sums)
+
+
+def _sums_of_few(losses: Sequence[Array], weights: Array | None, unit: float) -> Floats | None:
+    """The same for all columns at once, where there are few finite numbers; None where there are not."""
+    if not isinstance(losses[0], np.ndarray) or len(losses) * len(losses[0]) > _AT_ONCE:
+        return None
+    columns = np.stack(losses)
+    if columns.dtype != np.float64 or not columns.max(initial=-np.inf) < np.inf:
+        return None
+    w = None if weights is None else weights * (1 / unit)
+
+    def total(terms: Floats) -> Any:
+        return terms.sum(axis=1) / unit if w is None else (w * terms).sum(axis=1)
+
+    weight = columns.shape[1] / unit if w is None else w.sum()
+    mean = total(columns) / (weight if weight > 0 else 1.0)
+    d = columns - mean[:, None]
+    found = np.zeros((len(columns), 6))
+    found[:, 0], found[:, 1], found[:, 2], found[:, 3] = mean, weight, total(d), total(d * d)
+    return found
 
 
 def _finite_sums(loss: Floats, weights: Floats | None, unit: float) -> Floats:

@@ -292,6 +292,16 @@ class Handle(ABC):
         return len(self.models) > 1
 
     @property
+    def listed(self) -> tuple[str, ...]:
+        """The models whose forecasts are top lists."""
+        return self.models if self.lists else ()
+
+    @property
+    def kept(self) -> Part | None:
+        """All rows as one part, where they are in memory; None elsewhere."""
+        return None
+
+    @property
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes as texts; their numbers where they have none."""
         return tuple(map(str, range(self.n_classes) if self.classes is None else self.classes))

@@ -65,6 +65,16 @@ class InMemory(Handle):
         """Whether results are by the names of models."""
         return self._several
 
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The models whose forecasts are top lists; others may be full distributions."""
+        return tuple(name for name, rows in self._part.models.items() if not isinstance(rows, Forecasts))
+
+    @property
+    def kept(self) -> Part:
+        """All rows as one part."""
+        return self._part
+
     def in_order(self) -> Handle:
         return self
 
@@ -89,6 +99,7 @@ def open_rows(
     ordered: bool = False,
     dense: bool = False,
     single: bool = False,
+    named: str = "",
     ids: object | None = None,
     **read: Any,
 ) -> Handle:
@@ -96,18 +107,28 @@ def open_rows(
 
     `ordered` is for analyses to which the order of the classes matters, `dense` for those that need the
     probabilities of all classes, `single` for those of one model. For others `p` may be a mapping from the
-    names of several models to their forecasts. `ids` are names of the rows.
+    names of several models to their forecasts; it must be one for those that call it `named`. `ids` are names
+    of the rows.
     """
     if isinstance(y, Handle):
         if dense:
             refuse_lists(y)
         return y.in_order() if ordered else y
     own: dict[str, Any] = {"ordered": ordered, **read}
+    if named and not isinstance(p, Mapping):
+        raise InputError(
+            "must be a mapping from the names of models to their forecasts",
+            argument=named,
+            kind="type",
+            found=f"it is a {type(p).__name__}",
+        )
     if single or not isinstance(p, Mapping):
         rows = Forecasts(y, p, **own) if dense else pair(y, p, **own)
         return InMemory({ONLY: rows}, ids=_names(ids, rows.n_rows))
     if not p:
-        raise InputError("must hold the forecasts of at least one model", argument="p", kind="length")
+        raise InputError(
+            "must hold the forecasts of at least one model", argument=named or "p", kind="length"
+        )
     models = dict(pair_each(y, p, **own))
     if dense:
         for name, rows in models.items():
@@ -119,10 +140,18 @@ def open_rows(
                     found="top lists do not give the probability of every class",
                     source=repr(name),
                 )
-    if len({rows.n_classes for rows in models.values()}) > 1 or len(models) < len(p):
-        raise InputError(
-            "must hold forecasts of the same classes under different names", argument="p", kind="length"
-        )
+    if len(models) < len(p):
+        raise InputError("must have different names for all models", argument=named or "p", kind="length")
+    first = next(iter(models))
+    for name, rows in models.items():
+        if rows.n_classes != models[first].n_classes:
+            raise InputError(
+                "must have the same classes for all models",
+                argument=named or "p",
+                kind="length",
+                found=f"{name!r} has {rows.n_classes}, {first!r} has {models[first].n_classes}",
+                values=[rows.n_classes, models[first].n_classes],
+            )
     return InMemory(models, several=True, ids=_names(ids, next(iter(models.values())).n_rows))
 
 

@@ -21,10 +21,11 @@ from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
 from verax.analyses.comparison.claims import Claims
-from verax.analyses.comparison.conclusions import conclude
+from verax.analyses.comparison.conclusions import claims_of, conclude
+from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, OtherGroups
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.streams import PairedRecipe, PairedSums, claims_of, traits_of
+from verax.analyses.comparison.traits import Traits
 from verax.analyses.parts import probabilities, seen
 from verax.analyses.retention.cuts import Options
 from verax.analyses.retention.lossbins import CurveRecipe, Measures
@@ -324,18 +325,17 @@ def _comparison(
     for r, rule in enumerate(problem.rules):
         name = name_of(rule)
         if again is not None:
-            tally = again[f"rule:{name}"]
+            tally = again.of_rule(rule)
         else:
-            between = None if pairs is None else pairs[f"rule:{name}"]
+            between = None if pairs is None else pairs.of_rule(rule)
             tally = with_frequencies(classes, between, r, frequencies)
         estimate = Estimate.of(tally, np.zeros((0, tally.n_models)), Units("rows"), copies=plan.copies)
         models[name], differences[name], said = conclude(
             names, tally, estimate, rule=name, reference=FREQUENCIES, confidence=plan.confidence
         )
         notes += said
-    traits = (
-        {} if pairs is None else {name: traits_of(pairs, i, ordered=False) for i, name in enumerate(names)}
-    )
+    means = {} if pairs is None else {name: pairs.traits(i) for i, name in enumerate(names)}
+    traits = {name: Traits.of(own, ordered=False) for name, own in means.items() if own is not None}
     claims: Claims | None = None
     if pairs is not None and len(problem.rules) > 1:
         claims = claims_of(pairs, None, traits, plan)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-import numpy as np
-
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
-from verax.analyses.comparison.references import FREQUENCIES, ClassCounts, OtherGroups
+from verax.analyses.comparison.records import Model
+from verax.analyses.comparison.references import FREQUENCIES
 from verax.common.checks import check_flag
 from verax.display.tables import FrameKind, record_frame, text_table
 from verax.errors import VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
-from verax.inputs.arrays import to_host
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
-from verax.scores.base import Rule, losses_of
+from verax.scores.base import Rule
 from verax.scores.metrics import HIGHER, LOWER, needs_order
 from verax.scores.registry import brier, name_of, parse, rps
 
@@ -219,9 +216,9 @@ def add_skill(
     rule, plan = parse(parts.rule), parts.resampling
     if isinstance(y, Handle):
         return _summary_of_handle(parts, y, rule, plan)
-    forecasts = Forecasts(y, p, ordered=needs_order([rule]), **read)
+    model = _skilled(open_rows(y, {"model": p}, ordered=needs_order([rule]), **read), rule, plan)
     values = {
-        "skill": _skill(forecasts, rule, copies=plan.copies),
+        "skill": model.skill,
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
         "ece": ece(y, p, **_ungrouped(read)),
@@ -229,7 +226,7 @@ def add_skill(
     intervals = {}
     if parts.intervals is not None:
         intervals = {name: parts.intervals[name] for name in ("miscalibration", "discrimination")}
-        intervals["skill"] = _skill_interval(y, p, rule, plan, read)
+        intervals["skill"] = model.skill_interval
     return _summary(parts, values, intervals)
 
 
@@ -237,10 +234,7 @@ def _summary_of_handle(
     parts: Decomposition, handle: Handle, rule: Rule, plan: Resampling
 ) -> CalibrationSummary:
     """The same for predictions that are not in memory; of all measures, skill has an interval there."""
-    from verax.analyses.comparison.streams import compare_handle
-
-    found = compare_handle(handle, [rule], ordered=rule.ordinal, reference=FREQUENCIES, plan=plan)
-    (model,) = found.models[name_of(rule)]
+    model = _skilled(handle, rule, plan)
     values = {
         "skill": model.skill,
         "miscalibration": parts.miscalibration,
@@ -267,23 +261,10 @@ def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name != "groups"}
 
 
-def _skill(forecasts: Forecasts, rule: Rule, *, copies: bool) -> float:
-    """What `compare` says of the model with reference="frequencies", without its interval."""
-    batch = forecasts.batch(0, forecasts.n_rows)
-    y = to_host(batch.y)
-    w = None if batch.weights is None else to_host(batch.weights)
-    counted = ClassCounts.of(y, forecasts.n_classes, w, forecasts.groups)
-    (base,) = OtherGroups(counted, copies).losses([rule], y, w, forecasts.groups)
-    counts = np.ones(len(y)) if w is None else w
-    losses = (np.asarray(to_host(losses_of([rule], forecasts)[0]), float), base)
-    own, reference = (float(np.average(loss[counts > 0], weights=counts[counts > 0])) for loss in losses)
-    return 1 - own / reference if reference > 0 else math.nan
-
-
-def _skill_interval(y: object, p: object, rule: Rule, plan: Resampling, read: Mapping[str, Any]) -> Interval:
+def _skilled(handle: Handle, rule: Rule, plan: Resampling) -> Model:
+    """The only model of a handle, with its skill against class frequencies."""
     from verax.analyses.comparison.compare import compare
 
-    settings: dict[str, Any] = {"seed": plan.seed, "confidence": plan.confidence, **read}
-    settings["weights_are"] = plan.weights_are
-    found = compare(y, {"model": p}, rule=rule, reference=FREQUENCIES, **settings)
-    return next(m for m in found.models[name_of(rule)] if m.name == "model").skill_interval
+    settings: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
+    found = compare(handle, rule=rule, reference=FREQUENCIES, **settings)
+    return found.models[name_of(rule)][0]

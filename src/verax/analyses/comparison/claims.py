@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.comparison.traits import _RULED_OUT
 from verax.engines.differences import all_pairs
 from verax.inference.estimates import holm
-from verax.inputs.arrays import Floats, to_host, widen
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.arrays import Floats
 
-ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE = range(5)
+# The traits, by their places among `trait_columns`.
+TRAITS = ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE = range(5)
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Claims:
         """
         pairs = [frozenset((names[a], names[b])) for a, b in all_pairs(len(names))]
         claims, found = [], []
-        for trait in range(5 if ordered else 4):
+        for trait in TRAITS if ordered else TRAITS[:ERROR_DISTANCE]:
             p = p_values(trait)
             if trait == OVERCONFIDENCE:
                 claims += [(trait, frozenset((name,))) for name in names]
@@ -57,32 +56,14 @@ class Claims:
         return cls(frozenset(c for c, p in zip(claims, adjusted.tolist(), strict=True) if p <= level))
 
 
-def trait_rows(forecasts: Forecasts) -> Floats:
-    """For each row: right or not, confidence less that, sharpness, outcome ruled out, size of the error."""
-    parts = []
-    for batch in forecasts.batches(max(1, 2**18 // forecasts.n_classes)):
-        p, y = to_host(widen(batch.p)), to_host(batch.y)
-        decision, p_true = p.argmax(axis=1), p[np.arange(len(y)), y]
-        right = decision == y
-        columns = [right, p.max(axis=1) - right, (p * p).sum(axis=1), p_true < _RULED_OUT, abs(decision - y)]
-        parts.append(np.column_stack(columns).astype(float))
-    return np.concatenate(parts)
-
-
-def trait_column(rows: Floats, trait: int, weights: Floats | None = None) -> Floats:
-    """The column of `trait_rows` whose mean is a trait; for the distance of errors `error_column`."""
-    if trait != ERROR_DISTANCE:
-        return rows[:, trait]
-    return error_column(rows, *np.average(rows[:, [ACCURACY, ERROR_DISTANCE]], axis=0, weights=weights))
-
-
-def error_column(rows: Floats, accuracy: float, distance: float) -> Floats:
+def error_column(columns: Sequence[Floats], accuracy: float, distance: float) -> Floats:
     """A column with the mean and the standard error of the distance of errors, which is a ratio of means.
 
-    `accuracy` and `distance` are the means over all rows: of right decisions, and of the size of the errors.
+    `columns` are those of all traits; `accuracy` and `distance` are the means over all rows: of right
+    decisions, and of the size of the errors.
     """
     if accuracy == 1:
-        return np.full(len(rows), np.nan)
+        return np.full(len(columns[0]), np.nan)
     ratio = distance / (1 - accuracy)
-    wrong = 1 - rows[:, ACCURACY]
-    return np.asarray(ratio + (rows[:, ERROR_DISTANCE] - ratio * wrong) / (1 - accuracy))
+    wrong = 1 - columns[ACCURACY]
+    return np.asarray(ratio + (columns[ERROR_DISTANCE] - ratio * wrong) / (1 - accuracy))

@@ -4,54 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from verax.analyses.cards.scorecard import check_groups
-from verax.analyses.comparison.claims import Claims, trait_column, trait_rows
+from verax.analyses.comparison.claims import ACCURACY, ERROR_DISTANCE, Claims
 from verax.analyses.comparison.conclusions import (
-    conclude,
+    RowWise,
+    claims_of,
     finite_parts,
     infinite_notes,
     no_skill,
+    read_comparison,
     results,
-    too_short,
 )
+from verax.analyses.comparison.paired import OF_RULE, ErrorRecipe, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import (
     FREQUENCIES,
     UNIFORM,
-    ClassCounts,
+    CountRecipe,
     OtherGroups,
     check_reference,
-    uniform,
-    uniform_lists,
 )
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.streams import compare_handle
 from verax.analyses.comparison.traits import Traits
+from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.common.checks import check_choice, check_flag
 from verax.engines.differences import PairedTally, all_pairs
-from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
-from verax.inference.estimates import (
-    Estimate,
-    Method,
-    Units,
-    bootstrap_means,
-    permutation_p,
-)
+from verax.inference.estimates import Estimate, Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.groups import Groups, check_one_way, count_groups
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListFaults
-from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import InMemory, open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import Rows, at_fault, faults_of, pair_each
-from verax.scores.base import Rule, losses_of
+from verax.inputs.rows import pair_each
+from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, name_of
 
@@ -148,27 +140,18 @@ def compare(
     rules = as_rules(rule)
     time_ordered = check_flag("time_ordered", time_ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
-    if isinstance(y, Handle):
-        _check(dict.fromkeys(y.models), method, reference, lists=y.lists)
-        _refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
-        ordered = needs_order(rules, ordered=ordered)
-        handle = y.in_order() if ordered else y
-        return compare_handle(handle, rules, ordered=ordered, reference=reference, plan=plan)
-    forecasts = _check(forecasts, method, reference)
-    _check_counts(plan, method, groups_given=read.get("groups") is not None)
-    options: dict[str, Any] = {**read, "ordered": needs_order(rules, ordered=ordered)}
-    weights, groups = options.pop("weights", None), options.pop("groups", None)
+    check_choice("method", method, get_args(Method))
+    ordered = needs_order(rules, ordered=ordered)
     if isinstance(y, Mapping):
-        paired_only = {"time_ordered": time_ordered, "method": method != "moments"}
-        for argument, value in (("weights", weights), ("groups", groups), ("reference", reference)):
-            paired_only[argument] = value is not None
-        _refuse(paired_only, "where every model has rows of its own")
-        return _compare_unpaired(y, forecasts, rules, options, plan.confidence)
-    rows = _Paired.of(y, forecasts, rules, options, weights, groups, reference, plan.copies)
-    units = Units.of(rows.n_rows, rows.weights, rows.groups, time_ordered, lags)
-    if method != "moments":
-        check_one_way(rows.groups, f"method={method!r}")
-    return _compare_paired(rows, rules, units, method, plan, reference)
+        given = {"time_ordered": time_ordered, "method": method != "moments"}
+        own: dict[str, Any] = {"reference": reference, "weights": None, "groups": None, **read}
+        given |= {name: own.pop(name) is not None for name in ("weights", "groups", "reference")}
+        _refuse(given, "where every model has rows of its own")
+        return _compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence)
+    handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", **read)
+    _check(handle, reference)
+    row_wise = _row_wise(handle, method, time_ordered, lags, plan)
+    return _compare_paired(handle, rules, ordered, reference, plan, row_wise)
 
 
 def compare_losses(
@@ -181,33 +164,23 @@ def compare_losses(
     confidence: float,
 ) -> Comparison:
     """The same for losses of the same rows that are known already, by one rule."""
-    columns = np.column_stack(list(losses.values()))
-    rows = _Paired(list(losses), {rule: columns}, {}, {}, weights, groups)
-    units = Units.of(rows.n_rows, weights, groups, False, None)
-    return _compare_paired(rows, [rule], units, "moments", Resampling(confidence), reference)
+    columns = np.stack(list(losses.values())).T
+    tally = PairedTally(len(losses)).update(columns, weights, groups)
+    sums, plan = PairedSums({OF_RULE.format(name_of(rule)): tally}), Resampling(confidence)
+    return read_comparison(sums, list(losses), [rule], ordered=False, reference=reference, plan=plan)
 
 
-def _check(
-    forecasts: Mapping[str, object] | None, method: str, reference: str | None, *, lists: bool = False
-) -> Mapping[str, object]:
-    if not isinstance(forecasts, Mapping):
-        raise InputError(
-            "must be a mapping from the names of models to their forecasts",
-            argument="forecasts",
-            kind="type",
-            found=f"it is a {type(forecasts).__name__}",
-        )
-    lists = lists or any(isinstance(each, TopLists) for each in forecasts.values())
-    if len(forecasts) < (2 if reference is None else 1):
+def _check(handle: Handle, reference: object) -> None:
+    """Refuse too few models, and a reference that is none."""
+    n = len(handle.models)
+    if n < (2 if reference is None else 1):
+        simple = UNIFORM if handle.listed else FREQUENCIES
         raise InputError(
             "must name at least two models",
             argument="forecasts",
-            found=f"there {'is' if len(forecasts) == 1 else 'are'} {len(forecasts)}",
-            remedies=[
-                passing("to measure the skill of one model", reference=UNIFORM if lists else FREQUENCIES)
-            ],
+            found=f"there {'is' if n == 1 else 'are'} {n}",
+            remedies=[passing("to measure the skill of one model", reference=simple)],
         )
-    check_choice("method", method, get_args(Method))
     if reference is not None and not isinstance(reference, str):
         raise InputError(
             f"must be the name of a model or of a simple forecast, not {show(reference)}",
@@ -215,18 +188,8 @@ def _check(
             kind="type",
             values=[reference],
         )
-    return forecasts
-
-
-def _check_counts(plan: Resampling, method: str, *, groups_given: bool) -> None:
-    """Copies of rows are not resampled one by one: they are known by their number only."""
-    if plan.copies and method != "moments" and not groups_given:
-        raise InputError(
-            "cannot be used with bootstrap or permutation of rows",
-            argument="weights_are",
-            values=[plan.weights_are],
-            remedies=[passing(method="moments")],
-        )
+    if reference is not None and reference not in handle.models:
+        check_reference(reference, handle.models, lists=bool(handle.listed))
 
 
 def _refuse(given: Mapping[str, bool], where: str) -> None:
@@ -239,146 +202,80 @@ def _refuse(given: Mapping[str, bool], where: str) -> None:
 # ---- rows that are paired ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Paired:
-    """The losses of every model on the same rows: for each rule (n, M), the reference last if it is new."""
-
-    names: list[str]
-    losses: dict[Rule, Floats]
-    traits: dict[str, Traits]
-    trait_rows: dict[str, Floats]
-    weights: Floats | None
-    groups: Groups | None
-    faults: Mapping[str, ListFaults] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        y: object,
-        forecasts: Mapping[str, object],
-        rules: list[Rule],
-        options: dict[str, Any],
-        weights: object | None,
-        groups: object | None,
-        reference: str | None,
-        copies: bool,
-    ) -> _Paired:
-        names = [str(name) for name in forecasts]
-        columns: dict[Rule, list[Floats]] = {rule: [] for rule in rules}
-        traits, by_row = {}, {}
-        faults: dict[str, ListFaults] = {}
-        first: Rows | None = None
-        for name, read in pair_each(y, forecasts, **options, weights=weights, groups=groups):
-            if first is not None and read.n_classes != first.n_classes:
-                raise InputError(
-                    "must have the same classes for all models",
-                    argument="forecasts",
-                    kind="length",
-                    found=f"{name!r} has {read.n_classes}, {names[0]!r} has {first.n_classes}",
-                    values=[read.n_classes, first.n_classes],
-                )
-            first = first or read
-            if read.groups is not None:
-                check_groups(read.groups.count)
-            for rule, loss in zip(rules, _losses(name, rules, read), strict=True):
-                columns[rule].append(loss)
-            faults |= faults_of({name: read})
-            if isinstance(read, Forecasts):
-                traits[name] = Traits.of(read, options["ordered"])
-                if len(rules) > 1 and len(names) > 1:
-                    by_row[name] = trait_rows(read)
-        assert first is not None
-        batch = first.batch(0, first.n_rows)
-        w = None if batch.weights is None else to_host(batch.weights)
-        if reference is not None and reference not in names:
-            check_reference(reference, names, lists=bool(faults))
-            k, codes = first.n_classes, to_host(batch.y)
-            if reference == FREQUENCIES:
-                counts = ClassCounts.of(codes, k, w, first.groups)
-                simple = OtherGroups(counts, copies).losses(rules, codes, w, first.groups)
-            elif faults:
-                simple = losses_of(rules, uniform_lists(first.n_rows, k))
-            else:
-                simple = losses_of(rules, Forecasts(codes, uniform(len(codes), k)))
-            for rule, loss in zip(rules, simple, strict=True):
-                columns[rule].append(to_host(loss))
-            del simple
-        # Each column goes as its copy comes: both together would set the peak of memory.
-        losses = {rule: np.column_stack(columns.pop(rule)) for rule in rules}
-        return cls(names, losses, traits, by_row, w, first.groups, faults)
-
-    @property
-    def n_rows(self) -> int:
-        return len(next(iter(self.losses.values())))
-
-
-def _losses(name: str, rules: list[Rule], read: Rows) -> list[Floats]:
-    try:
-        return [np.asarray(to_host(loss), dtype=float) for loss in losses_of(rules, read)]
-    except InputError as error:
-        raise at_fault(name, error) from None
+def _row_wise(
+    handle: Handle, method: Method, time_ordered: bool, lags: int | None, plan: Resampling
+) -> RowWise | None:
+    """What resampling and series need of the rows, which must be in memory; None where sums are enough."""
+    part = handle.kept
+    if part is None:
+        _refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
+    if part is None or (method == "moments" and not time_ordered and lags is None):
+        Units.of(0, None, None, False, lags)
+        return None
+    rows = part.rows
+    weights = rows.batch(0, rows.n_rows).weights
+    if plan.copies and method != "moments" and rows.groups is None:
+        # Copies of rows are not resampled one by one: they are known by their number only.
+        raise InputError(
+            "cannot be used with bootstrap or permutation of rows",
+            argument="weights_are",
+            values=[plan.weights_are],
+            remedies=[passing(method="moments")],
+        )
+    w = None if weights is None else to_host(weights)
+    units = Units.of(rows.n_rows, w, rows.groups, time_ordered, lags)
+    if method != "moments":
+        check_one_way(rows.groups, f"method={method!r}")
+    return RowWise(units, method, part)
 
 
 def _compare_paired(
-    rows: _Paired,
+    handle: Handle,
     rules: list[Rule],
-    units: Units,
-    method: Method,
-    plan: Resampling,
+    ordered: bool,
     reference: str | None,
+    plan: Resampling,
+    row_wise: RowWise | None,
 ) -> Comparison:
-    confidence = plan.confidence
-    models, differences = {}, {}
-    labels = None if rows.groups is None else rows.groups.labels[rows.groups.codes]
-    notes = []
-    for rule in rules:
-        losses, name = rows.losses[rule], name_of(rule)
-        tally = PairedTally(losses.shape[1]).update(losses, rows.weights, labels)
-        models[name], differences[name], said = conclude(
-            rows.names,
-            tally,
-            Estimate.of(tally, losses, units, copies=plan.copies),
-            rule=name,
-            reference=reference,
-            confidence=confidence,
-            draws=bootstrap_means(losses, units, plan) if method == "bootstrap" else None,
-            p_values=(
-                permutation_p(losses, units, plan.replicates, plan.seed) if method == "permutation" else None
-            ),
-        )
-        notes += said
-        if units.kind == "blocks":
-            notes += too_short(name, differences[name])
-    n_groups = None if rows.groups is None else rows.groups.count
-    text = units.describe(method)
-    return Comparison(
-        models,
-        differences,
-        rows.traits,
-        rows.n_rows,
-        n_groups,
-        text,
-        confidence,
-        reference,
-        tuple(notes),
-        _claims(rows, units, labels, plan),
-    ).with_faults(rows.faults)
+    names = list(handle.models)
+    dense = [name for name in names if name not in handle.listed]
+    recipe = PairedRecipe(tuple(names), tuple(rules), traits=bool(dense))
+    if reference is not None and reference not in names:
+        recipe = replace(recipe, reference=reference)
+    if recipe.reference == FREQUENCIES:
+        counts = handle.summarise({"counts": CountRecipe()})["counts"]
+        recipe = replace(recipe, counts=OtherGroups(counts, plan.copies))
+    found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
+    sums: PairedSums = found["sums"]
+    if sums.first.labels is not None:
+        check_groups(count_groups(sums.first.labels))
+    row_wise = None if row_wise is None else replace(row_wise, columns=recipe.columns(row_wise.part))
+    comparison = read_comparison(
+        sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise
+    )
+    if len(rules) > 1 and len(comparison.traits) > 1:
+        comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan, row_wise))
+    faults = {name or names[0]: own for name, own in faults_in(handle, found).items()}
+    return comparison.with_skipped(found.skipped).with_faults(faults)
 
 
-def _claims(rows: _Paired, units: Units, labels: Any, plan: Resampling) -> Claims | None:
-    """What the rows support about the traits of models; None where there is nothing to explain."""
-    if len(rows.trait_rows) < 2:
-        return None
-
-    def p_values(trait: int) -> Floats:
-        weights = None if rows.weights is None else relative(rows.weights)
-        found = [trait_column(own, trait, weights) for own in rows.trait_rows.values()]
-        columns = np.column_stack(found)
-        tally = PairedTally(columns.shape[1]).update(columns, rows.weights, labels)
-        return Estimate.of(tally, columns, units, copies=plan.copies).p_values()
-
-    ordered = any(traits.error_distance is not None for traits in rows.traits.values())
-    return Claims.of(list(rows.trait_rows), p_values, ordered=ordered, level=1 - plan.confidence)
+def _claims(
+    handle: Handle, sums: PairedSums, traits: dict[str, Traits], plan: Resampling, row_wise: RowWise | None
+) -> Claims:
+    """What the rows support about the traits of models; how far they are off takes another pass."""
+    errors: PairedSums | None = None
+    if handle.has_rows and any(found.error_distance is not None for found in traits.values()):
+        found = [sums.traits(i) for i in range(len(traits))]
+        means = {
+            name: (float(own[ACCURACY]), float(own[ERROR_DISTANCE]))
+            for name, own in zip(traits, found, strict=True)
+            if own is not None
+        }
+        recipe = ErrorRecipe(means)
+        errors = handle.summarise({"errors": recipe})["errors"]
+        if row_wise is not None:
+            row_wise = replace(row_wise, columns={**row_wise.columns, **recipe.columns(row_wise.part)})
+    return claims_of(sums, errors, traits, plan, row_wise)
 
 
 # ---- rows that are not paired ----------------------------------------------------------------------
@@ -386,24 +283,32 @@ def _claims(rows: _Paired, units: Units, labels: Any, plan: Resampling) -> Claim
 
 def _compare_unpaired(
     y: Mapping[Any, object],
-    forecasts: Mapping[str, object],
+    forecasts: Mapping[str, object] | None,
     rules: list[Rule],
     options: dict[str, Any],
     confidence: float,
 ) -> Comparison:
     """Independent samples: the variance of a difference is the sum of the two (Welch)."""
-    if set(y) != set(forecasts):
-        raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
-    names = [str(name) for name in forecasts]
-    read = dict(pair_each(y, forecasts, **options))
-    losses = {name: _losses(name, rules, f) for name, f in read.items()}
-    traits = {n: Traits.of(f, options["ordered"]) for n, f in read.items() if isinstance(f, Forecasts)}
+    handles = _each_alone(y, forecasts, options)
+    names = list(handles)
+    faults: dict[str, ListFaults] = {}
+    sums: list[PairedSums] = []
+    for name, handle in handles.items():
+        recipe = PairedRecipe((name,), tuple(rules), traits=not handle.listed)
+        found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
+        sums.append(found["sums"])
+        faults |= faults_in(handle, found)
+    traits = {
+        name: Traits.of(means, ordered=options["ordered"])
+        for name, own in zip(names, sums, strict=True)
+        if (means := own.traits(0)) is not None
+    }
     models, differences = {}, {}
-    total = sum(f.n_rows for f in read.values())
+    total = sum(own.first.n_rows for own in sums)
     notes = ["Every model has rows of its own: differences are between independent samples."]
     pairs = all_pairs(len(names))
-    for i, rule in enumerate(rules):
-        tallies = [PairedTally(1).update(losses[name][i][:, None]) for name in names]
+    for rule in rules:
+        tallies = [own.of_rule(rule) for own in sums]
         mean = np.array([t.means[0] for t in tallies])
         error = np.array([t.standard_errors()[0][0] for t in tallies])
         gaps = np.array([mean[a] - mean[b] for a, b in pairs])
@@ -424,8 +329,20 @@ def _compare_unpaired(
         )
         notes += infinite_notes(name, models[name], total)
     method = "Welch's t test"
-    found = Comparison(models, differences, traits, total, None, method, confidence, None, tuple(notes))
-    return found.with_faults(faults_of(read))
+    compared = Comparison(models, differences, traits, total, None, method, confidence, None, tuple(notes))
+    return compared.with_faults(faults)
+
+
+def _each_alone(
+    y: Mapping[Any, object], forecasts: Mapping[str, object] | None, options: dict[str, Any]
+) -> dict[str, InMemory]:
+    """A handle for the rows of each model."""
+    if not isinstance(forecasts, Mapping) or set(y) != set(forecasts):
+        raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
+    found = {name: InMemory({name: rows}, several=True) for name, rows in pair_each(y, forecasts, **options)}
+    if len(found) < 2:
+        raise InputError("must name at least two models", argument="forecasts", found="there is one")
+    return found
 
 
 def _gap(a: tuple[int, float], b: tuple[int, float]) -> float:

@@ -3,24 +3,139 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from verax.analyses.comparison.claims import ERROR_DISTANCE, Claims
 from verax.analyses.comparison.letters import letter_display
+from verax.analyses.comparison.paired import OF_RULE, OF_TRAIT, PairedSums
 from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.comparison.traits import Traits
 from verax.engines.differences import PairedTally, all_pairs
 from verax.errors import ParseError, join
 from verax.inference.bootstrap import bootstrap_interval
-from verax.inference.estimates import Estimate, bootstrap_intervals, bootstrap_p, holm
-from verax.inference.intervals import Interval
+from verax.inference.estimates import (
+    Estimate,
+    Method,
+    Units,
+    bootstrap_intervals,
+    bootstrap_means,
+    bootstrap_p,
+    holm,
+    permutation_p,
+)
+from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats
-from verax.scores.registry import parse
+from verax.inputs.groups import count_groups, is_two_way
+from verax.inputs.handles import Part
+from verax.scores.base import Rule
+from verax.scores.registry import name_of, parse
 from verax.scores.rules import Log
 
 Skill = tuple[float, Interval]
 # The floor of the rule that is offered where outcomes had probability zero.
 FLOOR = 1e-6
+
+
+@dataclass(frozen=True)
+class RowWise:
+    """What is computed from rows in memory instead of from sums: resampling, and errors of series.
+
+    Attributes
+    ----------
+    units : Units
+        What is independent.
+    method : str
+        How intervals and p-values are computed.
+    part : Part
+        The rows.
+    columns : mapping of str to array
+        (N, M) values of each row and model, by the name of their sums.
+    """
+
+    units: Units
+    method: Method
+    part: Part
+    columns: Mapping[str, Floats] = field(default_factory=dict)
+
+
+def read_comparison(
+    sums: PairedSums,
+    names: list[str],
+    rules: Sequence[Rule],
+    *,
+    ordered: bool,
+    reference: str | None,
+    plan: Resampling,
+    dense: Sequence[str] | None = None,
+    row_wise: RowWise | None = None,
+) -> Comparison:
+    """The comparison of models from sums of their losses, without claims about their traits.
+
+    `dense` are the models that have traits; all unless said.
+    """
+    first = sums.first
+    two_way = first.labels is not None and is_two_way(first.labels)
+    units = Units("rows" if first.labels is None else "groups", two_way=two_way)
+    method: Method = "moments"
+    if row_wise is not None:
+        units, method = row_wise.units, row_wise.method
+    models, differences, notes = {}, {}, []
+    for rule in rules:
+        name, key = name_of(rule), OF_RULE.format(name_of(rule))
+        losses = np.zeros((0, 0)) if row_wise is None else row_wise.columns[key]
+        models[name], differences[name], said = conclude(
+            names,
+            sums[key],
+            _estimate(sums, key, plan, row_wise),
+            rule=name,
+            reference=reference,
+            confidence=plan.confidence,
+            draws=bootstrap_means(losses, units, plan) if method == "bootstrap" else None,
+            p_values=(
+                permutation_p(losses, units, plan.replicates, plan.seed) if method == "permutation" else None
+            ),
+        )
+        notes += said
+        if units.kind == "blocks":
+            notes += too_short(name, differences[name])
+    found = {name: sums.traits(i) for i, name in enumerate(names if dense is None else dense)}
+    return Comparison(
+        models,
+        differences,
+        {name: Traits.of(means, ordered=ordered) for name, means in found.items() if means is not None},
+        first.n_rows,
+        None if first.labels is None else count_groups(first.labels),
+        units.describe(method),
+        plan.confidence,
+        reference,
+        tuple(notes),
+    )
+
+
+def _estimate(sums: PairedSums, key: str, plan: Resampling, row_wise: RowWise | None) -> Estimate:
+    if row_wise is None:
+        return Estimate.of(sums[key], np.zeros((0, 0)), Units("rows"), copies=plan.copies)
+    return Estimate.of(sums[key], row_wise.columns[key], row_wise.units, copies=plan.copies)
+
+
+def claims_of(
+    sums: PairedSums,
+    errors: PairedSums | None,
+    traits: Mapping[str, Traits],
+    plan: Resampling,
+    row_wise: RowWise | None = None,
+) -> Claims:
+    """What sums support about the traits of models; `errors` are those of distances, if they are known."""
+
+    def p_values(trait: int) -> Floats:
+        own = errors if errors is not None and trait == ERROR_DISTANCE else sums
+        return _estimate(own, OF_TRAIT.format(trait), plan, row_wise).p_values()
+
+    return Claims.of(list(traits), p_values, ordered=errors is not None, level=1 - plan.confidence)
 
 
 def conclude(

@@ -93,7 +93,7 @@ def compare_lengths(
     """
     check_confidence(confidence)
     chosen = _choose(rule)
-    handle = open_rows(y, p, **read)
+    handle = open_rows(y, p, single=True, **read)
     model = handle.one_model()
     longest = handle.n_classes
     if handle.lists:

@@ -13,7 +13,7 @@ from verax.analyses.comparison.claims import (
     Claims,
 )
 from verax.analyses.comparison.records import Difference
-from verax.analyses.comparison.traits import _RULED_OUT, Traits
+from verax.analyses.comparison.traits import RULED_OUT_BELOW, Traits
 
 
 def disagreements(
@@ -80,7 +80,7 @@ def _reasons(a: str, b: str, x: Traits, y: Traits, claims: Claims) -> list[str]:
     if most > 1.2 * least + 0.0005 and claims.hold(RULED_OUT, a, b):
         worse = a if x.ruled_out > y.ruled_out else b
         share = f"{100 * most:.2g}% of its rows, {100 * least:.2g}% of the other's"
-        unlikely = f"a probability below {_RULED_OUT:g}"
+        unlikely = f"a probability below {RULED_OUT_BELOW:g}"
         reasons.append(f"{worse} gave the outcome {unlikely} in {share}: log scores weigh this most.")
     far, near = x.error_distance, y.error_distance
     if far is not None and near is not None and claims.hold(ERROR_DISTANCE, a, b) and abs(far - near) >= 0.01:

@@ -33,15 +33,20 @@ FREQUENCIES, UNIFORM = "frequencies", "uniform"
 _HELD = 2**20
 
 
-def uniform(n_rows: int, n_classes: int) -> Floats:
-    """The same probability for every class."""
-    return np.full((n_rows, n_classes), 1 / n_classes)
+def uniform_losses(rules: Sequence[Rule], part: Part) -> list[Floats]:
+    """The losses of the same probability for every class.
 
-
-def uniform_lists(n_rows: int, n_classes: int) -> ListRows:
-    """Lists of nothing, which leave every class the same probability, however many classes there are."""
-    nothing = TopLists(np.zeros(0, np.int64), np.zeros(0), np.zeros(n_rows + 1, np.int64), n_classes)
-    return nothing.with_outcomes(np.zeros(n_rows, np.int64))
+    They depend on the class that happened alone, and on nothing where there are top lists: lists of nothing
+    leave every class the same probability, however many classes there are.
+    """
+    rows = part.rows
+    if any(isinstance(own, ListRows) for own in part.models.values()):
+        none = TopLists(np.zeros(0, np.int64), np.zeros(0), np.zeros(2, np.int64), rows.n_classes)
+        alike = losses_of(rules, none.with_outcomes(np.zeros(1, np.int64)))
+        return [np.full(rows.n_rows, float(own[0])) for own in alike]
+    happened, back = np.unique(to_host(rows.batch(0, rows.n_rows).y), return_inverse=True)
+    simple = Forecasts(happened, np.full((len(happened), rows.n_classes), 1 / rows.n_classes))
+    return [np.asarray(own, float)[back] for own in losses_of(rules, simple)]
 
 
 def check_reference(reference: str, names: Sequence[str], *, lists: bool) -> None:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStats
-from verax.engines.sums import relative
-from verax.inputs.arrays import Floats, to_host
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.rows import RowBatch
-
-if TYPE_CHECKING:
-    pass
-
+from verax.inputs.arrays import Array, Floats
 
 # Outcomes of a probability below this dominate the log score.
-_RULED_OUT = 0.01
-# The row statistics that traits are made of.
-_NEEDS = frozenset({"top", "decision", "rest_sq", "p_true"})
+RULED_OUT_BELOW = 0.01
 
 
 @dataclass(frozen=True)
@@ -49,31 +38,11 @@ class Traits:
     error_distance: float | None
 
     @classmethod
-    def of(cls, forecasts: Forecasts, ordered: bool) -> Traits:
-        """The traits of valid forecasts.
-
-        Parameters
-        ----------
-        forecasts : Forecasts
-            The forecasts and outcomes.
-        ordered : bool, default False
-            Whether the classes have an order.
-
-        Returns
-        -------
-        Traits
-            The traits.
-        """
-        given = forecasts.weights
-        weights = None if given is None else relative(to_host(given).astype(float))
-        visitors = scan_rows(forecasts, _NEEDS, lambda: _Sums(weights))
-        # By chunk, so that the number of threads changes no rounding.
-        chunks = sorted(item for visitor in visitors for item in visitor.sums.items())
-        total, *sums = np.sum([found for _, found in chunks], axis=0)
-        accuracy, confidence, sharpness, ruled_out, distance = (float(s / total) for s in sums)
-        wrong = 1 - accuracy
-        off = distance / wrong if ordered and wrong > 0 else None
-        return cls(accuracy, confidence, sharpness, ruled_out, off)
+    def of(cls, means: Floats, *, ordered: bool) -> Traits:
+        """From the means of the columns of `trait_columns`."""
+        accuracy, over, sharpness, ruled_out, distance = means.tolist()
+        off = distance / (1 - accuracy) if ordered and accuracy < 1 else None
+        return cls(accuracy, accuracy + over, sharpness, ruled_out, off)
 
     @property
     def overconfidence(self) -> float:
@@ -81,25 +50,28 @@ class Traits:
         return self.confidence - self.accuracy
 
 
-class _Sums:
-    """The weight of each chunk of rows, and the weighted sums of what the traits are means of."""
+@dataclass(frozen=True)
+class _Statistic:
+    """A row statistic as it is, where there are formulas over them."""
 
-    def __init__(self, weights: Floats | None) -> None:
-        self._weights = weights
-        self.sums: dict[int, Floats] = {}
+    name: str
 
-    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
-        """Take in a block of rows."""
-        y, decision, p_true, rest_sq, top = (
-            to_host(values) for values in (batch.y, stats.decision, stats.p_true, stats.rest_sq, stats.top)
-        )
-        w = np.ones(len(y)) if self._weights is None else self._weights[batch.start : batch.start + len(y)]
-        columns = [
-            np.ones(len(y)),
-            decision == y,
-            top,
-            p_true**2 + rest_sq,
-            p_true < _RULED_OUT,
-            abs(decision - y),
-        ]
-        self.sums[chunk] = self.sums.get(chunk, 0.0) + np.array([(w * column).sum() for column in columns])
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+    def formula(self, stats: RowStats) -> Array:
+        found: Array = getattr(stats, self.name)
+        return found
+
+
+# The row statistics that traits are made of.
+STATISTICS = tuple(map(_Statistic, ("decision", "top", "p_true", "rest_sq")))
+
+
+def trait_columns(y: Floats, decision: Floats, top: Floats, p_true: Floats, rest_sq: Floats) -> list[Floats]:
+    """For each row: right or not, confidence less that, sharpness, outcome ruled out, size of the error."""
+    right = (decision == y).astype(float)
+    p = p_true.astype(float, copy=False)
+    distance = np.abs(decision - y).astype(float)
+    return [right, top - right, p * p + rest_sq, (p < RULED_OUT_BELOW).astype(float), distance]

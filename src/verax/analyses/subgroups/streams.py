@@ -16,8 +16,9 @@ from verax.analyses.calibration.mass import split_of_lists
 from verax.analyses.calibration.streams import read_decomposition
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.comparison.conclusions import read_comparison
+from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.streams import PairedRecipe, read_comparison
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.subgroups.result import Subgroup, Subgroups
 from verax.analyses.subgroups.testing import check_sizes, corrected

@@ -15,9 +15,10 @@ from verax.analyses.calibration.listsums import ListEventRecipe
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import check_whole
+from verax.analyses.comparison.conclusions import read_comparison
 from verax.analyses.comparison.lengths import LengthRecipe, read_known_lengths
+from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.references import UNIFORM
-from verax.analyses.comparison.streams import PairedRecipe, read_comparison
 from verax.analyses.unitsums import UnitSums
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
 from verax.common.texts import bound

@@ -1,0 +1,177 @@
+"""Sums of the losses of several models on the same rows, and of what explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.comparison.claims import ERROR_DISTANCE, TRAITS, error_column
+from verax.analyses.comparison.references import OtherGroups, uniform_losses
+from verax.analyses.comparison.traits import STATISTICS, trait_columns
+from verax.analyses.parts import naming
+from verax.common.summaries import Each, Summary, Valued, merges
+from verax.engines.differences import PairedTally
+from verax.inputs.arrays import Floats, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Part, Recipe
+from verax.scores.base import Rule, losses_of
+from verax.scores.registry import name_of
+
+# What the tallies are called: of the losses by a rule, of a trait, and of the traits of all models without
+# their differences.
+OF_RULE, OF_TRAIT, OF_TRAITS = "rule:{}", "trait:{}", "traits"
+
+
+class PairedSums(Summary, kind="paired tallies"):
+    """Sums of several columns of all models, by name."""
+
+    tallies: Mapping[str, PairedTally] = merges(Each(Valued(PairedTally, packed=True), flat=True))
+
+    def _aligned(self, other: PairedSums) -> tuple[PairedSums, PairedSums]:
+        # Traits of a single rule were summed otherwise in 0.2.0; the rest is merged.
+        if self.tallies.keys() == other.tallies.keys():
+            return self, other
+        shared = [name for name in self.tallies if name in other.tallies]
+        first, second = (PairedSums({name: own[name] for name in shared}) for own in (self, other))
+        return first, second
+
+    def __getitem__(self, name: str) -> PairedTally:
+        return self.tallies[name]
+
+    def of_rule(self, rule: Rule) -> PairedTally:
+        """The sums of the losses by a rule."""
+        return self.tallies[OF_RULE.format(name_of(rule))]
+
+    def traits(self, i: int) -> Floats | None:
+        """The mean of each trait of the model at a place; None where they were not summed."""
+        if OF_TRAITS in self.tallies:
+            return self.tallies[OF_TRAITS].means[len(TRAITS) * i :][: len(TRAITS)]
+        if OF_TRAIT.format(0) in self.tallies:
+            return np.array([self.tallies[OF_TRAIT.format(trait)].means[i] for trait in TRAITS])
+        return None
+
+    @property
+    def first(self) -> PairedTally:
+        """One of the tallies, for what all have in common."""
+        return next(iter(self.tallies.values()))
+
+
+class _ColumnRecipe(Recipe[PairedSums]):
+    """Sums of columns that have a value for each row and model."""
+
+    def columns(self, part: Part) -> Mapping[str, Floats]:
+        """(N, M) values of some rows by the name of their sums; of rows in memory they are made once."""
+        if not part.whole:
+            return self._columns(part)
+        return part.once(("paired", id(self)), lambda: self._columns(part))
+
+    def _columns(self, part: Part) -> Mapping[str, Floats]:
+        raise NotImplementedError
+
+    def take(self, part: Part) -> PairedSums:
+        """The sums of some rows."""
+        rows = part.rows
+        batch = rows.batch(0, rows.n_rows)
+        weights = None if batch.weights is None else to_host(batch.weights)
+        return PairedSums(
+            {
+                name: PairedTally(own.shape[1], pairs=int(name != OF_TRAITS)).update(
+                    own, weights, rows.groups
+                )
+                for name, own in self.columns(part).items()
+            }
+        )
+
+
+@dataclass(frozen=True)
+class PairedRecipe(_ColumnRecipe):
+    """The losses of several models on the same rows, and what explains them.
+
+    Attributes
+    ----------
+    models : tuple of str
+        The models.
+    rules : tuple of Rule
+        Whose losses are summed.
+    reference : str, optional
+        A simple forecast that is added as the last model.
+    counts : OtherGroups, optional
+        The reference "frequencies", which needs the class counts of all rows.
+    traits : bool
+        Sum the traits of full distributions, too; with their differences where there are several rules, which
+        may disagree.
+    """
+
+    models: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    reference: str | None = None
+    counts: OtherGroups | None = None
+    traits: bool = False
+
+    def _columns(self, part: Part) -> Mapping[str, Floats]:
+        losses = [self._losses(part, name) for name in self.models]
+        if self.reference is not None:
+            losses.append(self._reference(part))
+        # Arrays go as their copies come: both together would set the peak of memory.
+        columns = {
+            OF_RULE.format(name_of(rule)): _beside([own.pop(0) for own in losses]) for rule in self.rules
+        }
+        known = [trait_rows(part, name) for name in self.models if self._has_traits(part, name)]
+        if known and len(self.rules) > 1 and len(known) > 1:
+            columns |= {OF_TRAIT.format(i): _beside([own[i] for own in known]) for i in TRAITS}
+        elif known:
+            columns[OF_TRAITS] = _beside([trait for own in known for trait in own])
+        return columns
+
+    def _has_traits(self, part: Part, name: str) -> bool:
+        # Lists do not always say which class is most likely.
+        return self.traits and isinstance(part.models[name], Forecasts)
+
+    def _losses(self, part: Part, name: str) -> list[Floats]:
+        """The losses of a model by each rule, and its traits on the way."""
+        rows = part.models[name]
+        more = STATISTICS if self._has_traits(part, name) else ()
+        with naming(part, name):
+            found = [to_host(own) for own in losses_of([*self.rules, *more], rows)]
+        if more:
+            y = to_host(rows.batch(0, rows.n_rows).y)
+            part.once(("traits", name), lambda: trait_columns(y, *found[len(self.rules) :]))
+        return [np.asarray(own, float) for own in found[: len(self.rules)]]
+
+    def _reference(self, part: Part) -> list[Floats]:
+        rows = part.rows
+        if self.counts is None:
+            return uniform_losses(self.rules, part)
+        batch = rows.batch(0, rows.n_rows)
+        weights = None if batch.weights is None else to_host(batch.weights)
+        return self.counts.losses(self.rules, to_host(batch.y), weights, rows.groups)
+
+
+@dataclass(frozen=True)
+class ErrorRecipe(_ColumnRecipe):
+    """How far wrong decisions are off: a ratio of means, which must be known first."""
+
+    means: Mapping[str, tuple[float, float]]
+
+    def _columns(self, part: Part) -> Mapping[str, Floats]:
+        columns = [error_column(trait_rows(part, name), *means) for name, means in self.means.items()]
+        return {OF_TRAIT.format(ERROR_DISTANCE): _beside(columns)}
+
+
+def trait_rows(part: Part, name: str) -> Sequence[Floats]:
+    """The column of each trait of a model's full distributions."""
+
+    def read() -> list[Floats]:
+        rows: Any = part.models[name]
+        found = [to_host(own) for own in losses_of(STATISTICS, rows)]
+        return trait_columns(to_host(rows.batch(0, rows.n_rows).y), *found)
+
+    return part.once(("traits", name), read)
+
+
+def _beside(columns: Sequence[Floats]) -> Floats:
+    """(N, M) columns, each of them in one piece."""
+    return np.stack(columns).T
