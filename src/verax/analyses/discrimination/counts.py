@@ -23,7 +23,7 @@ from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.handles import Part, Recipe
 
 # The number of distinct values that are kept, of one event and of all; beyond that, rows are counted in bins.
-MOST_VALUES, _MOST_OF_ALL = 2**20, 2**22
+MOST_VALUES, _MOST_OF_ALL = 2**20, 2**21
 # The number of bins of all events together.
 _MOST_BINS = 2**20
 
