@@ -14,11 +14,6 @@ from verax.inference.intervals import Interval, Resampling, bounded, few, t_quan
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 
-# How many draws give the quantile of a simultaneous band: its own error is then about 0.01.
-_DRAWS = 10_000
-# Smaller standard errors, relative to the largest, are rounding.
-_NOTHING = 1e-9
-
 
 def sums_at(places: Ints, values: Floats, n: int) -> Floats:
     """The sums of the values at each of n places."""
@@ -97,28 +92,6 @@ class Units(ABC):
             return 1.0 if difference == 0 else 0.0
         return float(2 * stdtr(self.freedom, -abs(difference) / math.sqrt(variance)))
 
-    def widest(self, covariance: Floats, confidence: float, seed: int) -> float:
-        """How many standard errors a band has that covers all estimates at once (a sup-t band).
-
-        The quantile of the largest of |t| values with the correlations of the estimates, by draws from their
-        normal distribution, each over a chi variable with the degrees of freedom of the units.
-        """
-        error = np.sqrt(np.diag(covariance))
-        known = error > _NOTHING * error.max(initial=0.0)
-        if not known.any():
-            return t_quantile(self.freedom, confidence)
-        correlation = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
-        values, vectors = np.linalg.eigh(correlation)
-        kept = values > _NOTHING * values[-1]
-        root = vectors[:, kept] * np.sqrt(values[kept])
-        rng = np.random.default_rng(seed)
-        spread = np.sqrt(rng.chisquare(self.freedom, _DRAWS) / self.freedom)
-        largest = np.empty(_DRAWS)
-        for first in range(0, _DRAWS, 1000):
-            normal = rng.standard_normal((1000, root.shape[1])) @ root.T
-            largest[first : first + 1000] = np.abs(normal).max(axis=1)
-        return float(np.quantile(largest / spread, float(confidence)))
-
 
 @dataclass(frozen=True)
 class SamplingUnits(Units):
@@ -166,16 +139,6 @@ class SamplingUnits(Units):
         together, place = np.unique(pools * n_groups + self.groups.codes, return_inverse=True)
         return sums_at(together // n_groups, sums_at(place, self.share, len(together)) ** 2, n_pools)
 
-    @property
-    def leverages(self) -> Floats:
-        """The squared share of each row, over one minus its share."""
-        return np.asarray(self.share**2 / (1 - self.share))
-
-    @property
-    def square(self) -> float:
-        """The sum of the squared shares of the rows."""
-        return float(self.share @ self.share)
-
     def influence(
         self, columns: Iterable[Floats], n_columns: int | None = None, dtype: Any = np.float64
     ) -> Floats:
@@ -207,45 +170,6 @@ class SamplingUnits(Units):
     def grouped(self) -> bool:
         """Whether the units are groups."""
         return self.groups is not None
-
-
-@dataclass(frozen=True)
-class CellUnits(SamplingUnits):
-    """What is independent among rows that are known by their cells: what stands for a row is a cell of them.
-
-    Attributes
-    ----------
-    rows : int
-        The number of rows.
-    squares_of_rows : float
-        The sum of their squared shares.
-    leverages_of_rows : array of shape (N,)
-        The sums of their leverages in each cell.
-    """
-
-    rows: int
-    squares_of_rows: float
-    leverages_of_rows: Floats
-
-    @property
-    def n(self) -> int:
-        """The number of units that have rows."""
-        return self.rows if self.groups is None else super().n
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom."""
-        return super().freedom if self.grouped else max(1 / self.squares_of_rows - 1, 1.0)
-
-    @property
-    def leverages(self) -> Floats:
-        """The sums of the leverages of rows in each cell."""
-        return self.leverages_of_rows
-
-    @property
-    def square(self) -> float:
-        """The sum of the squared shares of the rows."""
-        return self.squares_of_rows
 
 
 @dataclass(frozen=True)

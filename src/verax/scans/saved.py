@@ -252,7 +252,7 @@ def know_summaries() -> None:
     import verax.analyses.calibration.liststreams
     import verax.analyses.calibration.slope_fit
     import verax.analyses.comparison.lengths
-    import verax.analyses.decisions.gridsums
+    import verax.analyses.decisions.cells
     import verax.analyses.retention.lossbins
     import verax.analyses.subgroups.bounded
     import verax.report.elsewhere

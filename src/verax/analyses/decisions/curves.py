@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from verax.analyses.binary import EventRows, ScannedRows
-from verax.analyses.decisions.grid import Cells, Side, places_of
-from verax.analyses.units import SamplingUnits
+from verax.analyses.decisions.cells import Counted
 from verax.common.results import Result
 from verax.display.tables import FrameKind, data_frame
-from verax.inputs.arrays import Bools, Floats
-from verax.inputs.skipping import MaySkip, Skipped
+from verax.inputs.arrays import Floats
+from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -64,10 +63,9 @@ class CurveDifference:
     values : array of shape (T,)
         The differences.
     interval : array of shape (2, T)
-        Confidence intervals, each for its threshold. Only rows with a threshold between their two forecasts
-        tell about it; to be on the safe side, two more rows that contradict each other are added to them.
+        Confidence intervals, each for its threshold.
     band : array of shape (2, T)
-        A band that holds for all thresholds at once.
+        A simultaneous confidence band from the first to the last threshold in `banded`; NaN at the others.
     """
 
     a: str
@@ -77,6 +75,14 @@ class CurveDifference:
     values: Floats
     interval: Floats
     band: Floats
+
+    @property
+    def banded(self) -> tuple[float, float] | None:
+        """The first and last threshold at which at least 10 rows are acted on by one model only."""
+        return banded(self.band, self.thresholds)
+
+    def _shown(self) -> dict[str, Any]:
+        return {**_plain(self), "banded": self.banded}
 
     def turned(self) -> Self:
         """The same with the two models exchanged."""
@@ -198,7 +204,7 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
             "ordered": self.rows.ordered,
             "confidence": self.confidence,
             "curves": [curve._shown() for curve in self.curves],
-            "differences": [_plain(gap) for gap in self.differences],
+            "differences": [gap._shown() for gap in self.differences],
             "sentences": self.sentences,
             **self._noted(),
         }
@@ -227,68 +233,14 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         return data_frame({name: column.tolist() for name, column in columns.items()}, kind)
 
 
+def banded(band: Floats, thresholds: Floats) -> tuple[float, float] | None:
+    """The first and last threshold of a band; None where there is no band."""
+    known = thresholds[~np.isnan(band).any(axis=0)]
+    return (float(known[0]), float(known[-1])) if len(known) else None
+
+
 def _plain(result: EventCurve | CurveDifference) -> dict[str, Any]:
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(result).items()}
-
-
-class Counted(ABC):
-    """The rows of all models in cells of thresholds and outcomes."""
-
-    rows: EventRows | ScannedRows
-    events: Sequence[str]
-    models: Sequence[str]
-    skipped: Skipped | None = None
-
-    @abstractmethod
-    def cells(self, event: int, *models: str) -> tuple[Cells, SamplingUnits]:
-        """The cells of one event by the forecasts of some models, and what is independent in them."""
-
-    @abstractmethod
-    def stretches(self, event: int, a: str, b: str) -> Floats:
-        """Differences of mean elementary scores, a - b, at both ends of stretches without a forecast."""
-
-
-class CountedRows(Counted):
-    """The same of rows in memory."""
-
-    def __init__(self, models: dict[str, EventRows], grid: Floats, side: Side) -> None:
-        self.rows: EventRows | ScannedRows = next(iter(models.values()))
-        self.models: Sequence[str] = tuple(models)
-        self._events = {name: rows.events() for name, rows in models.items()}
-        self.events: Sequence[str] = [event.name for event in self._events[self.models[0]]]
-        self._grid, self._side = grid, side
-
-    def cells(self, event: int, *models: str) -> tuple[Cells, SamplingUnits]:
-        """The cells of one event."""
-        assert isinstance(self.rows, EventRows)
-        own = [self._events[name][event] for name in models]
-        places = [places_of(each.given, self._grid, self.rows.decimals, self._side) for each in own]
-        return Cells.of(places, own[0].happened, len(self._grid) + 1), self.rows.units
-
-    def stretches(self, event: int, a: str, b: str) -> Floats:
-        """Differences at both ends of every stretch between forecast values."""
-        assert isinstance(self.rows, EventRows)
-        first, second = self._events[a][event], self._events[b][event]
-        share = self.rows.units.share
-        return np.concatenate(ends_of_differences(first.ranked, second.ranked, first.happened, share))
-
-
-def ends_of_differences(a: Floats, b: Floats, happened: Bools, share: Floats) -> tuple[Floats, Floats]:
-    """Differences of mean elementary scores, a - b, at both ends of every stretch between forecast values."""
-    edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(a, 0, 1), np.clip(b, 0, 1)]))
-    false_alarms, misses = (
-        _charged(a, edges, share, happened, k) - _charged(b, edges, share, happened, k) for k in (0, 1)
-    )
-    low, high = edges[:-1], edges[1:]
-    return low * false_alarms + (1 - low) * misses, high * false_alarms + (1 - high) * misses
-
-
-def _charged(given: Floats, edges: Floats, share: Floats, happened: Bools, kind: int) -> Floats:
-    """The weight that each stretch charges: false alarms above it (0), or misses up to its lower end (1)."""
-    rows = happened if kind else ~happened
-    place = np.searchsorted(edges, np.clip(given[rows], 0, 1))
-    weight = np.cumsum(np.bincount(place, share[rows], len(edges)))
-    return np.asarray(weight[:-1] if kind else weight[-1] - weight[:-1])
 
 
 def all_curves(

@@ -13,22 +13,14 @@ from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 
-from verax.analyses.binary import read_models
-from verax.analyses.decisions.curves import (
-    Counted,
-    CountedRows,
-    CurveDifference,
-    EventCurve,
-    EventCurves,
-    all_curves,
-)
-from verax.analyses.decisions.grid import GridMeans, check_grid, in_words, runs
-from verax.analyses.decisions.gridsums import CountedHandle
+from verax.analyses.decisions.cells import Counted
+from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, all_curves
+from verax.analyses.decisions.grid import check_grid, in_words, runs
 from verax.common.checks import check_flag
 from verax.display.tables import html_table, text_table
-from verax.inference.intervals import check_confidence, check_seed, t_quantile
-from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import Handle
+from verax.inference.intervals import check_confidence, check_seed
+from verax.inputs.arrays import Floats
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 
 # Differences of mean scores that are smaller are rounding.
@@ -103,12 +95,9 @@ def murphy(
     check_seed(seed)
     grid = check_grid(thresholds)
     check_flag("ordered", ordered)
-    counted: Counted
-    if isinstance(y, Handle):
-        counted = CountedHandle.of(y, grid, "left", ordered=ordered)
-    else:
-        counted = CountedRows(read_models(y, p, ordered, read), grid, "left")
-    plan = _Plan(counted, grid, confidence, seed)
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    counted = Counted(handle, grid, "left", ordered=ordered, stretches=True)
+    plan = _Plan(counted, confidence, seed)
     curves, gaps = all_curves(counted, plan.curve, plan.gap)
     return Murphy(curves, gaps, counted.rows, confidence).with_skipped(counted.skipped)
 
@@ -244,46 +233,35 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _values(places: Ints, happened: Floats, grid: Floats) -> Floats:
-    """The elementary scores of each cell, (C, T)."""
-    acted = np.arange(len(grid)) < places[:, None]
-    missed = happened[:, None] * ~acted * (1 - grid)
-    return np.asarray(missed + (1 - happened[:, None]) * acted * grid)
-
-
 @dataclass(frozen=True)
 class _Plan:
     """How all curves are computed."""
 
     counted: Counted
-    grid: Floats
     confidence: float
     seed: int
 
-    @property
-    def quantile(self) -> float:
-        return t_quantile(self.counted.rows.units.freedom, self.confidence)
-
     def curve(self, name: str, event: int) -> EventCurve:
-        cells, units = self.counted.cells(event, name)
-        values = _values(cells.places[:, 0], cells.happened, self.grid)
-        found = GridMeans.of(cells.codes, values, units)
-        return EventCurve(name, self.counted.events[event], self.grid, found.mean, found.band(self.quantile))
+        grid, states = self.counted.grid, self.counted.states(event, name)
+        (acts,) = states.acts
+        regret = np.where(states.happened, (1 - grid) * ~acts, grid * acts)
+        found = states.mixture(regret)
+        interval = found.interval(self.confidence)
+        return EventCurve(name, self.counted.events[event], grid, found.mean, interval)
 
     def gap(self, a: str, b: str, event: int) -> MurphyDifference:
-        grid, (cells, units) = self.grid, self.counted.cells(event, a, b)
-        values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
-        rate = float(np.bincount(cells.codes, units.share) @ cells.happened)
-        squares = (1 - rate) * grid**2 + rate * (1 - grid) ** 2
-        found = GridMeans.of(cells.codes, values[0] - values[1], units).doubted(squares)
-        band = found.band(found.widest(self.confidence, self.seed))
+        grid, states = self.counted.grid, self.counted.states(event, a, b)
+        first, second = states.acts
+        factors = (first.astype(float) - second) * np.where(states.happened, grid - 1, grid)
+        found = states.mixture(factors)
+        band = found.band(self.confidence, self.seed)
         return MurphyDifference(
             a,
             b,
             self.counted.events[event],
             grid,
             found.mean,
-            found.band(self.quantile),
+            found.interval(self.confidence),
             band,
             order_of(self.counted.stretches(event, a, b)),
             runs(band[1] < 0, grid),

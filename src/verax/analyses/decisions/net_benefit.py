@@ -9,22 +9,15 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from verax.analyses.binary import read_models
-from verax.analyses.decisions.curves import (
-    Counted,
-    CountedRows,
-    CurveDifference,
-    EventCurve,
-    EventCurves,
-    all_curves,
-)
-from verax.analyses.decisions.grid import GridMeans, check_grid, in_words, runs
-from verax.analyses.decisions.gridsums import CountedHandle
+from verax.analyses.decisions.bands import States
+from verax.analyses.decisions.cells import Counted
+from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, all_curves, banded
+from verax.analyses.decisions.grid import check_grid, in_words, runs
 from verax.common.checks import check_flag
 from verax.display.tables import html_table, text_table
-from verax.inference.intervals import check_confidence, check_seed, t_quantile
-from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import Handle
+from verax.inference.intervals import check_confidence, check_seed
+from verax.inputs.arrays import Floats
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 
 
@@ -42,13 +35,14 @@ def net_benefit(
 ) -> DecisionCurves:
     """Decision curves: the net benefit of acting where the probability of an event reaches a threshold.
 
-    Who acts from probability t on thinks a false alarm 1/t - 1 times less bad than a miss. The net benefit
-    of doing so is the share of rows with the event that are acted on, minus t / (1 - t) times the share of
-    rows without it that are. Acting nowhere has a net benefit of 0; acting everywhere is the other line to
-    beat. Higher is better.
+    Threshold t implies that a miss costs 1/t - 1 false alarms. The net benefit of acting at t is the share of
+    rows with the event that are acted on, minus t / (1 - t) times the share of rows without it that are.
+    Acting nowhere has a net benefit of 0; acting everywhere is the other line to beat. Higher is better.
 
-    A forecast that equals the threshold is acted on. Net benefit is a mean over rows, so intervals come from
-    its standard error, with groups from that of sums over groups. Bands cover the whole curve at once.
+    A forecast that equals the threshold is acted on. Net benefit is a sum of shares of rows: its confidence
+    intervals combine their Jeffreys intervals (MOVER), with groups those of sums over groups. Bands are
+    simultaneous (sup-t) over the thresholds at which at least 10 rows are acted on, those of differences from
+    the first to the last threshold at which at least 10 rows are acted on by one model only.
 
     Parameters
     ----------
@@ -98,12 +92,9 @@ def net_benefit(
     grid = check_grid(thresholds)
     scale = check_flag("standardized", standardized)
     check_flag("ordered", ordered)
-    counted: Counted
-    if isinstance(y, Handle):
-        counted = CountedHandle.of(y, grid, "right", ordered=ordered)
-    else:
-        counted = CountedRows(read_models(y, p, ordered, read), grid, "right")
-    plan = _Plan(counted, grid, scale, confidence, seed)
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    counted = Counted(handle, grid, "right", ordered=ordered, stretches=False)
+    plan = _Plan(counted, scale, confidence, seed)
     curves, gaps = all_curves(counted, plan.curve, plan.gap)
     return DecisionCurves(curves, gaps, counted.rows, confidence, scale).with_skipped(counted.skipped)
 
@@ -118,14 +109,14 @@ class DecisionCurve(EventCurve):
     Attributes
     ----------
     band : array of shape (2, T)
-        A band that holds for all thresholds at once.
+        A simultaneous confidence band from the first to the last threshold in `banded`; NaN at the others.
     treat_all : array of shape (T,)
         The net benefit of acting in all rows; that of acting in none is zero.
     prevalence : float
         How often the event happened.
     useful : list of pairs of floats
-        Ranges of thresholds in which the forecast is better than acting in all rows and than acting in none,
-        beyond chance for all thresholds at once.
+        Ranges of thresholds in which the forecast is significantly better than acting in all rows and than
+        acting in none, at all of these thresholds at once.
     model : str
         The name of the model.
     event : str
@@ -149,6 +140,14 @@ class DecisionCurve(EventCurve):
     treat_all: Floats
     prevalence: float
     useful: list[tuple[float, float]]
+
+    @property
+    def banded(self) -> tuple[float, float] | None:
+        """The first and last threshold at which at least 10 rows are acted on."""
+        return banded(self.band, self.thresholds)
+
+    def _shown(self) -> dict[str, Any]:
+        return {**super()._shown(), "banded": self.banded}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -227,73 +226,50 @@ def _sentence(curve: DecisionCurve) -> str:
 # ---- curves ------------------------------------------------------------------------------------
 
 
-def _values(places: Ints, happened: Floats, grid: Floats) -> Floats:
-    """What acting adds to the net benefit in each cell, (C, T)."""
-    odds = grid / (1 - grid)
-    acted = np.arange(len(grid)) < places[:, None]
-    return np.where(acted, happened[:, None] - (1 - happened[:, None]) * odds, 0.0)
-
-
-def _scaled(values: Floats, happened: Floats, mean: Floats, rate: float) -> Floats:
-    """Values whose mean is that of `values` over the frequency of the event, to first order in every row.
-
-    NaN where the event never happened.
-    """
-    rate = rate or math.nan
-    return np.asarray(values / rate - np.outer(happened - rate, mean / rate**2))
-
-
 @dataclass(frozen=True)
 class _Plan:
     """How all curves are computed."""
 
     counted: Counted
-    grid: Floats
     standardized: bool
     confidence: float
     seed: int
 
-    @property
-    def quantile(self) -> float:
-        return t_quantile(self.counted.rows.units.freedom, self.confidence)
-
     def curve(self, name: str, event: int) -> DecisionCurve:
-        grid, (cells, units) = self.grid, self.counted.cells(event, name)
-        acting = _values(cells.places[:, 0], cells.happened, grid)
-        everywhere = _values(np.full(len(cells.happened), len(grid)), cells.happened, grid)
-        weight = np.bincount(cells.codes, units.share)
-        rate = float(weight @ cells.happened)
-        treat_all = weight @ everywhere
-        if self.standardized:
-            acting, everywhere = (_scaled(v, cells.happened, weight @ v, rate) for v in (acting, everywhere))
-            treat_all = treat_all / (rate or math.nan)
-        found = GridMeans.of(cells.codes, acting, units)
-        gains = GridMeans.of(cells.codes, np.hstack([acting, acting - everywhere]), units)
-        low = gains.band(gains.widest(self.confidence, self.seed))[0].reshape(2, -1)
+        grid, states = self.counted.grid, self.counted.states(event, name)
+        (acts,), benefit = states.acts, _benefit(states, grid)
+        found = states.mixture(acts * benefit, per_event=self.standardized)
+        band = found.band(self.confidence, self.seed)
+        # The sign is that of the standardized difference. Each band is false below with half the probability.
+        over_all = states.mixture(~acts * -benefit).band(self.confidence, self.seed)
+        rate = states.rate
+        scale = (rate or math.nan) if self.standardized else 1.0
         return DecisionCurve(
             name,
             self.counted.events[event],
             grid,
             found.mean,
-            found.band(self.quantile),
-            found.band(found.widest(self.confidence, self.seed)),
-            treat_all,
+            found.interval(self.confidence),
+            band,
+            (rate - (1 - rate) * _odds(grid)) / scale,
             rate,
-            runs((low > 0).all(axis=0), grid),
+            runs((band[0] > 0) & (over_all[0] > 0), grid),
         )
 
     def gap(self, a: str, b: str, event: int) -> CurveDifference:
-        grid, (cells, units) = self.grid, self.counted.cells(event, a, b)
-        values = [_values(cells.places[:, i], cells.happened, grid) for i in range(2)]
-        gap = values[0] - values[1]
-        weight = np.bincount(cells.codes, units.share)
-        rate = float(weight @ cells.happened)
-        squares = rate + (1 - rate) * (grid / (1 - grid)) ** 2
-        if self.standardized:
-            gap = _scaled(gap, cells.happened, weight @ gap, rate)
-            squares = squares / (rate or math.nan) ** 2
-        found = GridMeans.of(cells.codes, gap, units).doubted(squares)
-        band = found.band(found.widest(self.confidence, self.seed))
-        return CurveDifference(
-            a, b, self.counted.events[event], grid, found.mean, found.band(self.quantile), band
-        )
+        grid, states = self.counted.grid, self.counted.states(event, a, b)
+        first, second = states.acts
+        factors = (first.astype(float) - second) * _benefit(states, grid)
+        found = states.mixture(factors, per_event=self.standardized)
+        interval, band = found.interval(self.confidence), found.band(self.confidence, self.seed)
+        return CurveDifference(a, b, self.counted.events[event], grid, found.mean, interval, band)
+
+
+def _odds(grid: Floats) -> Floats:
+    """The number of true alarms that one false alarm takes back."""
+    return grid / (1 - grid)
+
+
+def _benefit(states: States, grid: Floats) -> Floats:
+    """What acting adds to the net benefit in each state, (S, T)."""
+    return np.where(states.happened, 1.0, -_odds(grid))

@@ -1,0 +1,218 @@
+"""Rows counted in cells of thresholds and outcomes, which add up.
+
+What a row adds at every threshold depends only on its cell: between which thresholds its forecasts lie, and
+whether the event happened. So the sums of weights by cell, and by group and cell, are all that curves need.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.binary import ScannedRows, event_names, rows_of_part
+from verax.analyses.decisions.bands import Cells, States
+from verax.analyses.decisions.grid import Side, places_of
+from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
+from verax.analyses.units import CountedUnits, sums_at
+from verax.analyses.unitsums import check_weight
+from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges, within
+from verax.engines.clusters import ByLabel, Labels
+from verax.engines.histograms import Keyed, Run
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.groups import check_one_way, distinct, paired
+from verax.inputs.handles import Handle, Part, Recipe
+
+
+class CellSums(Summary, kind="cells of thresholds"):
+    """Sums over the rows of each cell.
+
+    Attributes
+    ----------
+    cells : Keyed
+        By cell the sums of w and w*w, and of leverages where the weight of all rows is known; with the
+        extremes of w.
+    rows : int
+        The number of rows that have weight.
+    labels, groups : arrays or None
+        Of each group and cell: both as labels with two fields, and the sum of w.
+    """
+
+    cells: Keyed = merges(Valued(Keyed))
+    rows: int = merges(Whole())
+    labels: Any = merges(Labels(), default=None)
+    groups: Floats | None = merges(ByLabel(1), default=None)
+
+    def _check(self) -> None:
+        run = self.cells.total
+        if run.sums.high.shape[1] != 3 or run.least.shape[1] != 1 or len(run.keys) > self.rows:
+            raise UnreadableError("has other sums than those of cells, or more cells than rows", "cells")
+        within(run.keys, 0, math.inf)
+        within(run.sums.high, 0, math.inf)
+        # Groups and cells are named by two fields.
+        if self.labels is not None:
+            names = self.labels.dtype.names
+            if names is None or self.labels[names[1]].dtype != np.int64:
+                raise UnreadableError("does not name groups and cells", "labels")
+            if not np.isin(self.labels[names[1]], run.keys).all():
+                raise UnreadableError("names cells without rows", "labels")
+
+    @property
+    def even(self) -> bool:
+        """Whether all rows have the same weight."""
+        run = self.cells.total
+        return bool(run.least.min(initial=np.inf) == run.most.max(initial=-np.inf))
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.cells.total.sums.high[:, 0].sum())
+
+    def as_cells(self, n_models: int, n_places: int) -> Cells:
+        """The cells, with shares in place of weights."""
+        run, total = self.cells.total, self.total
+        weight, squares, leverages = run.sums.high.T
+        places, happened = [], run.keys
+        for _ in range(n_models):
+            happened, place = np.divmod(happened, n_places)
+            places.append(place)
+        squared, n, sums = float(squares.sum()), self.rows, None
+        if self.groups is None:
+            if self.even:
+                leverages = weight / total / max(n - 1, 1)
+        else:
+            from scipy.sparse import csr_array
+
+            names, group = distinct(self.labels[self.labels.dtype.names[0]])
+            cell = np.searchsorted(run.keys, self.labels[self.labels.dtype.names[1]])
+            n = len(names)
+            sums = csr_array((self.groups[:, 0] / total, (group, cell)), shape=(n, len(run.keys)))
+            squared = float((sums_at(group, self.groups[:, 0], n) ** 2).sum())
+        units = CountedUnits.of(n, total, squared, in_groups=sums is not None)
+        return Cells(
+            np.stack(places[::-1], axis=1),
+            happened.astype(float),
+            weight / total,
+            squares / total**2,
+            leverages,
+            sums,
+            units,
+        )
+
+
+@dataclass(frozen=True)
+class CellRecipe(Recipe[CellSums]):
+    """The cells of one event, by the forecasts of one or two models."""
+
+    models: tuple[str, ...]
+    event: int
+    ordered: bool
+    grid: Floats
+    side: Side
+    total: float | None = None
+
+    def take(self, part: Part) -> CellSums:
+        """Of some rows."""
+        places, happened = zip(*(self._placed(part, model) for model in self.models), strict=True)
+        units = rows_of_part(part, self.models[0], ordered=self.ordered).units
+        codes, w = codes_of(places, happened[0], len(self.grid) + 1), units.share
+        total = float(w.sum()) if part.whole else self.total
+        share = w / total if total else np.zeros(len(w))
+        run = Run.of(codes, [w, w * w, share**2 / np.maximum(1 - share, 1e-300)], [w])
+        labels = sums = None
+        if units.groups is not None:
+            check_one_way(units.groups, "curves over thresholds")
+            cell = np.searchsorted(run.keys, codes)
+            both, place = np.unique(units.groups.codes * len(run.keys) + cell, return_inverse=True)
+            group, cell = np.divmod(both, len(run.keys))
+            labels = paired(units.groups.labels[group], run.keys[cell])
+            sums = sums_at(place.ravel(), w, len(both))[:, None]
+        return CellSums(Keyed((run,)), len(w), labels, sums)
+
+    def _placed(self, part: Part, model: str) -> tuple[Ints, Bools]:
+        """At how many thresholds a model acts in each row, and whether the event happened."""
+
+        def found() -> tuple[Ints, Bools]:
+            rows = rows_of_part(part, model, ordered=self.ordered)
+            event = part.once(("binary events", model, self.ordered), rows.events)[self.event]
+            return places_of(event.given, self.grid, rows.decimals, self.side), event.happened
+
+        key = ("places", model, self.ordered, self.event, self.side, self.grid.tobytes())
+        return part.once(key, found)
+
+
+def codes_of(places: Sequence[Ints], happened: Bools, n_places: int) -> Ints:
+    """A number for the place of each model's forecast in each row, and whether the event happened."""
+    key = happened.astype(np.int64)
+    for place in places:
+        key = key * n_places + place
+    return key
+
+
+class Counted:
+    """The rows of a handle in cells of thresholds and outcomes."""
+
+    def __init__(self, handle: Handle, grid: Floats, side: Side, *, ordered: bool, stretches: bool) -> None:
+        """From one pass over the rows; two where parts of them have unequal weights."""
+        self.models: tuple[str, ...] = handle.models
+        self.events: list[str] = event_names(handle.class_names, ordered=ordered)
+        self.grid: Floats = grid
+        chosen = [(name,) for name in handle.models] + list(combinations(handle.models, 2))
+        recipes = {
+            (models, i): CellRecipe(models, i, ordered, grid, side)
+            for models in chosen
+            for i in range(len(self.events))
+        }
+        named: dict[str, Recipe[Any]] = {str(i): recipe for i, recipe in enumerate(recipes.values())}
+        if stretches and len(handle.models) > 1:
+            sources = [RankSource(name, ordered, False, len(self.events), 2) for name in handle.models]
+            named |= {f"ranks of {source.model}": RankRecipe(source) for source in sources}
+        found = handle.summarise(named)
+        first: CellSums = found["0"]
+        check_weight(first.total)
+        sums = found
+        if first.groups is None and not first.even and not first.cells.total.sums.high[:, 2].any():
+            # Leverages need the weight of all rows, which is now known.
+            again = {str(i): replace(recipe, total=first.total) for i, recipe in enumerate(recipes.values())}
+            sums = handle.summarise(again)
+        self._sums: dict[Any, CellSums] = {key: sums[str(i)] for i, key in enumerate(recipes)}
+        self._states: dict[Any, States] = {}
+        counts = {n: found.found[key] for n in self.models if (key := f"ranks of {n}") in found.found}
+        if not all(each.exact for each in counts.values()):
+            counts = {name: each.in_bins() for name, each in counts.items()}
+        self._ranks = {name: Ranked.all(each, len(self.events)) for name, each in counts.items()}
+        self.skipped = found.skipped
+        units = self.states(0, self.models[0]).cells.units
+        n_groups = units.n if units.grouped else None
+        self.rows: ScannedRows = ScannedRows(first.rows, n_groups, handle.n_classes, ordered, units)
+
+    def states(self, event: int, *models: str) -> States:
+        """The states of the rows at each threshold, for one event and the forecasts of some models."""
+        key = models, event
+        if key not in self._states:
+            cells = self._sums[key].as_cells(len(models), len(self.grid) + 1)
+            self._states[key] = States(cells, len(self.grid))
+        return self._states[key]
+
+    def stretches(self, event: int, a: str, b: str) -> Floats:
+        """Differences of mean elementary scores, a - b, at both ends of the stretches between bins."""
+        first, second = self._ranks[a][event], self._ranks[b][event]
+        bins = np.union1d(first.keys, second.keys)
+        charged = []
+        for own in (first, second):
+            at = np.searchsorted(bins, own.keys)[own.place]
+            without, happened = (np.bincount(at, own.share * (own.y == k), len(bins)) for k in (0, 1))
+            above = without.sum() - np.concatenate([[0.0], np.cumsum(without)])
+            charged.append((above, np.concatenate([[0.0], np.cumsum(happened)])))
+        alarms, misses = (charged[0][k] - charged[1][k] for k in (0, 1))
+        least, most = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
+        for own in (first, second):
+            at = np.searchsorted(bins, own.keys)
+            least[at], most[at] = np.minimum(least[at], own.least), np.maximum(most[at], own.most)
+        low, high = np.concatenate([[0.0], most]), np.concatenate([least, [1.0]])
+        ends = [np.clip(edge, 0.0, 1.0) for edge in (low, high)]
+        return np.concatenate([edge * alarms + (1 - edge) * misses for edge in ends])
