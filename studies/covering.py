@@ -575,17 +575,25 @@ def claims_of_curves() -> None:
     over = models["overconfident"]
     designs |= {f"overconfident, 1000 rows in {g} groups": Acting(*over, 1000, groups=g) for g in (20, 100)}
     designs["overconfident, 1000 rows with weights"] = Acting(*over, 1000, weighted=True)
-    wanted = {"useful": (0.0, 0.05), "interval": (0.93, 0.97), "Murphy interval": (0.93, 0.97)}
-    names = ("band", "useful", "interval", "standardized band", "band of differences")
+    # Where models hardly differ, Jeffreys limits of counts near zero are wider than they need be.
+    wanted = {
+        "band": (0.93, 0.97),
+        "useful": (0.0, 0.05),
+        "interval": (0.93, 0.97),
+        "standardized band": (0.93, 0.97),
+        "band of differences": (0.93, 1.0),
+        "Murphy interval": (0.93, 0.97),
+        "Murphy band of differences": (0.93, 1.0),
+    }
     for label, design in designs.items():
-        for what in (*names, "Murphy interval", "Murphy band of differences"):
+        for what, (low, high) in wanted.items():
 
             def measure(
                 replications: int, seed: int, design: Acting = design, what: str = what
             ) -> tuple[float, float]:
                 return share_of(design.hits(replications, seed)[what])
 
-            claim(f"decision curves: {what}, {label}", *wanted.get(what, (0.93, 0.98)), measure, 500)
+            claim(f"decision curves: {what}, {label}", low, high, measure, 500)
 
 
 claims_of_curves()

@@ -27,6 +27,9 @@ from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import check_one_way, distinct, paired
 from verax.inputs.handles import Handle, Part, Recipe
 
+# Smaller parts of a whole are rounding.
+_NONE = 1e-15
+
 
 class CellSums(Summary, kind="cells of thresholds"):
     """Sums over the rows of each cell.
@@ -84,6 +87,9 @@ class CellSums(Summary, kind="cells of thresholds"):
         if self.groups is None:
             if self.even:
                 leverages = weight / total / max(n - 1, 1)
+            elif not leverages.any():
+                # Rows that cannot be read again all have the mean leverage.
+                leverages = squares / max(total**2 - squared, _NONE * total**2)
         else:
             from scipy.sparse import csr_array
 
@@ -105,7 +111,7 @@ class CellSums(Summary, kind="cells of thresholds"):
 
 
 @dataclass(frozen=True)
-class CellRecipe(Recipe[CellSums]):
+class GridRecipe(Recipe[CellSums]):
     """The cells of one event, by the forecasts of one or two models."""
 
     models: tuple[str, ...]
@@ -163,7 +169,7 @@ class Counted:
         self.grid: Floats = grid
         chosen = [(name,) for name in handle.models] + list(combinations(handle.models, 2))
         recipes = {
-            (models, i): CellRecipe(models, i, ordered, grid, side)
+            (models, i): GridRecipe(models, i, ordered, grid, side)
             for models in chosen
             for i in range(len(self.events))
         }
@@ -178,7 +184,8 @@ class Counted:
         if first.groups is None and not first.even and not first.cells.total.sums.high[:, 2].any():
             # Leverages need the weight of all rows, which is now known.
             again = {str(i): replace(recipe, total=first.total) for i, recipe in enumerate(recipes.values())}
-            sums = handle.summarise(again)
+            if all(map(handle.knows, again.values())):
+                sums = handle.summarise(again)
         self._sums: dict[Any, CellSums] = {key: sums[str(i)] for i, key in enumerate(recipes)}
         self._states: dict[Any, States] = {}
         counts = {n: found.found[key] for n in self.models if (key := f"ranks of {n}") in found.found}

@@ -47,12 +47,16 @@ def murphy(
     proper score of an event is a mixture of these. Their integral over t is half the squared error, so that
     the curves of all thresholds of ordered classes make the RPS, those of all classes the Brier score.
 
+    Confidence intervals combine the Jeffreys intervals of the shares of false alarms and misses (MOVER).
+    Bands of differences are simultaneous (sup-t) from the first to the last threshold at which at least 10
+    rows are acted on by one model only.
+
     Parameters
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`; whether a ranking is
-        the same everywhere is then decided where the bins of a histogram end.
+        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 distinct forecasts, whether a ranking is
+        the same everywhere is decided where the bins of a histogram end.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name.
@@ -60,7 +64,7 @@ def murphy(
         Increasing probabilities above 0 and below 1 for curves and bands; by default 0.01, ..., 0.99.
         Whether a ranking is the same everywhere is decided at all thresholds, not at these only.
     ordered : bool, default False
-        Whether the events are thresholds of ordered classes, Y >= class, instead of classes. Two classes have
+        Whether the events are thresholds of ordered classes, Y > class, instead of classes. Two classes have
         one event, class 1.
     confidence : float, default 0.95
         Confidence level of intervals and bands.

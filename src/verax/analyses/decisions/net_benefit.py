@@ -55,7 +55,7 @@ def net_benefit(
     thresholds : sequence of floats, optional
         Increasing probabilities above 0 and below 1; by default 0.01, 0.02, ..., 0.99.
     ordered : bool, default False
-        Whether to draw a curve for each threshold of ordered classes, Y >= class, instead of one for each
+        Whether to draw a curve for each threshold of ordered classes, Y > class, instead of one for each
         class. Two classes have one curve, that of class 1.
     standardized : bool, default False
         Whether to divide by the frequency of the event, so that 1 is the most that can be reached.
