@@ -63,7 +63,7 @@ class Cells:
         """The number of models."""
         return int(self.places.shape[1])
 
-    def states(self, cells: slice, n_thresholds: int) -> Ints:
+    def states(self, cells: slice, n_thresholds: int) -> Any:
         """The state of some cells at each threshold, (C, T): bits for each model, then for the outcome."""
         found = np.repeat(self.happened[cells, None].astype(np.int8), n_thresholds, axis=1)
         for place in self.places[cells].T:
@@ -137,7 +137,7 @@ class States:
     def effective(self, among: Bools) -> Floats:
         """The effective number of rows in some of the states at each threshold, (T,)."""
         share, squares = ((each * among).sum(axis=0) for each in (self.share, self._squares))
-        return np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0)
+        return np.asarray(np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0))
 
     def rows(self, among: Bools) -> Floats:
         """The number of independent rows that tell as much about each share as these rows do, (S, T).
