@@ -229,12 +229,14 @@ class UnitRecipe(PieceRecipe):
 
     def pieces(self, part: Part) -> Iterator[Columns]:
         """The columns of all rows; of rows in memory they are kept for a second pass unless they are many."""
-        key = "columns", id(self)
-        columns: Columns | None = part.made(key)
-        if columns is None:
-            columns = self.columns(part)
-            if part.whole and columns.sums.size <= _KEPT:
-                part.once(key, lambda: columns)
+        held: dict[str, Any] = part.once("last columns", dict)
+        # By the recipe itself: another one may get the same id once this one is gone.
+        if held.get("recipe") is self:
+            yield held["columns"]
+            return
+        columns = self.columns(part)
+        if part.whole and columns.sums.size <= _KEPT:
+            held |= {"recipe": self, "columns": columns}
         yield columns
 
 

@@ -303,7 +303,8 @@ def _key(recipe: Recipe[Any], models: Sequence[str]) -> str:
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         text = re.sub(r" at 0x[0-9a-f]+", "", repr(recipe))
     # What recipes were given since must not change the names of what was saved before.
-    for own in fields(recipe) if is_dataclass(recipe) else ():
+    later: Any = recipe
+    for own in fields(later) if is_dataclass(later) else ():
         if LATER.items() <= own.metadata.items():
             text = text.replace(f", {own.name}={own.default!r}", "")
     for i, name in enumerate(models):

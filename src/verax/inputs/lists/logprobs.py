@@ -17,7 +17,7 @@ def read_rows(rows: object) -> Iterable[Any]:
     if isinstance(rows, (str, PathLike)):
         return read_lines(rows)
     # Numbers are no rows here, and some arrays cannot be iterated over.
-    array = hasattr(rows, "__array_namespace__") and getattr(rows.dtype, "kind", "") != "O"
+    array = hasattr(rows, "__array_namespace__") and getattr(getattr(rows, "dtype", None), "kind", "") != "O"
     if not isinstance(rows, Iterable) or array or isinstance(rows, (Mapping, bytes, type)):
         raise InputError(
             f"must hold one row of log-probabilities after the other, not {show(rows)}",
