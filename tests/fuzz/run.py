@@ -21,6 +21,7 @@ import numpy as np
 FUZZERS: dict[str, int] = {
     "commands": 150,
     "files": 300,
+    "elsewhere": 150,
     "garbage": 3000,
     "lists": 800,
     "options": 600,
@@ -30,12 +31,18 @@ FUZZERS: dict[str, int] = {
 }
 
 
+# Rows cut into parts are made as in other tests.
+sys.path.append(str(Path(__file__).parents[1]))
+
+
 def load(name: str) -> ModuleType:
     """The module of a fuzzer, by its place beside this file."""
     spec = importlib.util.spec_from_file_location(f"fuzz_{name}", Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Data classes look themselves up among the modules.
+    sys.modules[module.__name__] = module
     spec.loader.exec_module(module)
     return module
 

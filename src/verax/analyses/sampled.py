@@ -1,7 +1,8 @@
 """Fits to predictions that are not in memory: on a random sample of their rows, of which results tell.
 
 The sample has the rows with the smallest hashes of their content, or of the names of their groups. So it
-does not depend on how rows are divided, and it is all of them where they are few.
+does not depend on how rows are divided. Where they are few it is all of them, in their own order, and a fit
+says what it says of rows in memory.
 """
 
 from __future__ import annotations

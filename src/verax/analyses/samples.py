@@ -4,7 +4,7 @@ parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ KEPT = 2**14
 # So many rows are hashed at a time: a cache holds them.
 _BLOCK = 2**14
 # The columns of a sample.
-_COLUMNS = ("units", "rows", "y", "p", "weights", "groups")
+_COLUMNS = ("units", "rows", "numbers", "y", "p", "weights", "groups")
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -127,6 +127,8 @@ class Sample(Summary, kind="row sample"):
         Of how many rows.
     units, rows : arrays
         (n,) hashes of groups, or of rows where there are none; and of rows.
+    numbers : Ints or None
+        (n,) numbers of the rows in the whole; None in what version 0.2 stored.
     y : Ints
         (n,) outcomes.
     p : Floats
@@ -139,6 +141,7 @@ class Sample(Summary, kind="row sample"):
     n_rows: int = merges(Whole(least=1))
     units: Any = merges(Array("u8", "n", how="join"))
     rows: Any = merges(Array("u8", "n", how="join"))
+    numbers: Ints | None = merges(Array("i8", "n", how="join", least=0, optional=True))
     y: Ints = merges(Array("i8", "n", how="join", least=0))
     p: Floats = merges(Array("f8", "n", "models", "classes", how="join", least=0, most=2))
     weights: Floats | None = merges(Array("f8", "n", how="join", least=0, optional=True))
@@ -153,7 +156,7 @@ class Sample(Summary, kind="row sample"):
         """No more rows than are kept."""
         if len(self.y) <= self.most:
             return self
-        order = np.lexsort((self.rows, self.units))[: self.most]
+        order = self._hashed_order()[: self.most]
         kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
         return Sample(self.most, self.n_rows, **kept)
 
@@ -165,13 +168,24 @@ class Sample(Summary, kind="row sample"):
         samples = (self, *others)
         columns = {name: [getattr(sample, name) for sample in samples] for name in _COLUMNS}
         joined: dict[str, Any] = {
-            name: None if parts[0] is None else np.concatenate(parts) for name, parts in columns.items()
+            name: None if any(part is None for part in parts) else np.concatenate(parts)
+            for name, parts in columns.items()
         }
         return Sample(self.most, sum(sample.n_rows for sample in samples), **joined).smallest()
 
+    def _hashed_order(self) -> Ints:
+        numbers = () if self.numbers is None else (self.numbers,)
+        return np.lexsort((*numbers, self.rows, self.units))
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"numbers": None, **values}
+
     def in_order(self) -> Sample:
-        """The same rows in an order that does not depend on the parts."""
-        order = np.lexsort((self.rows, self.units))
+        """The same rows in an order that does not depend on the parts: their own where all rows are here."""
+        everything = len(self.y) == self.n_rows
+        known = everything and self.numbers is not None
+        order = np.argsort(self.numbers) if known else self._hashed_order()
         kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
         return Sample(self.most, self.n_rows, **kept)
 
@@ -215,12 +229,14 @@ class SampleRecipe(Recipe[Sample]):
         elif len(hashes) > self.most:
             near = np.flatnonzero(units <= np.partition(units, self.most - 1)[self.most - 1])
         rows = seen(part, next(iter(part.models)), ())
+        numbers = np.arange(part.start, part.start + len(hashes)) if part.numbers is None else part.numbers
         p = np.stack([probabilities(part, name)[near] for name in part.models], axis=1)
         return Sample(
             self.most,
             len(hashes),
             units[near],
             hashes[near],
+            numbers[near].astype(np.int64),
             rows.y[near],
             p,
             None if rows.weights is None else rows.weights[near],

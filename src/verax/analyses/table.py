@@ -95,6 +95,21 @@ class RowTable:
             n_classes=self.n_classes,
         )
 
+    def weighty(self) -> RowTable:
+        """Without rows of weight zero, which are as if absent."""
+        if self.weights is None or self.weights.all():
+            return self
+        rows = np.flatnonzero(self.weights)
+        return replace(
+            self,
+            y=self.y[rows],
+            p=self.p[rows] if len(self.p) else self.p,
+            decisions=self.decisions[rows] if len(self.decisions) else self.decisions,
+            losses={formula: loss[rows] for formula, loss in self.losses.items()},
+            weights=self.weights[rows],
+            groups=None if self.groups is None else self.groups.at(rows),
+        )
+
     def without_forecasts(self) -> RowTable:
         """The same rows with all but `p`, their classes in as few bytes as they need."""
         if not len(self.decisions):

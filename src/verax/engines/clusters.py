@@ -170,8 +170,8 @@ class Clusters:
 
     @cached_property
     def count(self) -> GroupCount:
-        """The number of groups, of both kinds where there are two."""
-        return count_groups(self.labels)
+        """The number of groups that have weight, of both kinds where there are two."""
+        return count_groups(self.labels[self.weight > 0])
 
     @cached_property
     def kinds(self) -> list[Clusters]:

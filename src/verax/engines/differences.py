@@ -17,7 +17,7 @@ from verax.engines.clusters import ByLabel, Labels, sums_by_label, variances_ove
 from verax.engines.sums import Moments, MomentSums, common_exponent, effective, exponent_of, sandwich
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
-from verax.inputs.groups import Groups, distinct
+from verax.inputs.groups import GroupCount, Groups, count_groups, distinct
 
 # The number of columns, with one for the weights.
 _COLUMNS = "1+n_models+pairs*(n_models*(n_models-1)//2)"
@@ -104,7 +104,9 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
             if groups is not None:
                 if not isinstance(groups, Groups):
                     groups = Groups(*distinct(np.asarray(groups))[::-1])
-                terms = [w * np.where(np.isinf(column), np.nan, column) for column in columns[1:]]
+                # What is infinite in a row without weight does not count.
+                lost = np.where(w > 0, np.nan, 0.0)
+                terms = [w * np.where(np.isinf(column), lost, column) for column in columns[1:]]
                 present = np.flatnonzero(np.bincount(groups.codes, minlength=len(groups.labels)))
                 sums = [np.bincount(groups.codes, term, len(groups.labels)) for term in (w, *terms)]
                 part.labels = groups.labels[present]
@@ -158,6 +160,13 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
             return self._errors_of_rows(copies)
         variance, freedom = variances_over(self.labels, self.cluster_sums)
         return np.sqrt(variance), freedom
+
+    @property
+    def n_groups(self) -> GroupCount | None:
+        """The number of groups that have weight, of both kinds where there are two; None without groups."""
+        if self.labels is None or self.cluster_sums is None:
+            return None
+        return count_groups(self.labels[self.cluster_sums[:, 0] > 0])
 
     def contrast(self, a: int, b: int, factor: float) -> tuple[float, float]:
         """The standard error over groups of mean a less `factor` times mean b, and its freedom."""

@@ -17,10 +17,12 @@ from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, 
 from verax.inference.intervals import Interval, Resampling, few, few_groups
 from verax.inference.series import LongRun, between_blocks, n_blocks
 from verax.inputs.arrays import Floats
-from verax.inputs.groups import Groups, count_groups, is_two_way
+from verax.inputs.groups import Groups, is_two_way
 
 # Degrees of freedom are zero up to rounding.
 _NONE = 1e-9
+# Differences of means that are smaller, relative to the largest mean, are rounding.
+_ROUNDING = 1e-13
 
 Method = Literal["moments", "bootstrap", "permutation"]
 
@@ -114,7 +116,7 @@ class Estimate:
             series = LongRun.of(with_differences(losses), units.lags)
             return cls(tally.means, series.error, series.freedom, series.cautions)
         error, freedom = tally.standard_errors(copies=copies)
-        caution = "" if tally.labels is None else few_groups(count_groups(tally.labels))
+        caution = "" if tally.n_groups is None else few_groups(tally.n_groups)
         return cls(tally.means, error, freedom, (caution,) * len(tally.means) if caution else None)
 
     def like(self, column: int, mean: float, error: float, freedom: float | None = None) -> Estimate:
@@ -139,8 +141,9 @@ class Estimate:
 
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.abs(self.mean) / self.error
-        # Models that agree in every row have a difference and a standard error of zero: p is 1.
-        t = np.where((self.error == 0) & (self.mean == 0), 0.0, t)
+        # Models that agree in every row have a difference and a standard error of zero, but for rounding.
+        rounding = _ROUNDING * np.abs(self.mean[np.isfinite(self.mean)]).max(initial=0.0)
+        t = np.where((self.error <= rounding) & (np.abs(self.mean) <= rounding), 0.0, t)
         return np.asarray(2 * stdtr(self.freedom, -t))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, Offenders, Remedy
-from verax.inputs.arrays import Ints, to_array, to_host
+from verax.inputs.arrays import Array, Ints, to_array, to_host
 
 # A number of groups; of two kinds of groups, both numbers.
 GroupCount = int | tuple[int, int]
@@ -51,6 +51,27 @@ class Groups:
     def count(self) -> GroupCount:
         """The number of groups, of both kinds where there are two."""
         return count_groups(self.labels)
+
+    def count_with(self, weights: Array | None) -> GroupCount:
+        """The number of groups in which some row has weight.
+
+        Rows of weight zero are as if absent in every analysis, and so are groups of such rows alone; only
+        `n_rows` counts the rows that were read.
+
+        >>> Groups.of(["a", "a", "b", "c"], 4).count_with(np.array([1.0, 0.0, 0.0, 2.0]))
+        2
+        """
+        if weights is None:
+            return self.count
+        return count_groups(self.labels[np.unique(self.codes[to_host(weights) != 0])])
+
+    def one_way_count(self, weights: Array | None) -> int:
+        """`count_with` for groups of one kind."""
+        return each_count(self.count_with(weights))[0]
+
+    def at(self, rows: Ints) -> Groups:
+        """The groups of some rows, numbered anew."""
+        return Groups.of(self.labels[self.codes[rows]], len(rows))
 
     @classmethod
     def of(cls, groups: object, n_rows: int) -> Groups:

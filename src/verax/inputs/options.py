@@ -12,7 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import wraps
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
 
 from verax.inputs.handles import Handle, check_alone
 
@@ -107,12 +107,19 @@ def reads_each(function: Callable[P, T]) -> Callable[P, T]:
     return _reading(function, per_row=True)
 
 
+def reads_ranking(function: Callable[P, T]) -> Callable[P, T]:
+    """`reads` for a function whose `by` says what rows are ranked by, instead of a label for each."""
+    return _reading(function, per_row=False, ranked=True)
+
+
 def reads_parts(function: Callable[P, T]) -> Callable[P, T]:
     """`reads` for a function whose rows are a part of more: there may be no valid ones."""
     return _reading(function, per_row=False, part=True)
 
 
-def _reading(function: Callable[P, T], *, per_row: bool, part: bool = False) -> Callable[P, T]:
+def _reading(
+    function: Callable[P, T], *, per_row: bool, part: bool = False, ranked: bool = False
+) -> Callable[P, T]:
     bundle = _bundle_of(function)
     named = inspect.signature(function)
     options = [
@@ -137,7 +144,8 @@ def _reading(function: Callable[P, T], *, per_row: bool, part: bool = False) -> 
         invalid = kwargs.pop("invalid", "raise")
         if isinstance(invalid, str) and invalid == "raise":
             return function(*args, **kwargs)
-        return _skipping(shown, function, invalid, args, kwargs, per_row=per_row, part=part)
+        how = _Way(per_row, part, ranked)
+        return _skipping(shown, function, invalid, args, kwargs, how)
 
     shown = named.replace(parameters=[*own, *options])
     checked.__signature__ = shown  # type: ignore[attr-defined]
@@ -156,15 +164,21 @@ def _given(values: dict[str, Any], names: Iterable[str]) -> list[str]:
     ]
 
 
+class _Way(NamedTuple):
+    """How a function reads: with a number per row as its result, parts of rows, or `by` as a ranking."""
+
+    per_row: bool
+    part: bool
+    ranked: bool
+
+
 def _skipping(
     signature: inspect.Signature,
     function: Callable[..., T],
     invalid: object,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    *,
-    per_row: bool,
-    part: bool,
+    how: _Way,
 ) -> T:
     """The result of a function for the valid rows among those given."""
     from verax.common.checks import check_choice
@@ -172,10 +186,11 @@ def _skipping(
 
     check_choice("invalid", invalid, ("raise", "skip"))
     bound = signature.bind(*args, **kwargs)
-    valid, skipped, kept = without_invalid(bound.arguments, part=part)
+    read = {name: value for name, value in bound.arguments.items() if not (how.ranked and name == "by")}
+    valid, skipped, kept = without_invalid(read, part=how.part)
     bound.arguments.update(valid)
     result = function(*bound.args, **bound.kwargs)
-    return marked(result, skipped, kept, per_row=per_row)  # type: ignore[no-any-return]
+    return marked(result, skipped, kept, per_row=how.per_row)  # type: ignore[no-any-return]
 
 
 def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -187,13 +187,13 @@ def decomposition_of(
         thresholds=how.thresholds,
         n_rows=forecasts.n_rows,
         n_classes=forecasts.n_classes,
-        n_groups=None if forecasts.groups is None else len(forecasts.groups.labels),
+        n_groups=None if forecasts.groups is None else forecasts.groups.one_way_count(forecasts.weights),
         resampling=plan,
     )
 
 
 def _sampling(rows: RowTable, plan: Resampling, at_once: int) -> Sampling:
-    if rows.groups is not None and len(rows.groups.labels) < 2:
+    if rows.groups is not None and rows.groups.one_way_count(rows.weights) < 2:
         raise InputError(
             "must name at least two groups for intervals",
             argument="groups",

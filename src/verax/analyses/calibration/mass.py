@@ -50,7 +50,7 @@ def decomposition_of_lists(rows: Rows, rule: Rule, plan: Resampling) -> ListDeco
     found = as_scored(found)
     if plan.copies and plan.replicates and found.groups is None:
         found = _repeated(found)
-    if plan.replicates and found.groups is not None and len(found.groups.labels) < 2:
+    if plan.replicates and found.groups is not None and found.groups.one_way_count(found.weights) < 2:
         raise InputError("must name at least two groups for intervals", argument="groups")
     sampling = None
     if plan.replicates:
@@ -73,7 +73,7 @@ def decomposition_of_lists(rows: Rows, rule: Rule, plan: Resampling) -> ListDeco
         thresholds=False,
         n_rows=found.n_lists,
         n_classes=rows.n_classes,
-        n_groups=None if found.groups is None else len(found.groups.labels),
+        n_groups=None if found.groups is None else found.groups.one_way_count(found.weights),
         resampling=plan,
         left_out=how.factor * float((found.units.share * left_out_of(found)).sum()),
         mean_length=_mean_length(found),

@@ -223,11 +223,13 @@ def p_value_of(found: EventSums, i: int) -> float | None:
     if found.groups is not None:
         share, gaps = found.groups[:, 0] / weight, found.groups[:, 1 + i] / weight
         return p_of_gaps(share, gaps, variance / weight**2)
-    even = float(found.weight.high[1]) == weight == found.n_rows
+    # The weight of each row, if all rows have the same: the squares of weights then sum to the least.
+    each = weight / found.n_rows
+    even = math.isclose(float(found.weight.high[1]), each * weight, rel_tol=1e-12)
     if even and found.n_rows <= _EACH:
         bins = found.of(i)
-        claims = np.repeat(np.clip(bins.forecast, 0, 1), bins.weight.astype(np.int64))
+        claims = np.repeat(np.clip(bins.forecast, 0, 1), np.rint(bins.weight / each).astype(np.int64))
         hits: Any = np.zeros(len(claims))
-        hits[: round(hit)] = 1.0
+        hits[: round(hit / each)] = 1.0
         return p_of_rows(claims, hits, np.full(len(claims), 1 / len(claims)))
     return math.erfc(abs(gap) / math.sqrt(variance / weight**2) / math.sqrt(2)) if variance > 0 else 1.0

@@ -13,7 +13,7 @@ from verax.analyses.combination.fitting import PoolSample, cross_fitted, valid_l
 from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.recalibration.choosing import dealt, mean_loss, n_units
 from verax.analyses.sampled import on_sample
 from verax.common.checks import check_choice, check_count
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
@@ -116,13 +116,13 @@ def fit_pool(
     lists = _as_lists(models, form)
     weights = None if first.weights is None else to_host(first.batch(0, first.n_rows).weights).astype(float)
     sample = PoolSample(y, Pool.of(valid_lists(lists)), pool, _inner(chosen), weights)
-    units = first.n_rows if first.groups is None else len(np.unique(first.groups.first_kind))
+    units = n_units(first.groups, first.n_rows, weights)
     if units < 2:
         raise InputError("must have at least two rows or groups to validate weights on", argument="y")
-    dealt_to = dealt(sample.codes, first.groups, min(folds, units), seed)
+    dealt_to = dealt(sample.codes, first.groups, min(folds, units), seed, weights)
     losses[EQUAL] = sample.losses(sample.equal)
     losses[POOL], fitted = cross_fitted(sample, dealt_to)
-    best = min(models, key=lambda name: float(np.average(losses[name], weights=weights)))
+    best = min(models, key=lambda name: mean_loss(losses[name], weights))
     compared = compare_losses(
         losses, chosen, weights=weights, groups=first.groups, reference=best, confidence=confidence
     )

@@ -37,7 +37,7 @@ from verax.errors import InputError, passing, show
 from verax.inference.estimates import Estimate, Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
-from verax.inputs.groups import Groups, check_one_way, count_groups
+from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.memory import InMemory, open_rows
@@ -247,8 +247,8 @@ def _compare_paired(
         recipe = replace(recipe, counts=OtherGroups(counts, plan.copies))
     found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
     sums: PairedSums = found["sums"]
-    if sums.first.labels is not None:
-        check_groups(count_groups(sums.first.labels))
+    if sums.first.n_groups is not None:
+        check_groups(sums.first.n_groups)
     row_wise = None if row_wise is None else replace(row_wise, columns=recipe.columns(row_wise.part))
     comparison = read_comparison(
         sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise

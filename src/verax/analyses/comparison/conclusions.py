@@ -29,7 +29,7 @@ from verax.inference.estimates import (
 )
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats
-from verax.inputs.groups import count_groups, is_two_way
+from verax.inputs.groups import is_two_way
 from verax.inputs.handles import Part
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
@@ -108,7 +108,7 @@ def read_comparison(
         differences,
         {name: Traits.of(means, ordered=ordered) for name, means in found.items() if means is not None},
         first.n_rows,
-        None if first.labels is None else count_groups(first.labels),
+        first.n_groups,
         units.describe(method),
         plan.confidence,
         reference,

@@ -19,6 +19,9 @@ from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import Padded
 
+# Smaller differences of means, and variances of them, relative to those of each, are rounding.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class LengthComparison(MaySkip):
@@ -118,9 +121,10 @@ class LengthComparison(MaySkip):
         c = self.covariances[name]
         with np.errstate(invalid="ignore"):
             gap = float(np.float64(means[i]) - means[j])
-        variance = np.nan
-        if np.isfinite(c[[i, j], [i, j]]).all():
-            variance = max(0.0, float(c[i, i] + c[j, j] - 2 * c[i, j])) if i != j else 0.0
+        variance = _variance(c, i, j)
+        if variance == 0 and abs(gap) <= _ROUNDING * max(abs(means[i]), abs(means[j])):
+            # Predictions that say the same of every row differ by rounding alone.
+            gap = 0.0
         interval = self.units.interval(gap, variance, self.confidence)
         p = self.units.p_value(gap, variance)
         return Difference(a, b, gap, interval, p, p)
@@ -303,6 +307,15 @@ class LengthComparison(MaySkip):
         return "\n".join([heading, lines[0], rule, *lines[1:], rule, *words, *self._said()])
 
     __repr__ = __str__
+
+
+def _variance(covariance: Floats, i: int, j: int) -> float:
+    """The variance of a difference of means; NaN where some loss is infinite."""
+    own = covariance[[i, j], [i, j]]
+    if not np.isfinite(own).all():
+        return np.nan
+    found = float(own.sum() - 2 * covariance[i, j])
+    return found if i != j and found > _ROUNDING * float(own.sum()) else 0.0
 
 
 def _against(found: Difference) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -112,7 +112,7 @@ def choose_thresholds(
     # Costs that do not fit the classes are refused here.
     measure.bounds(forecasts.n_classes)
     by_cost = measure.with_costs is not None
-    rows = RowTable.of(forecasts, [])
+    rows = RowTable.of(forecasts, []).weighty()
     sample = _Sample.of(rows, measure, forecasts.unity.decimals)
     values, found = sample.best()
     fold = dealt(rows.y, rows.groups, _n_folds(rows, folds), plan.seed)
@@ -123,7 +123,8 @@ def choose_thresholds(
         per_fold.append(own)
         held_out[fold == i] = at_thresholds(rows.p[fold == i], own, sample.decimals)
     usual = cheapest(rows.p, costs) if by_cost else rows.decisions
-    return _result(sample, rows, values, found, (held_out, usual), np.array(per_fold), by_cost, plan)
+    chosen = _result(sample, rows, values, found, (held_out, usual), np.array(per_fold), by_cost, plan)
+    return replace(chosen, n_rows=forecasts.n_rows)
 
 
 def _check_size(n_classes: int) -> None:

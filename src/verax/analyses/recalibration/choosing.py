@@ -127,7 +127,7 @@ class Trials:
         """The configuration with the smallest mean; if `gated`, the simplest that is as good, or none."""
         sample = self.sample
         w = None if sample.weights is None else sample.weights[rows]
-        means = {how: _mean(loss, w) for how, loss in losses.items()}
+        means = {how: mean_loss(loss, w) for how, loss in losses.items()}
         best, none = min(means, key=lambda how: means[how]), Configuration("none")
         if not gated or best == none:
             return best
@@ -167,8 +167,8 @@ def beyond_noise(
     before: Floats, after: Floats, weights: Floats | None, labels: Any, level: float = LEVEL
 ) -> bool:
     """Whether losses on rows that no fit has seen fall, by a one-sided t test."""
-    if not np.isfinite(_mean(before, weights)):
-        return bool(np.isfinite(_mean(after, weights)))
+    if not np.isfinite(mean_loss(before, weights)):
+        return bool(np.isfinite(mean_loss(after, weights)))
     tally = PairedTally(2).update(np.column_stack([before, after]), weights, labels)
     errors, freedoms = tally.standard_errors()
     freedom = float(np.broadcast_to(freedoms, errors.shape)[2])
@@ -176,18 +176,31 @@ def beyond_noise(
     return bool(tally.means[2] > quantile * errors[2])
 
 
-def _mean(losses: Floats, weights: Floats | None) -> float:
+def mean_loss(losses: Floats, weights: Floats | None) -> float:
+    """The mean of the rows that have weight, where losses of others may be infinite."""
     if weights is None:
         return float(losses.mean())
     kept = weights > 0
     return float(np.average(losses[kept], weights=weights[kept])) if kept.any() else float("nan")
 
 
-def dealt(y: Ints, groups: Groups | None, n_folds: int, seed: int) -> Ints:
+def n_units(groups: Groups | None, n_rows: int, weights: Floats | None) -> int:
+    """How many rows or, where there are any, groups of the first kind have weight."""
+    weighty = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
+    return len(weighty) if groups is None else len(np.unique(groups.first_kind[weighty]))
+
+
+def dealt(y: Ints, groups: Groups | None, n_folds: int, seed: int, weights: Floats | None = None) -> Ints:
     """The fold of each row: every class evenly, or whole groups to folds of nearly equal size.
 
-    Of two kinds of groups those of the first kind stay whole.
+    Of two kinds of groups those of the first kind stay whole. Rows of weight zero are dealt last, all to the
+    first fold, so that they do not change the folds of others: they are as if absent.
     """
+    if weights is not None and not weights.all():
+        weighty = np.flatnonzero(weights)
+        folds = np.zeros(len(y), np.int64)
+        folds[weighty] = dealt(y[weighty], None if groups is None else groups.at(weighty), n_folds, seed)
+        return folds
     rng = np.random.default_rng(seed)
     if groups is None:
         order = rng.permutation(len(y))

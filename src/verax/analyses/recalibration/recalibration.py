@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.recalibration.choosing import Sample, Trials, dealt
+from verax.analyses.recalibration.choosing import Sample, Trials, dealt, mean_loss, n_units
 from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configuration
 from verax.analyses.recalibration.forms import Form
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial, of_nothing
@@ -136,8 +136,9 @@ def recalibrate(
     check_trainable(chosen, forecasts.n_classes)
     methods = _methods(asked, forecasts.n_classes)
     nested = len(methods) > 1 or "dirichlet" in methods
-    n_folds = _n_folds(folds, forecasts.n_rows, groups, nested=nested)
-    dealt_to = dealt(outcomes, groups, n_folds, seed)
+    units = n_units(groups, forecasts.n_rows, weights)
+    n_folds = _n_folds(folds, units, groups, nested=nested)
+    dealt_to = dealt(outcomes, groups, n_folds, seed, weights)
     sample = Sample(outcomes, rows, weights, groups, chosen, ordered, dealt_to, seed)
     return _Study(sample, methods, asked, confidence).result(forecasts)
 
@@ -180,9 +181,8 @@ def _default(y: Ints, p: Floats, weights: Floats | None, ordered: bool) -> Rule:
     return RULES["log_score"] if not impossible.any() else RULES["rps" if ordered else "brier"]
 
 
-def _n_folds(folds: int, n_rows: int, groups: Groups | None, *, nested: bool) -> int:
+def _n_folds(folds: int, units: int, groups: Groups | None, *, nested: bool) -> int:
     """As many folds as there may be, refused where a choice cannot be cross-validated."""
-    units = n_rows if groups is None else int(groups.first_kind.max()) + 1
     least = 3 if nested else 2
     if units < least or folds < least:
         few = units < least
@@ -251,7 +251,7 @@ class _Study:
             ordered=sample.ordered,
             frequencies=_frequencies(sample),
             n_rows=len(sample.y),
-            n_groups=None if sample.groups is None else sample.groups.count,
+            n_groups=None if sample.groups is None else sample.groups.count_with(sample.weights),
             folds=sample.n_folds,
             seed=sample.seed,
             confidence=self.confidence,
@@ -265,8 +265,8 @@ class _Study:
         self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, Form]
     ) -> Trial:
         if comparison is None or name == "none":
-            mean = np.average(losses, weights=self.sample.weights)
-            return Trial(name, float(mean), of_nothing(self.confidence))
+            mean = mean_loss(losses, self.sample.weights)
+            return Trial(name, mean, of_nothing(self.confidence))
         model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
         gap = comparison.difference("none", name)
         gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)

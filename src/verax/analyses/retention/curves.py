@@ -34,7 +34,7 @@ from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import Reading, reads, reads_ranking
 from verax.inputs.rows import Rows, faults_of, pair
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
@@ -166,7 +166,7 @@ def retention(
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
 
-@reads
+@reads_ranking
 def selective(
     y: object,
     p: object = None,

@@ -24,7 +24,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import Reading, reads_ranking
 from verax.inputs.rows import Rows, faults_of, pair
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
@@ -38,7 +38,7 @@ _WRONG = "share of wrong decisions"
 _ROUNDING = 1e-12
 
 
-@reads
+@reads_ranking
 def risk_coverage(
     y: object,
     p: object = None,
@@ -331,7 +331,7 @@ class RiskCoverage(MaySkip):
         Interval
             The confidence interval.
         """
-        return self._interval(lambda curve: curve.coverage_at(risk))
+        return self._interval(lambda curve: curve.coverage_at(risk), most=1.0)
 
     def band(self, coverages: Floats) -> Floats | None:
         """Intervals of the risk at some coverages.
@@ -353,15 +353,15 @@ class RiskCoverage(MaySkip):
             drawn = drawn[1:] - drawn[0] + [self.risk_at(c) for c in coverages]
         return percentile_interval(drawn, self.resampling.confidence)
 
-    def _interval(self, of: Callable[[_Curve | BinCurve], float]) -> Interval:
+    def _interval(self, of: Callable[[_Curve | BinCurve], float], most: float = math.inf) -> Interval:
         plan = self.resampling
         if not plan.replicates:
             return Interval.undefined("there was no bootstrap", method=_BOOTSTRAP, confidence=plan.confidence)
         values = np.array([of(curve) for curve in self._replicates])
         if self.bins is not None:
-            # How far replicates are from what was observed in the same bins.
+            # How far replicates are from what was observed in the same bins; a share stays one.
             with np.errstate(invalid="ignore"):
-                values = values[1:] - values[0] + of(self._observed)
+                values = np.clip(values[1:] - values[0] + of(self._observed), 0.0, most)
         return bootstrap_interval(values, plan.confidence, _BOOTSTRAP)
 
     @cached_property

@@ -52,8 +52,8 @@ class BinCurve:
 
     @property
     def coverage(self) -> Floats:
-        """The share of the weight that is kept at the end of each bin."""
-        return np.asarray(np.cumsum(self.weight))
+        """The share of the weight that is kept at the end of each bin, at most 1 whatever the rounding."""
+        return np.minimum(np.cumsum(self.weight), 1.0)
 
     @property
     def generalized(self) -> Floats:
@@ -108,7 +108,7 @@ class BinCurve:
             excess = float(self.total[at] / self.weight[at]) - limit
             room = (limit * kept - float(self.generalized[last])) / excess
             row = float(self.weight[at] / self.count[at])
-            kept += math.floor(room / row + _ROUNDING) * row
+            kept = min(kept + math.floor(room / row + _ROUNDING) * row, float(self.coverage[at]))
         return kept if kept > 0 else math.nan
 
 

@@ -114,7 +114,7 @@ def read_subgroups(
         for model in handle.models:
             card, events = own[f"card:{model}"], own[f"events:{model}"]
             check_whole(card, f"{handle.name}, {column} {label}")
-            parted = _decomposition(events, asked.rule, handle, plan)
+            parted = replace(_decomposition(events, asked.rule, handle, plan), n_rows=card.n_rows)
             lines.append(Subgroup(label, shown[model], card, parted, parted.p_value, None, False))
             draw[label, shown[model]] = partial(_drawn, events, asked.rule, handle, plan)
         if "pairs" in own:
