@@ -485,7 +485,9 @@ def _by_label(labels: Any, sums: Any, other_labels: Any, other_sums: Any) -> tup
     if sums.shape[1:] != other_sums.shape[1:] or labels.dtype.names != other_labels.dtype.names:
         raise VeraxError("Summaries of different groups or settings cannot be merged.")
     names = joined_names(labels, other_labels)
-    flat = np.concatenate([own.reshape(len(own), -1) for own in (sums, other_sums)])
+    # No group has weight where all rows of a part have none.
+    width = math.prod(sums.shape[1:])
+    flat = np.concatenate([own.reshape(len(own), width) for own in (sums, other_sums)])
     different, found = sums_by_label(names, flat)
     return different, found.reshape(len(found), *sums.shape[1:])
 

@@ -120,7 +120,7 @@ class Regression:
     def of(cls, x: Floats, h: Bools, w: Floats) -> Regression:
         """Of rows with these log odds, outcomes and weights."""
         # Forecasts in units of their spread, so that the curvature is the same in all directions.
-        units = cls(np.zeros(2), float(np.average(x, weights=w)), float(x.std()) or 1.0)
+        units = cls(np.zeros(2), float(np.average(x, weights=w)), float(x[w > 0].std()) or 1.0)
         columns = units.columns(x)
         sign = np.where(h, 1.0, -1.0)
 

@@ -193,7 +193,7 @@ class Look(Summary, kind="log odds"):
         level = fit_intercept(x, h, w)
         if self.overlap.slope_problem or Overlap.of(x, h).slope_problem:
             # From the forecasts as they are.
-            centre, scale = float(np.average(x, weights=w)), float(x.std()) or 1.0
+            centre, scale = float(np.average(x, weights=w)), float(x[w > 0].std()) or 1.0
             return level, Regression(np.array([level + centre, scale]), centre, scale)
         return level, Regression.of(x, h, w)
 

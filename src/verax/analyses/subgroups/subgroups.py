@@ -149,7 +149,8 @@ def subgroups(
     weight = None if batch.weights is None else to_host(batch.weights)
     parts = _parts(by, first.n_rows, least)
     cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
-    within = cluster is not None and _within_groups(parts, cluster)
+    _check_weights(parts, weight)
+    within = cluster is not None and _within_groups(parts, cluster, weight)
     if among is not None:
         check_count("among", among, least=len(parts))
     time_ordered = check_flag("time_ordered", time_ordered)
@@ -205,9 +206,23 @@ def _outcomes(y: object, models: Mapping[str, Rows], classes: Any) -> tuple[Any,
     return names, outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
 
 
-def _within_groups(parts: dict[Any, Any], cluster: Any) -> bool:
+def _check_weights(parts: dict[Any, Any], weight: Any) -> None:
+    """Refuse subgroups in which no row has weight."""
+    empty = [] if weight is None else [label for label, part in parts.items() if not weight[part].any()]
+    if empty:
+        raise InputError(
+            "must not all be zero in a subgroup",
+            argument="weights",
+            found=f"they are in {join(show(label) for label in empty[:5])}",
+            values=empty,
+            remedies=[Remedy("Leave these rows out.")],
+        )
+
+
+def _within_groups(parts: dict[Any, Any], cluster: Any, weight: Any) -> bool:
     """Whether each subgroup is one group; refused where that holds for some of several groups only."""
-    alone = [label for label, part in parts.items() if (cluster[part] == cluster[part[0]]).all()]
+    rows = {label: part if weight is None else part[weight[part] > 0] for label, part in parts.items()}
+    alone = [label for label, part in rows.items() if (cluster[part] == cluster[part[0]]).all()]
     if len(alone) == len(parts):
         return True
     if alone:
