@@ -19,9 +19,10 @@ import numpy as np
 
 # Every fuzzer, with the number of calls that the tests make.
 FUZZERS: dict[str, int] = {
+    "bruteforce": 100,
     "commands": 150,
     "files": 300,
-    "elsewhere": 150,
+    "elsewhere": 120,
     "garbage": 3000,
     "lists": 800,
     "options": 600,

@@ -183,9 +183,8 @@ class Sample(Summary, kind="row sample"):
 
     def in_order(self) -> Sample:
         """The same rows in an order that does not depend on the parts: their own where all rows are here."""
-        everything = len(self.y) == self.n_rows
-        known = everything and self.numbers is not None
-        order = np.argsort(self.numbers) if known else self._hashed_order()
+        everything, numbers = len(self.y) == self.n_rows, self.numbers
+        order = np.argsort(numbers) if everything and numbers is not None else self._hashed_order()
         kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
         return Sample(self.most, self.n_rows, **kept)
 

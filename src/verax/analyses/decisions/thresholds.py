@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Unpack
@@ -30,6 +32,8 @@ _CANDIDATES, _STARTS, _ROUNDS = 200, (0.5, 0.3, 0.7), 50
 _ROUNDING = 1e-12
 # Beyond so many classes the tables of counts of all candidates are large.
 _MOST_CLASSES = 64
+# Up to so many rows times combinations of thresholds, all combinations are tried.
+_ALL = 2**20
 # Up to so many classes, rows are resampled as joint counts of outcomes and both decisions.
 _COUNTED = 8
 
@@ -364,12 +368,32 @@ class _Sample:
         return np.bincount(self.y * k + decisions, weights, k * k).reshape(k, k).astype(float)
 
     def best(self) -> tuple[Floats, float]:
-        """Thresholds that no change of a single one improves, the best of several starts; their value."""
+        """Thresholds that no change of a single one improves, the best of several starts; their value.
+
+        Of few rows the best of all.
+        """
         k = self.n_classes
         candidates = [self._candidates(i) for i in range(k - 1)]
+        if k > 2 and math.prod(map(len, candidates)) * len(self.y) <= _ALL:
+            return self._best_of_all(candidates)
         starts = [np.full(k - 1, start) for start in _STARTS]
         found = [self._improved(start, candidates) for start in [*starts, self._as_often_as_it_happens()]]
         return max(found, key=lambda x: self._goodness(np.array(x[1])))
+
+    def _best_of_all(self, candidates: list[Floats]) -> tuple[Floats, float]:
+        """The best of all combinations; of equally good ones the nearest to one half."""
+        k, n = self.n_classes, len(self.y)
+        tried = np.array(list(itertools.product(*candidates)))
+        reached = self.tails >= tried[:, None] - 0.5 * 10.0**-self.decimals
+        code = np.arange(len(tried))[:, None] * k + self.y
+        code = code * k + _highest(reached.reshape(-1, k - 1)).reshape(-1, n)
+        weights = np.broadcast_to(self.weights, code.shape).ravel()
+        tables = np.bincount(code.ravel(), weights, len(tried) * k * k).reshape(-1, k, k)
+        values = self.metric.of(tables)
+        good = self._goodness(values)
+        ties = np.flatnonzero(good >= good.max() - _ROUNDING)
+        at = ties[np.argmin(np.abs(tried[ties] - 0.5).sum(axis=1))]
+        return tried[at], float(values[at])
 
     def _goodness(self, value: Floats) -> Any:
         """Higher is better; undefined is worst."""
