@@ -146,7 +146,11 @@ def test_values_that_do_not_belong_together_are_refused(change):
     stored = {**tally_values(Tally([vx.brier], 2)), **change}
     with pytest.raises(InputError, match="verax wrote"):
         tally_from_bytes(dump("tally", stored))
+
+
+def test_values_that_are_missing_are_named():
+    stored = tally_values(Tally([vx.brier], 2))
     del stored["moments"]
-    with pytest.raises(InputError, match="missing"):
+    with pytest.raises(InputError, match="`moments` is missing"):
         tally_from_bytes(dump("tally", stored))
     assert load(dump("tally", stored), "tally").keys() == stored.keys()

@@ -241,6 +241,27 @@ class Names(Spec):
         return names
 
 
+class RowNumbers(Spec):
+    """The first numbers of some rows, in order."""
+
+    def __init__(self, most: int, kind: type = tuple) -> None:
+        super().__init__("join")
+        self._kind = kind
+        self.names = {"first_rows": lambda a, b: kind(sorted((*a, *b))[:most])}
+
+    def merged(self, name: str) -> str:
+        return f"first_rows(self.{name}, other.{name})"
+
+    def pack(self, value: Any) -> Any:
+        return np.array(value, np.int64)
+
+    def read(self, stored: Any, sizes: Sizes) -> Any:
+        given = stored.tolist() if isinstance(stored, np.ndarray) and stored.ndim == 1 else stored
+        if not isinstance(given, (list, tuple)):
+            raise UnreadableError(f"is {show(stored)}, and should be numbers of rows")
+        return self._kind(whole(row, most=2**63 - 1) for row in given)
+
+
 class Valued(Spec):
     """What has `merge` or a sum, `to_values` and `from_values`, such as the bins of a histogram.
 
@@ -338,8 +359,8 @@ class Known(Spec):
 class Several(Spec):
     """A tuple of values of the same kind, which a class merges itself."""
 
-    def __init__(self, of: Spec) -> None:
-        super().__init__("first")
+    def __init__(self, of: Spec, *, optional: bool = False) -> None:
+        super().__init__("first", optional=optional)
         self._of = of
 
     def merged(self, name: str) -> str:

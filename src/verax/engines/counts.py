@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.sums import LateSum, Sum
+from verax.common.summaries import RowNumbers, Whole, fields_of
+from verax.engines.sums import LateSum, Sum, Sums
 from verax.inputs.arrays import Floats
 
 # Beyond this many classes no table of K x K counts is kept: it would take too much memory.
@@ -107,15 +108,8 @@ class Counts:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], n_classes: int, *, decisions: bool) -> Counts:
-        """What `to_values` gave for so many classes."""
-        n, squares = n_cells(n_classes) if decisions else 0, values["squares"]
-        return cls(
-            n_classes,
-            Sum.from_values(values["cells"], n),
-            int(values["n_zero"]),
-            [int(row) for row in values["zero_rows"]],
-            None if squares is None else Sum.from_values(squares, n),
-        )
+        """What `to_values` gave for this number of classes."""
+        return cls(n_classes, **fields_of(_STORED, values, {"cells": n_cells(n_classes) if decisions else 0}))
 
     @property
     def squared(self) -> Sum:
@@ -156,6 +150,14 @@ class Counts:
     def squared_correct(self) -> float:
         """The sum of squared weights of the rows whose decision was the outcome."""
         return Counts(self.n_classes, self.squared).n_correct
+
+
+_STORED = {
+    "cells": Sums("cells", least=0),
+    "n_zero": Whole(),
+    "zero_rows": RowNumbers(ROWS_KEPT, list),
+    "squares": Sums("cells", least=0, optional=True),
+}
 
 
 def n_cells(n_classes: int) -> int:

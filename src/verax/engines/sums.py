@@ -108,8 +108,10 @@ class Sum:
 class Sums(Spec):
     """A field of sums: the sizes of its shape, and from where on they may be."""
 
-    def __init__(self, *shape: Size, least: float = -math.inf, finite: bool = False) -> None:
-        super().__init__("add")
+    def __init__(
+        self, *shape: Size, least: float = -math.inf, finite: bool = False, optional: bool = False
+    ) -> None:
+        super().__init__("add", optional=optional)
         self._shape, self._least, self._finite = shape, least, finite
 
     def before(self, name: str) -> list[str]:

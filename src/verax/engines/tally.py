@@ -19,12 +19,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from verax.common.summaries import (
+    LARGEST,
+    Number,
+    Sizes,
+    Spec,
+    Truth,
+    UnreadableError,
+    Whole,
+    fields_of,
+    inside,
+    mapping,
+    whole,
+)
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
 from verax.engines.plans import CHUNK_BLOCKS, Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Formula, RowStats
-from verax.engines.sums import Moments, Sum, common_exponent, effective, exponent_of, sandwich
+from verax.engines.sums import (
+    Moments,
+    MomentSums,
+    Sum,
+    Sums,
+    common_exponent,
+    effective,
+    exponent_of,
+    sandwich,
+)
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, Ints, to_host
 from verax.inputs.groups import Groups, is_two_way
@@ -267,20 +289,22 @@ class Tally:
     @classmethod
     def from_values(cls, values: Mapping[str, Any], rules: Sequence[Formula]) -> Tally:
         """What `to_values` gave of a tally of these rules."""
-        tally = cls(rules, int(values["n_classes"]), counts=False, decisions=bool(values["decisions"]))
-        n, spans = len(tally.rules), values["spans"]
-        tally.n_rows, tally.exponent = int(values["n_rows"]), int(values["exponent"])
-        tally.spans = None if spans is None else tuple((int(start), int(stop)) for start, stop in spans)
-        tally.weights = Sum.from_values(values["weights"], 1)
-        tally.moments = Moments.from_values(values["moments"], n)
-        tally.n_positive = float(values["n_positive"])
-        if values["square_sum"] is not None:
-            tally.square_sum = Sum.from_values(values["square_sum"], 1)
-            tally.squares = Moments.from_values(values["squares"], n)
-        if values["counts"] is not None:
-            tally.counts = Counts.from_values(values["counts"], tally.n_classes, decisions=tally.decisions)
-        if values["clusters"] is not None:
-            tally.clusters = Clusters.from_values(values["clusters"], n)
+        own = {name: values[name] for name in values if name not in ("counts", "clusters")}
+        n = len(rules)
+        found = fields_of(_STORED, own, {"rules": n})
+        tally = cls(rules, found.pop("n_classes"), counts=False, decisions=found.pop("decisions"))
+        vars(tally).update(found)
+        if (tally.square_sum is None) != (tally.squares is None):
+            raise UnreadableError("does not belong to the other sums", "squares")
+        counts, clusters = (values.get(name) for name in ("counts", "clusters"))
+        if counts is not None:
+            with inside("counts"):
+                tally.counts = Counts.from_values(mapping(counts), tally.n_classes, decisions=tally.decisions)
+        if clusters is not None:
+            with inside("clusters"):
+                tally.clusters = Clusters.from_values(mapping(clusters), n)
+                if tally.clusters.cells.n_cells not in (0, tally.n_classes**2):
+                    raise UnreadableError("has cells of other classes", "n_cells")
         return tally
 
     def renumbered(self, rows: Ints, n_given: int) -> Tally:
@@ -307,6 +331,39 @@ class Tally:
             return
         if is_two_way(other.labels) != is_two_way(self.clusters.labels):
             raise VeraxError("Either all rows of a tally belong to two kinds of groups or none do.")
+
+
+class _Spans(Spec):
+    """Disjoint ranges of row numbers, in order; None where they are not known."""
+
+    def __init__(self) -> None:
+        super().__init__("first", optional=True)
+
+    def merged(self, name: str) -> str:
+        return f"self.{name}"
+
+    def read(self, stored: Any, sizes: Sizes) -> Spans:
+        if not isinstance(stored, list) or any(not isinstance(e, list) or len(e) != 2 for e in stored):
+            raise UnreadableError("has no ranges of rows")
+        ends = [whole(end, most=2**63 - 1) for span in stored for end in span]
+        if ends != sorted(ends):
+            raise UnreadableError("has ranges of rows that overlap")
+        return tuple((ends[i], ends[i + 1]) for i in range(0, len(ends), 2))
+
+
+_STORED = {
+    # Lists may be about very many classes.
+    "n_classes": Whole(least=1, most=10**4000),
+    "decisions": Truth("equal"),
+    "n_rows": Whole(),
+    "spans": _Spans(),
+    "exponent": Whole(least=-1100, most=1100),
+    "weights": Sums(1, least=0),
+    "moments": MomentSums("rules"),
+    "n_positive": Number("add", least=0, most=LARGEST),
+    "square_sum": Sums(1, least=0, optional=True),
+    "squares": MomentSums("rules", optional=True),
+}
 
 
 class _Chunks:

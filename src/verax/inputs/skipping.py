@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from verax.common.results import Result
-from verax.common.summaries import Sizes, Spec, Summary, UnreadableError, Whole, mapping, merges, text, whole
+from verax.common.summaries import RowNumbers, Sizes, Spec, Summary, Whole, mapping, merges, text, whole
 from verax.errors import SHOWN_ROWS, InputError, Offenders, join
 from verax.inputs.arrays import (
     Array,
@@ -54,26 +54,6 @@ REASONS = {
     ("by", "missing"): "missing subgroups",
     ("id", "missing"): "missing ids",
 }
-
-
-class _Rows(Spec):
-    """The numbers of rows; the first ones are kept."""
-
-    def __init__(self) -> None:
-        super().__init__("join")
-        self.names = {"first_rows": lambda a, b: tuple(sorted((*a, *b))[:_KEPT])}
-
-    def merged(self, name: str) -> str:
-        return f"first_rows(self.{name}, other.{name})"
-
-    def pack(self, value: tuple[int, ...]) -> Any:
-        return np.array(value, np.int64)
-
-    def read(self, stored: Any, sizes: Sizes) -> tuple[int, ...]:
-        given = stored.tolist() if isinstance(stored, np.ndarray) else stored
-        if not isinstance(given, (list, tuple)) or len(given) > sizes["count"]:
-            raise UnreadableError("is no list of the rows that were left out")
-        return tuple(whole(row, most=2**63 - 1) for row in given)
 
 
 class _Reasons(Spec):
@@ -117,7 +97,7 @@ class Skipped(Summary, kind="skipped rows"):
 
     n_given: int = merges(Whole())
     count: int = merges(Whole(most="n_given"), default=0)
-    rows: tuple[int, ...] = merges(_Rows(), default=())
+    rows: tuple[int, ...] = merges(RowNumbers(_KEPT), default=())
     reasons: Mapping[str, int] = merges(_Reasons(), factory=dict)
 
     def __str__(self) -> str:

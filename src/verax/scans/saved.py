@@ -25,7 +25,17 @@ from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.packing import dump, load, refusing
 from verax.common.paths import matching
-from verax.common.summaries import from_bytes
+from verax.common.summaries import (
+    Label,
+    Several,
+    Text,
+    Truth,
+    UnreadableError,
+    Valued,
+    Whole,
+    fields_of,
+    from_bytes,
+)
 from verax.errors import InputError, Remedy
 from verax.files.predictions import Request
 from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries
@@ -189,7 +199,7 @@ class SavedHandle(Handle):
         # Rows are numbered in each file from 0.
         self._skipped = None
         if skipped:
-            left_out = reduce(add, map(Skipped.from_values, skipped))
+            left_out = reduce(add, skipped)
             self._skipped = Skipped(left_out.n_given, left_out.count, (), left_out.reasons)
 
     def in_order(self) -> Handle:
@@ -318,16 +328,25 @@ def _about(path: Path, stored: Mapping[str, bytes]) -> dict[str, Any]:
         raise not_saved(path, error)
     values = load(stored[_ABOUT], _KIND)
     with refusing("is missing or of another type"):
-        return {
-            "name": str(values["name"]),
-            "models": tuple(map(str, values["models"])),
-            "classes": values["classes"],
-            "n_classes": int(values["n_classes"]),
-            "by": tuple(values["by"]),
-            "lists": bool(values.get("lists", False)),
-            "n_rows": int(values["n_rows"]),
-            "skipped": values["skipped"],
-        }
+        found = fields_of(_STORED, {"lists": False, **values}, {})
+        if not found["n_classes"].isdecimal() or not found["models"]:
+            raise UnreadableError("is no number, or there is no model", "n_classes")
+        found["n_classes"] = int(found["n_classes"])
+        if found["classes"] is not None and len(set(found["classes"])) != found["n_classes"]:
+            raise UnreadableError("is about other classes", "classes")
+        return found
+
+
+_STORED = {
+    "name": Text("first"),
+    "models": Several(Text("equal")),
+    "classes": Several(Label(), optional=True),
+    "n_classes": Text("equal"),
+    "by": Several(Text("equal")),
+    "lists": Truth("equal"),
+    "n_rows": Whole(),
+    "skipped": Valued(Skipped, optional=True),
+}
 
 
 def _different(one: Path, other: Path, what: str) -> InputError:

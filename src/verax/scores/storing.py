@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.summaries import Several, Text, inside, mapping, text
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
 from verax.errors import InputError
@@ -32,7 +33,7 @@ def names_of(formulas: Iterable[Formula]) -> list[str]:
 def formulas_named(names: Iterable[str]) -> list[Formula]:
     """The rules and metrics of lists with these names."""
     metrics = {_OF_LISTS + metric.name: metric for metric in LIST_METRICS}
-    return [metrics[name] if name in metrics else parse(name) for name in names]
+    return [metrics[name] if name in metrics else parse(name) for name in map(text, names)]
 
 
 def rule_name(formula: Formula) -> str:
@@ -71,7 +72,7 @@ def metric_values(metric: DecisionMetric) -> dict[str, Any]:
 
 def metric_named(values: Mapping[str, Any]) -> DecisionMetric:
     """The metric of `metric_values`."""
-    metric = METRICS[values["name"]]
+    metric = METRICS[text(mapping(values)["name"])]
     if metric.with_costs is None:
         return metric
     return metric.with_costs(values["costs"], values["normalize"])
@@ -90,4 +91,7 @@ def tally_values(tally: Tally) -> dict[str, Any]:
 
 def tally_of(values: Mapping[str, Any]) -> Tally:
     """The tally of `tally_values`."""
-    return Tally.from_values(values, formulas_named(values["rules"]))
+    rest = dict(mapping(values))
+    with inside("rules"):
+        rules = formulas_named(Several(Text("equal")).read(rest.pop("rules", None), {}))
+    return Tally.from_values(rest, rules)

@@ -8,6 +8,7 @@ from pathlib import Path
 from verax._version import __version__
 from verax.common.packing import dump, load, refusing
 from verax.common.paths import as_path, check_regular
+from verax.common.summaries import mapping, read_bytes, text
 from verax.display.writing import written
 from verax.errors import InputError
 
@@ -30,7 +31,7 @@ def read_summaries(path: str | Path) -> dict[str, bytes]:
     try:
         values = load(path.read_bytes(), _KIND)
         with refusing("is missing or of another type"):
-            return {str(name): bytes(stored) for name, stored in values["summaries"].items()}
+            return {text(name): read_bytes(own) for name, own in mapping(values["summaries"]).items()}
     except InputError as error:
         raise not_saved(path, error) from None
 

@@ -12,7 +12,7 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.common.sizes import in_digits
-from verax.common.summaries import register
+from verax.common.summaries import Text, Whole, fields_of, register
 from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import Tally
@@ -46,6 +46,9 @@ def score_lists(
     return ListCard(
         tally, resampling=plan, n_invalid=faults.n_invalid, longest=longest, unmatched=faults.unmatched
     )
+
+
+_OF_LISTS = {"n_invalid": Whole(most="n_rows"), "longest": Whole(), "unmatched": Text("first")}
 
 
 @register("card of top lists")
@@ -116,8 +119,9 @@ class ListCard(Scorecard):
 
     @classmethod
     def _fields(cls, values: dict[str, Any]) -> dict[str, Any]:
-        own = {name: int(values[name]) for name in ("n_invalid", "longest")}
-        return {**super()._fields(values), **own, "unmatched": str(values["unmatched"])}
+        found = super()._fields(values)
+        given = {name: values[name] for name in _OF_LISTS}
+        return {**found, **fields_of(_OF_LISTS, given, {"n_rows": found["tally"].n_rows})}
 
     def __getitem__(self, name: str | Rule) -> float:
         """The mean of a metric, of a rule, or of that rule padded."""

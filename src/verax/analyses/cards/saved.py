@@ -80,4 +80,6 @@ def merge_files(paths: Iterable[str | Path]) -> dict[str, Any]:
             merged = {name: merged[name].merge(found[name]) for name in merged if name in found}
         except VeraxError as error:
             raise VeraxError(f"{first} and {path} cannot be merged: {error}") from None
-    return merged or {}
+    if merged is None or CARD not in merged:
+        raise not_saved(Path(first or ""), InputError("", argument="data", found="some file has no card"))
+    return merged

@@ -18,7 +18,7 @@ from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
 from verax.analyses.cards.lines import CardLine, line_numbers, line_values, texts_of
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
-from verax.common.summaries import register
+from verax.common.summaries import Label, Several, UnreadableError, inside, register, truth
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import Tally
@@ -213,14 +213,20 @@ class Scorecard(MaySkip):
     @classmethod
     def _fields(cls, values: dict[str, Any]) -> dict[str, Any]:
         """The fields of a card from what was stored."""
+        with inside("tally"):
+            tally = tally_of(values["tally"])
         classes = values["classes"]
-        tally = tally_of(values["tally"])
-        if tally.counts is None or (classes is not None and len(classes) != tally.n_classes):
-            raise ValueError("classes or counts that do not belong to the sums")
+        if classes is not None:
+            with inside("classes"):
+                classes = Several(Label()).read(classes, {})
+        if tally.counts is None or (classes is not None and len(set(classes)) != tally.n_classes):
+            raise UnreadableError("does not belong to the sums", "classes")
+        with inside("ordered"):
+            ordered = truth(values["ordered"])
         return {
             "tally": tally,
-            "classes": None if classes is None else tuple(classes),
-            "ordered": bool(values["ordered"]),
+            "classes": classes,
+            "ordered": ordered,
             "count_metrics": tuple(map(metric_named, values["metrics"])),
             "resampling": Resampling.checked(**values["resampling"], or_none=True),
         }
