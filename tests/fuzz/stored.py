@@ -1,13 +1,14 @@
 """Saved files with values changed inside and checksums that are right: only verax's own errors may come out.
 
 Each call takes a file that `tests/saved` makes, changes something in one of its summaries (a field dropped,
-renamed, of another type, shape, sign or size), writes it again, and uses it as users do: loads its card, merges
-it with itself and saves it, or asks for an analysis of what was changed.
+renamed, of another type, shape, sign or size), writes it again, and uses it as users do: loads its card,
+merges it with itself and saves it, or asks for an analysis of what was changed.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import tempfile
 import warnings
@@ -23,7 +24,7 @@ import numpy as np
 import verax as vx
 from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
-from verax.common.packing import dump, kind_in, load
+from verax.common.packing import _parts, dump, kind_in, load
 from verax.errors import VeraxError
 from verax.scans.saved import SavedHandle, _key, merge_saved
 
@@ -132,9 +133,9 @@ def _array(rng: np.random.Generator, array: np.ndarray) -> Any:
 def mutate(rng: np.random.Generator, value: Any) -> Any:
     """The same with something changed, here or further inside."""
     if isinstance(value, bytes) and value.startswith(b"VERAX"):
-        kind = kind_in(value)
-        changed = mutate(rng, load(value, kind))
-        return dump(kind, changed if isinstance(changed, dict) else {"values": changed})
+        kind, version = kind_in(value), json.loads(_parts(value)[0])["version"]
+        changed = mutate(rng, load(value, kind, version=version))
+        return dump(kind, changed if isinstance(changed, dict) else {"values": changed}, version=version)
     inner = isinstance(value, (dict, list, tuple)) and len(value) > 0
     if rng.random() < 0.04 or not (inner or isinstance(value, np.ndarray)):
         known = NUMBERS if isinstance(value, (int, float)) and rng.random() < 0.8 else (*OTHERS, *NUMBERS)

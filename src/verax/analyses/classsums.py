@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.parts import plain_sums, seen
-from verax.common.summaries import Summary, Truth, merges
+from verax.common.summaries import Summary, Truth, UnreadableError, merges, only_counts, only_weights
 from verax.engines.clusters import ByLabel, Cells, Labels, leave_one_out
 from verax.engines.differences import PairedTally, all_pairs
 from verax.engines.summing import PlainSums
@@ -61,6 +61,14 @@ class ClassSums(Summary, kind="losses by class"):
     weighted: bool = merges(Truth("any"))
     labels: Any = merges(Labels(), default=None)
     groups: Floats | None = merges(ByLabel("classes", "1+rules"), default=None)
+
+    def _check(self) -> None:
+        only_counts(self.rows.high[:, 0])
+        only_weights(self.rows.high[:, 1])
+        if not ((self.rows.high > 0).all(axis=1) == (self.rows.high > 0).any(axis=1)).all():
+            raise UnreadableError("has weights without rows, or rows without weight", "rows")
+        if self.groups is not None:
+            only_weights(self.groups[:, :, 0])
 
     @classmethod
     def of_plain(cls, found: PlainSums) -> ClassSums:
@@ -165,6 +173,10 @@ class ClassRecipe(Recipe[ClassSums]):
     model: str
     rules: tuple[Rule, ...]
     kept: tuple[Rule, ...] | None = field(default=None, repr=False, compare=False)
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The number of rules."""
+        return {"rules": len(self.rules)}
 
     def take(self, part: Part) -> ClassSums:
         """The sums of some rows."""

@@ -207,6 +207,10 @@ class SampleRecipe(Recipe[Sample]):
 
     most: int
 
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """How many rows are kept."""
+        return {"most": self.most}
+
     def gathering(self) -> Gathering[Sample]:
         """Rows that may be in the sample, which are sorted when there are many of them."""
         return _Gathered(self)

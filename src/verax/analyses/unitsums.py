@@ -19,7 +19,7 @@ import numpy as np
 
 from verax.analyses.listfaults import with_fault_recipes
 from verax.analyses.units import CountedUnits, sums_at
-from verax.common.summaries import Number, Summary, Whole, merges
+from verax.common.summaries import Number, Summary, UnreadableError, Whole, merges, only_weights
 from verax.engines.clusters import ByLabel, Labels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
@@ -95,6 +95,15 @@ class UnitSums(Summary, kind="sums over units"):
     second: Sum = merges(Sums("blocks", "columns", "columns"))
     labels: Any = merges(Labels(), default=None)
     groups: Floats | None = merges(ByLabel("1+blocks*columns"), default=None)
+
+    def _check(self) -> None:
+        only_weights(self.weight.high[:1])
+        if (self.weight.high[0] > 0) != (self.weight.high[1] > 0) or (self.n > 0) != (
+            self.weight.high[0] > 0
+        ):
+            raise UnreadableError("does not belong to the number of units", "weight")
+        if self.groups is not None:
+            only_weights(self.groups[:, 0])
 
     @classmethod
     def of(cls, columns: Columns, *, copies: bool = False) -> UnitSums:

@@ -16,7 +16,7 @@ import numpy as np
 from verax.analyses.parts import seen
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_rows import WorstRecipe, rounded_losses
-from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges, whole_counts
+from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges, only_counts
 from verax.engines.histograms import Histogram, Keyed, Run, bin_numbers, compiled, joined
 from verax.engines.tables import RankTable
 from verax.inputs.forecasts import Forecasts
@@ -34,7 +34,7 @@ class LossCounts(Summary, kind="numbers of losses"):
         for name, bins in self.rules.items():
             if bins.total.sums.high.shape[1] != 1 or bins.total.least.shape[1] != 1:
                 raise UnreadableError("has other sums than numbers of rows", "rules", name)
-            whole_counts(bins.total.sums.high)
+            only_counts(bins.total.sums.high)
 
     def rank(self, rule: str, loss: float) -> tuple[int, int]:
         """The smallest rank that a row of this loss can have, and by how much it can be larger."""
@@ -60,6 +60,11 @@ class LossCountRecipe(Recipe[LossCounts]):
 
     model: str
     rules: tuple[Rule, ...]
+
+    def check(self, found: LossCounts) -> None:
+        """Refuse counts by other rules."""
+        if set(found.rules) != set(map(name_of, self.rules)):
+            raise UnreadableError("is about other rules", "rules")
 
     def gathering(self) -> Gathering[LossCounts]:
         """Tables that rows are added to in place."""

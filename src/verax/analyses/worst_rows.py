@@ -5,7 +5,7 @@ One pass finds the rows, a second one counts how many rows are worse by each rul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,10 @@ class WorstRecipe(Recipe[WorstRows]):
     rules: tuple[Rule, ...]
     n: int
 
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of rules and of rows that are kept."""
+        return {"rules": len(self.rules), "most": self.n}
+
     def take(self, part: Part) -> WorstRows:
         """The worst of some rows."""
         return self.more(part, None)
@@ -193,6 +197,10 @@ class WorseRecipe(Recipe[Worse]):
     model: str
     rules: tuple[Rule, ...]
     losses: tuple[tuple[float, ...], ...]
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The number of rules."""
+        return {"rules": len(self.rules)}
 
     def take(self, part: Part) -> Worse:
         """Among some rows."""

@@ -34,6 +34,8 @@ from verax.errors import VeraxError, show
 
 # The largest count of rows, or of what is made of them: floats hold it exactly.
 LARGEST = 2**53
+# The largest sum of weights; beyond it, they are scaled before they are summed.
+HEAVIEST = 2.0**511
 # Sizes that mean the same everywhere, so that summaries inside others know them.
 SHARED = ("classes", "models", "rules")
 Size = int | str
@@ -456,7 +458,11 @@ def fit(found: Sequence[int], shape: Sequence[Size], sizes: Sizes) -> None:
         if isinstance(size, str) and size.isidentifier():
             right = right and sizes.setdefault(size, own) == own
         else:
-            right = right and sized(size, sizes) == own
+            try:
+                right = right and sized(size, sizes) == own
+            except NameError:
+                # Only the recipe knows some sizes.
+                continue
     if not right:
         wanted = [str(sizes.get(size, size)) if isinstance(size, str) else str(size) for size in shape]
         raise UnreadableError(f"has shape {tuple(found)}, and should have ({', '.join(wanted)})")
@@ -478,7 +484,13 @@ def within(array: Any, least: float, most: float) -> None:
         raise UnreadableError(f"has numbers that are not from {least} to {most}")
 
 
-def whole_counts(counts: Any) -> None:
+def only_weights(array: Any) -> None:
+    """Refuse sums of weights that are none, or so large that their squares are no numbers."""
+    if not bool(((array >= 0) & (array <= HEAVIEST)).all()):
+        raise UnreadableError("has sums of weights that are none")
+
+
+def only_counts(counts: Any) -> None:
     """Refuse floats that are no counts of rows."""
     if not bool(((counts >= 0) & (counts <= LARGEST) & (counts == np.floor(counts))).all()):
         raise UnreadableError("has numbers of rows that are no whole numbers")
@@ -637,8 +649,12 @@ def fields_of(specs: Mapping[str, Spec], values: Mapping[str, Any], sizes: Sizes
             raise UnreadableError("is missing", name)
         with inside(name):
             found[name] = spec.unpack(stored, sizes)
-        if isinstance(spec, Whole) and found[name] is not None:
-            sizes[name] = found[name]
+        if (
+            isinstance(spec, Whole)
+            and found[name] is not None
+            and sizes.setdefault(name, found[name]) != found[name]
+        ):
+            raise UnreadableError(f"is {found[name]}, and should be {sizes[name]}", name)
     if rest:
         raise UnreadableError("is not known", str(next(iter(rest))))
     return found

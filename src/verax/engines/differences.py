@@ -14,7 +14,15 @@ import numpy as np
 
 from verax.common.summaries import Summary, Whole, merges
 from verax.engines.clusters import ByLabel, Labels, sums_by_label, variances_over
-from verax.engines.sums import Moments, MomentSums, common_exponent, effective, exponent_of, sandwich
+from verax.engines.sums import (
+    Moments,
+    MomentSums,
+    check_squares,
+    common_exponent,
+    effective,
+    exponent_of,
+    sandwich,
+)
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import GroupCount, Groups, count_groups, distinct
@@ -70,6 +78,10 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         # The first column is all zeros: its moments know the weight of all rows.
         self.moments = self.moments or Moments.zeros(1 + self.n_columns)
         self.squares = self.squares or self.moments
+
+    def _check(self) -> None:
+        weight, squares = (float(own.weight.high[0]) for own in (self.moments, self.squares))
+        check_squares(weight, squares, self.n_positive)
 
     @property
     def n_columns(self) -> int:

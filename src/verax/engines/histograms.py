@@ -25,6 +25,7 @@ from verax.common.summaries import (
     fields_of,
     mapping,
     merges,
+    only_weights,
 )
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
@@ -334,6 +335,8 @@ class Histogram(Summary):
         bins, cells = self.bins.total, self.cells.total
         if bins.sums.high.shape[1] != 3 + 5 * self.n_values or bins.least.shape[1] != self.n_values + 1:
             raise UnreadableError("has sums of other values", "bins")
+        only_weights(bins.sums.high[:, :2])
+        only_weights(cells.sums.high[:, 0])
         if cells.sums.high.shape[1] != 2 or (len(cells.keys) and not self.n_cells):
             raise UnreadableError("has counts of other cells", "cells")
 

@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import Size, Sizes, Spec, UnreadableError, numbers, within
+from verax.common.summaries import (
+    Size,
+    Sizes,
+    Spec,
+    UnreadableError,
+    numbers,
+    only_counts,
+    only_weights,
+    within,
+)
 from verax.inputs.arrays import Array, Floats, Namespace, to_host
 from verax.kernels.compensation import two_sum
 
@@ -18,6 +27,8 @@ from verax.kernels.compensation import two_sum
 _LIGHTEST, _HEAVIEST = 2.0**-500, 2.0**500
 # How many sums of a large array are added at a time.
 _PIECE = 2**14
+# Sums of squared weights may be off by rounding.
+_NEARLY = 1 + 1e-6
 # Up to how many numbers the moments of several columns are computed at once.
 _AT_ONCE = 2**14
 
@@ -310,6 +321,15 @@ class MomentSums(Spec):
             within(values[row], 0.0, math.inf)
         weight, total, infinite = (Sum(values[i], values[i + 1]) for i in (0, 2, 4))
         return Moments(weight, total, values[6], infinite, values[7])
+
+
+def check_squares(weight: float, squares: float, n: float) -> None:
+    """Refuse stored sums of weights and of their squares that `n` weights do not have."""
+    only_weights(np.array([weight]))
+    only_counts(np.array([n]))
+    most, least = weight * weight * _NEARLY, n * squares * _NEARLY
+    if len({n > 0, weight > 0, squares > 0}) > 1 or squares > most or weight * weight > least:
+        raise UnreadableError("has sums of squared weights that do not belong to the weights", "squares")
 
 
 def sandwich(moments: Moments, squares: Moments, n: float) -> Floats:

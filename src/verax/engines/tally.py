@@ -42,6 +42,7 @@ from verax.engines.sums import (
     MomentSums,
     Sum,
     Sums,
+    check_squares,
     common_exponent,
     effective,
     exponent_of,
@@ -296,6 +297,7 @@ class Tally:
         vars(tally).update(found)
         if (tally.square_sum is None) != (tally.squares is None):
             raise UnreadableError("does not belong to the other sums", "squares")
+        check_squares(float(tally.weights.high[0]), tally.squared[0], tally.n_positive)
         counts, clusters = (values.get(name) for name in ("counts", "clusters"))
         if counts is not None:
             with inside("counts"):

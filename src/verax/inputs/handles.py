@@ -154,13 +154,19 @@ class Recipe(ABC, Generic[S]):
         """
         return self.take(part)
 
-    def sizes(self) -> dict[str, int]:
-        """Sizes of its summaries, by the names that their fields use."""
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Sizes of its summaries, by the names that their fields use; some are known of the rows."""
         return {}
 
+    def check(self, found: S) -> None:
+        """Refuse a summary that was read and that this recipe does not make."""
+
     def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> S:
-        """A summary from its bytes; `sizes` are known beside those that the recipe knows."""
-        found: S = self.makes.from_bytes(stored, {**(sizes or {}), **self.sizes()})
+        """A summary from its bytes; `sizes` are known of the rows."""
+        known = {} if sizes is None else sizes
+        found: S = self.makes.from_bytes(stored, {**known, **self.sizes(known)})
+        with refusing("is missing or of another type"):
+            self.check(found)
         return found
 
 

@@ -12,7 +12,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.parts import probabilities
 from verax.analyses.samples import Sketch, row_hashes
 from verax.common.hashing import mixed
-from verax.common.summaries import Array, Size, Sizes, Summary, Truth, Valued, merges, whole_counts
+from verax.common.summaries import Array, Size, Sizes, Summary, Truth, Valued, merges, only_counts
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Part, Recipe
@@ -47,7 +47,7 @@ class _Off(Array):
 
     def read(self, stored: Any, sizes: Sizes) -> Any:
         found = super().read(stored, sizes)
-        whole_counts(found[:, 0])
+        only_counts(found[:, 0])
         return found
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from verax.analyses.parts import probabilities, scaled, seen
-from verax.common.summaries import Summary, merges
+from verax.common.summaries import Summary, merges, only_weights
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import LATER, Part, Recipe
@@ -45,7 +46,10 @@ def bin_sums(found: Ints, given: Floats, happened: Any, w: Floats, bins: int) ->
 class BinSums(Summary, kind="calibration bins"):
     """Sums by bin, of one event after the other: those of all rows add up."""
 
-    sums: Sum = merges(Sums(4, "bins"))
+    sums: Sum = merges(Sums(4, "events*bins"))
+
+    def _check(self) -> None:
+        only_weights(self.sums.high[0])
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,12 @@ class BinRecipe(Recipe[BinSums]):
     bins: int
     top_only: bool
     binning: Binning = field(default="width", metadata=LATER)
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of bins and of events."""
+        if self.top_only:
+            return {"bins": self.bins, "events": 1}
+        return {"bins": self.bins} | ({"events": known["classes"]} if "classes" in known else {})
 
     def take(self, part: Part) -> BinSums:
         """The sums of some rows."""

@@ -12,7 +12,17 @@ from verax.analyses.calibration.events import Split, event_columns, n_events, sp
 from verax.analyses.parts import dense, probabilities, seen
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
-from verax.common.summaries import Each, Summary, Truth, UnreadableError, Valued, Whole, merges, within
+from verax.common.summaries import (
+    Each,
+    Summary,
+    Truth,
+    UnreadableError,
+    Valued,
+    Whole,
+    merges,
+    only_weights,
+    within,
+)
 from verax.common.summaries import whole as whole_number
 from verax.engines.clusters import ByLabel, Labels, sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
@@ -128,13 +138,18 @@ class EventSums(Summary, kind="event histograms", version=2):
             if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1 or not (run.sums.high[:, 0] > 0).all():
                 raise UnreadableError("has other sums than those of forecasts and outcomes", "values", str(i))
             within(run.keys, 0, MOST_KEY)
+            only_weights(run.sums.high[:, :3])
         run = self.bins.total
+        if len(run.keys) if self.level == EXACT else self.values:
+            raise UnreadableError("has both exact values and bins", "values")
         if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1:
             raise UnreadableError("has other sums than those of forecasts and outcomes", "bins")
         # The most likely class is one more event, except of lists.
         if self.groups is not None and self.groups.shape[1] not in (self.n_events + 1, self.n_events + 2):
             raise UnreadableError("has sums of other events", "groups")
         within(run.keys, 0, _SPAN * (self.n_events + 1) - 1)
+        only_weights(run.sums.high[:, :3])
+        only_weights(self.weight.high[:1])
         if not (run.sums.high[:, 0] > 0).all() or not np.isfinite(self.weight.high[2]):
             raise UnreadableError("has bins without rows, or no number of rows", "bins")
 
@@ -265,6 +280,12 @@ class EventRecipe(Recipe[EventSums]):
         """How the events are scored; of two classes there are always both."""
         names = {("squared", True): "rps", ("log", True): "ranked_log", ("squared", False): "brier"}
         return split(RULES[names.get((self.binary, self.thresholds), "log_score")], n_classes)
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The number of events."""
+        if "classes" not in known:
+            return {}
+        return {"n_events": n_events(self.how(known["classes"]), known["classes"])}
 
     def gathering(self) -> Gathering[EventSums]:
         """Tables that rows are added to in place."""

@@ -16,7 +16,7 @@ from verax.analyses.calibration.eventsums import CLAIM, HIT
 from verax.analyses.calibration.lists import SQUARED, ListReliability
 from verax.analyses.calibration.listsums import LEFT_OUT, LENGTH, WEIGHT, ListEventRecipe, ListSums
 from verax.analyses.calibration.mass import LISTED, UNLISTED, ListDecomposition, split_of_lists
-from verax.analyses.calibration.places import ANY, WHOLE, Claim, Found, check_places, corrected, place_name
+from verax.analyses.calibration.places import ANY, Claim, Found, check_places, corrected, event_names
 from verax.analyses.calibration.streams import components_of_events, p_value_of, read_curve
 from verax.analyses.unitsums import check_weight
 from verax.inference.intervals import Resampling
@@ -86,7 +86,7 @@ def read_list_reliability(
     found: ListSums, places: int, n_classes: int, resamples: int, seed: int, confidence: float
 ) -> ListReliability:
     """The same from sums."""
-    names = _names(found, places)
+    names = event_names(found.longest, places)
     curves = [
         read_curve(
             found.events[name], 0, name, SQUARED, resamples, np.random.default_rng([seed, i]), confidence
@@ -109,12 +109,7 @@ def read_list_reliability(
 
 def read_claims(found: ListSums, places: int) -> tuple[Claim, ...]:
     """What was claimed of each event on average and what happened, with tests."""
-    return corrected({name: _claim(found, name) for name in _names(found, places)})
-
-
-def _names(found: ListSums, places: int) -> list[str]:
-    named = [place_name(place) for place in range(1, min(places, found.longest) + 1)]
-    return [*named, *([ANY] if found.longest else []), WHOLE]
+    return corrected({name: _claim(found, name) for name in event_names(found.longest, places)})
 
 
 def _claim(found: ListSums, name: str) -> Found:

@@ -11,10 +11,10 @@ import numpy as np
 from verax.analyses.calibration.binsums import Binning, BinSums, binned
 from verax.analyses.calibration.eventsums import EXACT, EventSums, counted, run_of
 from verax.analyses.calibration.lists import SQUARED
-from verax.analyses.calibration.mass import as_scored, left_out_of, scored_events
-from verax.analyses.calibration.places import ListEvent, ListEvents
+from verax.analyses.calibration.mass import LISTED, UNLISTED, as_scored, left_out_of, scored_events
+from verax.analyses.calibration.places import ListEvent, ListEvents, event_names
 from verax.analyses.parts import scaled
-from verax.common.summaries import Each, Summary, Valued, Whole, merges
+from verax.common.summaries import Each, Summary, UnreadableError, Valued, Whole, merges
 from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed
 from verax.engines.sums import Sum, Sums
@@ -61,6 +61,19 @@ class ListEventRecipe(Recipe[ListSums]):
     model: str
     places: int = 0
     scored: bool = False
+
+    def check(self, found: ListSums) -> None:
+        """Refuse sums of other events."""
+        if set(found.events) != set(self.names(found)):
+            raise UnreadableError("is about other events", "events")
+
+    def names(self, found: ListSums) -> list[str]:
+        """The events that lists of these lengths have."""
+        if not found.n_lists:
+            return []
+        if self.scored:
+            return [*([LISTED] if found.longest else []), UNLISTED]
+        return event_names(found.longest, self.places)
 
     def take(self, part: Part) -> ListSums:
         """Sum up the lists of one part."""
@@ -122,6 +135,10 @@ class ListBinRecipe(Recipe[BinSums]):
     bins: int
     kind: str
     binning: Binning = field(default="width", metadata=LATER)
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of bins and of events."""
+        return {"bins": self.bins, "events": 1}
 
     def take(self, part: Part) -> BinSums:
         """The sums of some lists."""

@@ -40,6 +40,12 @@ def place_name(place: int) -> str:
     return f"place {place}"
 
 
+def event_names(longest: int, places: int) -> list[str]:
+    """The names of the first places, of any place and of the whole list, of lists up to a length."""
+    named = [place_name(place) for place in range(1, min(places, longest) + 1)]
+    return [*named, *([ANY] if longest else []), WHOLE]
+
+
 def check_places(places: int | None) -> int:
     """How many places to look at."""
     if places is None:

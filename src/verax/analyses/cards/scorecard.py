@@ -228,7 +228,7 @@ class Scorecard(MaySkip):
             "classes": classes,
             "ordered": ordered,
             "count_metrics": tuple(map(metric_named, values["metrics"])),
-            "resampling": Resampling.checked(**values["resampling"], or_none=True),
+            "resampling": Resampling.checked(**values["resampling"]),
         }
 
     def _metric_values(self) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ different lengths can be compared by one number. How much it improves depends on
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -165,6 +165,10 @@ class LengthRecipe(UnitRecipe):
     model: str
     rules: tuple[Padded, ...]
     lengths: tuple[int, ...] = LENGTHS
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of rules and of predictions."""
+        return {"blocks": len(self.rules), "columns": 2 + len(self.lengths)}
 
     def columns(self, part: Part) -> Columns:
         """The losses of some rows, rule by rule."""

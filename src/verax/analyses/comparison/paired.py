@@ -12,7 +12,7 @@ from verax.analyses.comparison.claims import ERROR_DISTANCE, TRAITS, error_colum
 from verax.analyses.comparison.references import OtherGroups, uniform_losses
 from verax.analyses.comparison.traits import STATISTICS, trait_columns
 from verax.analyses.parts import naming
-from verax.common.summaries import Each, Summary, Valued, merges
+from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges
 from verax.engines.differences import PairedTally
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts
@@ -110,6 +110,20 @@ class PairedRecipe(_ColumnRecipe):
     reference: str | None = None
     counts: OtherGroups | None = None
     traits: bool = False
+
+    def check(self, found: PairedSums) -> None:
+        """Refuse sums of other rules or models."""
+        n = {name: own.n_models for name, own in found.tallies.items()}
+        scored = len(self.models) + (self.reference is not None)
+        traits = [n.get(OF_TRAIT.format(i)) for i in TRAITS] if OF_TRAIT.format(0) in n else []
+        if any(n.get(OF_RULE.format(name_of(rule))) != scored for rule in self.rules):
+            raise UnreadableError("is about other rules or models", "tallies")
+        if any(known is None or known > len(self.models) for known in traits):
+            raise UnreadableError("is about the traits of other models", "tallies")
+        if n.get(OF_TRAITS, 0) > len(TRAITS) * len(self.models):
+            raise UnreadableError("is about the traits of other models", "tallies")
+        if len({(own.n_rows, own.labels is None) for own in found.tallies.values()}) > 1:
+            raise UnreadableError("is about different rows", "tallies")
 
     def _columns(self, part: Part) -> Mapping[str, Floats]:
         losses = [self._losses(part, name) for name in self.models]

@@ -20,7 +20,7 @@ from verax.analyses.decisions.grid import Side, places_of
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.units import CountedUnits, sums_at
 from verax.analyses.unitsums import check_weight
-from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges, within
+from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges, only_weights, within
 from verax.engines.clusters import ByLabel, Labels
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
@@ -55,7 +55,10 @@ class CellSums(Summary, kind="cells of thresholds"):
         if run.sums.high.shape[1] != 3 or run.least.shape[1] != 1 or len(run.keys) > self.rows:
             raise UnreadableError("has other sums than those of cells, or more cells than rows", "cells")
         within(run.keys, 0, math.inf)
+        only_weights(run.sums.high[:, 0])
         within(run.sums.high, 0, math.inf)
+        if self.groups is not None:
+            only_weights(self.groups)
         # Groups and cells are named by two fields.
         if self.labels is not None:
             names = self.labels.dtype.names
@@ -120,6 +123,10 @@ class GridRecipe(Recipe[CellSums]):
     grid: Floats
     side: Side
     total: float | None = None
+
+    def check(self, found: CellSums) -> None:
+        """Refuse cells of other thresholds."""
+        within(found.cells.total.keys, 0, 2 * (len(self.grid) + 1) ** len(self.models) - 1)
 
     def take(self, part: Part) -> CellSums:
         """Of some rows."""

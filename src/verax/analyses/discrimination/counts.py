@@ -16,7 +16,18 @@ from verax.analyses.binary import EventRows, rows_of_part
 from verax.analyses.discrimination.statistics import Estimated, average_precision_of, placed
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import check_weight
-from verax.common.summaries import Each, Summary, Truth, UnreadableError, Valued, Whole, merges, whole, within
+from verax.common.summaries import (
+    Each,
+    Summary,
+    Truth,
+    UnreadableError,
+    Valued,
+    Whole,
+    merges,
+    only_weights,
+    whole,
+    within,
+)
 from verax.engines.histograms import Keyed, Run, places
 from verax.engines.ranks import MOST_RANKS, distinct, exact_keys, rank_bins, values_of
 from verax.inputs.arrays import Bools, Floats, Ints
@@ -141,6 +152,7 @@ class RankCounts(Summary, kind="counts of ranks"):
             run = bins.total
             if run.sums.high.shape[1] != 2 or run.least.shape[1] != 1:
                 raise UnreadableError("has other sums than those of ranks", "cells", str(code))
+            only_weights(run.sums.high[:, 0])
             within(run.sums.high, 0, math.inf)
 
     def fitting(self) -> RankCounts:
@@ -176,6 +188,15 @@ class RankRecipe(Recipe[RankCounts]):
     """Counts of rows by what ranks them."""
 
     source: RankSource
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The number of outcomes, and how often bins are joined."""
+        return {"n_outcomes": self.source.n_outcomes, "level": self.source.level}
+
+    def check(self, found: RankCounts) -> None:
+        """Refuse counts of other events."""
+        if max(found.cells, default=0) >= self.source.n_events * self.source.n_outcomes:
+            raise UnreadableError("is about other events", "cells")
 
     def take(self, part: Part) -> RankCounts:
         """Count the rows of one part."""

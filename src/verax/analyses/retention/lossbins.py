@@ -14,7 +14,7 @@ from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.bounds import RANGES
 from verax.analyses.retention.cuts import Metric
 from verax.analyses.retention.doubts import Doubt
-from verax.common.summaries import Each, Several, Spec, Summary, Valued, merges
+from verax.common.summaries import Each, Several, Spec, Summary, UnreadableError, Valued, merges
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram, compiled
 from verax.engines.tables import RankTable, ReplicateTable, WeightedRankTable, coded
@@ -134,6 +134,20 @@ class CurveRecipe(Recipe[Histograms]):
     decision_costs: CostsLike | None
     bootstrap: int
     seed: int
+
+    def check(self, found: Histograms) -> None:
+        """Refuse histograms of other ranks, measures or replicates."""
+        names = set(map(named, self.keys))
+        if set(found.orders) != names or set(found.replicates) != names:
+            raise UnreadableError("is about other ranks", "orders")
+        drawn = [each for own in found.replicates.values() for each in own]
+        if any(len(own) not in (0, self.bootstrap) for own in found.replicates.values()):
+            raise UnreadableError("has another number of replicates", "replicates")
+        histograms = [*found.orders.values(), *drawn]
+        if any(each.n_values != len(self.measures.values) for each in histograms):
+            raise UnreadableError("is about other measures", "orders")
+        if any(bool(each.n_cells) != bool(self.measures.tables) for each in histograms):
+            raise UnreadableError("has other tables", "orders")
 
     def gathering(self) -> Gathering[Histograms]:
         """Tables that rows are added to in place."""
