@@ -9,6 +9,7 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
+from verax.inputs.memory import open_rows
 
 KINDS = ["rows", "weights", "groups", "both"]
 
@@ -66,6 +67,19 @@ def test_models_compare_as_in_memory(lists, kind):
             assert again == pytest.approx(means, rel=1e-12, abs=1e-14, nan_ok=True)
         assert found.claims == exact.claims
         assert set(exact.traits) == (set() if lists else set(models))
+
+
+def test_a_handle_in_memory_answers_one_question_after_the_other():
+    y, p, own = case("weights", n=60)
+    models = {"a": p, "b": p[:, ::-1]}
+    handle, single = open_rows(y, models, **own), open_rows(y, p, **own)
+    for i in range(30):
+        rule = ("brier", "log", "rps")[i % 3]
+        found, exact = vx.compare(handle, rule=rule), vx.compare(y, models, rule=rule, **own)
+        alike(found.to_dict(stored=False), exact.to_dict(stored=False))
+        lengths = {"k": [i % 3], "rule": "brier"}
+        found, exact = vx.compare_lengths(single, **lengths), vx.compare_lengths(y, p, **lengths, **own)
+        alike(numbers(found), numbers(exact))
 
 
 def test_what_compare_refuses_it_refuses_wherever_rows_are():

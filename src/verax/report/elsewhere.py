@@ -21,11 +21,10 @@ from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
 from verax.analyses.comparison.claims import Claims
-from verax.analyses.comparison.conclusions import claims_of, conclude
-from verax.analyses.comparison.paired import PairedRecipe, PairedSums
+from verax.analyses.comparison.conclusions import claims_of, read_comparison
+from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, OtherGroups
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.traits import Traits
 from verax.analyses.parts import probabilities, seen
 from verax.analyses.retention.cuts import Options
 from verax.analyses.retention.lossbins import CurveRecipe, Measures
@@ -40,7 +39,6 @@ from verax.common.texts import bound
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
-from verax.inference.estimates import Estimate, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.kernels.threads import meanwhile, side_by_side
@@ -318,40 +316,21 @@ def _comparison(
     classes: list[ClassSums],
     pairs: PairedSums | None,
 ) -> Comparison:
-    names = list(problem.models)
-    models, differences, notes = {}, {}, []
+    names, known = list(problem.models), {} if pairs is None else dict(pairs.tallies)
     frequencies = classes[0].frequency_losses(problem.rules, copies=plan.copies)
     again = _read_again(handle, problem, plan, classes[0])
     for r, rule in enumerate(problem.rules):
-        name = name_of(rule)
-        if again is not None:
-            tally = again.of_rule(rule)
-        else:
-            between = None if pairs is None else pairs.of_rule(rule)
-            tally = with_frequencies(classes, between, r, frequencies)
-        estimate = Estimate.of(tally, np.zeros((0, tally.n_models)), Units("rows"), copies=plan.copies)
-        models[name], differences[name], said = conclude(
-            names, tally, estimate, rule=name, reference=FREQUENCIES, confidence=plan.confidence
+        key = OF_RULE.format(name_of(rule))
+        known[key] = (
+            with_frequencies(classes, known.get(key), r, frequencies) if again is None else again[key]
         )
-        notes += said
-    means = {} if pairs is None else {name: pairs.traits(i) for i, name in enumerate(names)}
-    traits = {name: Traits.of(own, ordered=False) for name, own in means.items() if own is not None}
+    found = read_comparison(
+        PairedSums(known), names, problem.rules, ordered=problem.ordered, reference=FREQUENCIES, plan=plan
+    )
     claims: Claims | None = None
     if pairs is not None and len(problem.rules) > 1:
-        claims = claims_of(pairs, None, traits, plan)
-    groups = classes[0].groups
-    return Comparison(
-        models,
-        differences,
-        traits,
-        problem.n_rows,
-        None if groups is None else len(groups),
-        Units("rows" if groups is None else "groups").describe("moments"),
-        plan.confidence,
-        FREQUENCIES,
-        tuple(notes),
-        claims,
-    )
+        claims = claims_of(pairs, None, found.traits, plan)
+    return replace(found, n_rows=problem.n_rows, claims=claims)
 
 
 def _read_again(handle: Handle, problem: Problem, plan: Resampling, classes: ClassSums) -> PairedSums | None:

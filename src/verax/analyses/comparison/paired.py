@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,27 +64,26 @@ class _ColumnRecipe(Recipe[PairedSums]):
     """Sums of columns that have a value for each row and model."""
 
     def columns(self, part: Part) -> Mapping[str, Floats]:
-        """(N, M) values of some rows by the name of their sums; of rows in memory they are made once."""
+        """(N, M) values of some rows by the name of their sums; those of rows in memory are made once."""
         if not part.whole:
             return self._columns(part)
-        return part.once(("paired", id(self)), lambda: self._columns(part))
+        # The recipe is kept along, so that no other gets its id.
+        return part.once(("paired", id(self)), lambda: (self, self._columns(part)))[1]
 
+    @abstractmethod
     def _columns(self, part: Part) -> Mapping[str, Floats]:
-        raise NotImplementedError
+        """The same, made."""
 
     def take(self, part: Part) -> PairedSums:
         """The sums of some rows."""
         rows = part.rows
         batch = rows.batch(0, rows.n_rows)
         weights = None if batch.weights is None else to_host(batch.weights)
-        return PairedSums(
-            {
-                name: PairedTally(own.shape[1], pairs=int(name != OF_TRAITS)).update(
-                    own, weights, rows.groups
-                )
-                for name, own in self.columns(part).items()
-            }
-        )
+        found = {}
+        for name, own in self.columns(part).items():
+            tally = PairedTally(own.shape[1], pairs=int(name != OF_TRAITS))
+            found[name] = tally.update(own, weights, rows.groups)
+        return PairedSums(found)
 
 
 @dataclass(frozen=True)
