@@ -67,8 +67,12 @@ class _ColumnRecipe(Recipe[PairedSums]):
         """(N, M) values of some rows by the name of their sums; those of rows in memory are made once."""
         if not part.whole:
             return self._columns(part)
-        # The recipe is kept along, so that no other gets its id.
-        return part.once(("paired", id(self)), lambda: (self, self._columns(part)))[1]
+        # Only the last are kept.
+        held: dict[str, Any] = part.once("last paired columns", dict)
+        if held.get("recipe") is not self:
+            held |= {"recipe": self, "columns": self._columns(part)}
+        columns: Mapping[str, Floats] = held["columns"]
+        return columns
 
     @abstractmethod
     def _columns(self, part: Part) -> Mapping[str, Floats]:
