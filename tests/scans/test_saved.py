@@ -10,6 +10,8 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
+from scanned import alike
+from scattered import Scattered
 from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
 from verax.inference.intervals import Resampling
@@ -210,3 +212,18 @@ def test_files_that_hold_pieces_are_read(saved, tmp_path):
     again = merged([tmp_path / "pieces.verax"], tmp_path / "again.verax")
     assert vx.decompose(vx.scan(again), rule="rps").score == expected.score
     assert not any("+" in name for name in read_summaries(again))
+
+
+@pytest.mark.parametrize("rule", ["brier", ["brier", "log"]])
+def test_comparisons_of_shards_merge(tmp_path, rule):
+    rng = np.random.default_rng(0)
+    y, p, q = rng.integers(0, 3, 80), *rng.dirichlet(np.ones(3), (2, 80))
+    for i, rows in enumerate((slice(0, 30), slice(30, 80))):
+        shard = Recorded(Scattered(y[rows], {"a": p[rows], "b": q[rows]}, n_parts=2))
+        vx.compare(shard, rule=rule)
+        shard.save(tmp_path / f"{i}.verax")
+    saved = vx.scan([tmp_path / "0.verax", tmp_path / "1.verax"])
+    found, exact = vx.compare(saved, rule=rule), vx.compare(y, {"a": p, "b": q}, rule=rule)
+    alike(found.to_dict(stored=False), exact.to_dict(stored=False))
+    with pytest.raises(vx.InputError, match=r"reference.*second pass"):
+        vx.compare(saved, rule=rule, reference="frequencies")

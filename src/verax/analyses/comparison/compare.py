@@ -190,6 +190,13 @@ def _check(handle: Handle, reference: object) -> None:
         )
     if reference is not None and reference not in handle.models:
         check_reference(reference, handle.models, lists=bool(handle.listed))
+        if reference == FREQUENCIES and not handle.has_rows:
+            raise InputError(
+                "cannot be class frequencies where there are saved summaries only: they need a second pass",
+                argument="reference",
+                values=[reference],
+                remedies=[passing(reference=UNIFORM)],
+            )
 
 
 def _refuse(given: Mapping[str, bool], where: str) -> None:
