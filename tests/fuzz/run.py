@@ -27,7 +27,7 @@ FUZZERS: dict[str, int] = {
     "lists": 800,
     "options": 600,
     "records": 800,
-    "stored": 400,
+    "stored": 250,
     "sums": 150,
     "valid_rows": 400,
 }

@@ -84,6 +84,10 @@ class UnreadableError(Exception):
         super().__init__(what)
         self.what, self.path = what, path
 
+    def inside(self, name: object) -> UnreadableError:
+        """The same about a part of the part of this name."""
+        return UnreadableError(self.what, str(name), *self.path)
+
     def error(self) -> InputError:
         """The error about the bytes."""
         where = ".".join(self.path)

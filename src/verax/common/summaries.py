@@ -66,7 +66,7 @@ def inside(name: object) -> Iterator[None]:
     try:
         yield
     except UnreadableError as error:
-        raise UnreadableError(error.what, str(name), *error.path) from None
+        raise error.inside(name) from None
 
 
 def text(stored: Any) -> str:
@@ -500,6 +500,7 @@ def only_counts(counts: Any) -> None:
 
 # The classes of summaries by the kind that their bytes say.
 KINDS: dict[str, Any] = {}
+_SPECS: dict[Any, dict[str, Spec]] = {}
 
 
 def merges(spec: Spec, *, default: Any = dataclasses.MISSING, factory: Any = dataclasses.MISSING) -> Any:
@@ -647,14 +648,12 @@ def fields_of(specs: Mapping[str, Spec], values: Mapping[str, Any], sizes: Sizes
             stored = rest.pop(name)
         else:
             raise UnreadableError("is missing", name)
-        with inside(name):
-            found[name] = spec.unpack(stored, sizes)
-        if (
-            isinstance(spec, Whole)
-            and found[name] is not None
-            and sizes.setdefault(name, found[name]) != found[name]
-        ):
-            raise UnreadableError(f"is {found[name]}, and should be {sizes[name]}", name)
+        try:
+            value = found[name] = spec.unpack(stored, sizes)
+        except UnreadableError as error:
+            raise error.inside(name) from None
+        if isinstance(spec, Whole) and value is not None and sizes.setdefault(name, value) != value:
+            raise UnreadableError(f"is {value}, and should be {sizes[name]}", name)
     if rest:
         raise UnreadableError("is not known", str(next(iter(rest))))
     return found
@@ -662,7 +661,10 @@ def fields_of(specs: Mapping[str, Spec], values: Mapping[str, Any], sizes: Sizes
 
 def specs_of(cls: Any) -> dict[str, Spec]:
     """What the fields of a class hold."""
-    return {f.name: f.metadata["spec"] for f in dataclasses.fields(cls) if "spec" in f.metadata}
+    if cls not in _SPECS:
+        own = {f.name: f.metadata["spec"] for f in dataclasses.fields(cls) if "spec" in f.metadata}
+        _SPECS[cls] = own
+    return _SPECS[cls]
 
 
 def compiled(cls: Any) -> Callable[[Any, Any], Any]:
