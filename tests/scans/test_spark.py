@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import heavy_losses
 import scannedlists as lists
 import verax as vx
 from scanned import CLASSES, COLUMNS, N, alike, arrays, asked, broken, example, expected, same, table
@@ -33,6 +34,7 @@ def spark():
 
     # What is defined here is sent along: workers cannot import this module.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    cloudpickle.register_pickle_by_value(heavy_losses)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2,3]").appName("verax")
     settings = {
@@ -57,6 +59,16 @@ def frame(spark):
     spread = spark.createDataFrame(table())
     small = spread.filter("number < 4").repartition(6, "number")
     return small.unionByName(spread.filter("number >= 4").repartition(2, "patient"))
+
+
+def test_a_new_analysis_works(spark):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 200)
+    y = rng.integers(0, 3, 200)
+    rows = spark.createDataFrame(pa.table({"label": y, **{f"p_{k}": p[:, k] for k in range(3)}}))
+    asked = {"rule": "brier", "limit": 0.8}
+    found = heavy_losses.heavy_losses(vx.scan(rows.repartition(3), target="label"), **asked)
+    assert found == pytest.approx(heavy_losses.heavy_losses(y, p, **asked))
 
 
 def test_a_frame_gives_the_card_of_its_rows(frame, monkeypatch):
