@@ -107,6 +107,10 @@ class Part:
             self._made[key] = make()
         return self._made[key]  # type: ignore[no-any-return]
 
+    def forget(self, key: Hashable) -> None:
+        """Let go of what was made by that key."""
+        self._made.pop(key, None)
+
     def made(self, key: Hashable) -> Any:
         """What was made of these rows by that key; None if nothing was."""
         return self._made.get(key)

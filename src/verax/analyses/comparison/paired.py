@@ -21,9 +21,11 @@ from verax.inputs.handles import Part, Recipe
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
-# What the tallies are called: of the losses by a rule, of a trait, and of the traits of all models without
-# their differences.
+# What the tallies are called: of losses by a rule, of a trait, and of the traits of all models without their
+# differences.
 OF_RULE, OF_TRAIT, OF_TRAITS = "rule:{}", "trait:{}", "traits"
+# What a part calls the traits of a model.
+_COLUMNS = "traits of {}"
 
 
 class PairedSums(Summary, kind="paired tallies"):
@@ -80,13 +82,11 @@ class _ColumnRecipe(Recipe[PairedSums]):
 
     def take(self, part: Part) -> PairedSums:
         """The sums of some rows."""
-        rows = part.rows
-        batch = rows.batch(0, rows.n_rows)
-        weights = None if batch.weights is None else to_host(batch.weights)
+        _, weights = _outcomes(part, next(iter(part.models)))
         found = {}
         for name, own in self.columns(part).items():
             tally = PairedTally(own.shape[1], pairs=int(name != OF_TRAITS))
-            found[name] = tally.update(own, weights, rows.groups)
+            found[name] = tally.update(own, weights, part.rows.groups)
         return PairedSums(found)
 
 
@@ -129,43 +129,49 @@ class PairedRecipe(_ColumnRecipe):
         if len({(own.n_rows, own.labels is None) for own in found.tallies.values()}) > 1:
             raise UnreadableError("is about different rows", "tallies")
 
+    def _dense(self, part: Part) -> list[str]:
+        """The models that have traits: lists do not always say which class is most likely."""
+        dense = [name for name in self.models if isinstance(part.models[name], Forecasts)]
+        return dense if self.traits else []
+
     def _columns(self, part: Part) -> Mapping[str, Floats]:
-        losses = [self._losses(part, name) for name in self.models]
+        dense, losses = self._dense(part), []
+        # Rules may disagree about models: differences of traits are then needed, trait by trait.
+        disagreeing = len(self.rules) > 1 and len(dense) > 1
+        table = np.empty((0 if disagreeing else len(dense), len(TRAITS), part.n_rows))
+        for name in self.models:
+            losses.append(self._losses(part, name, traits=name in dense))
+            if len(table) and name in dense:
+                table[dense.index(name)] = trait_rows(part, name)
+                part.forget(_COLUMNS.format(name))
         if self.reference is not None:
             losses.append(self._reference(part))
         # Arrays go as their copies come: both together would set the peak of memory.
         columns = {
             OF_RULE.format(name_of(rule)): _beside([own.pop(0) for own in losses]) for rule in self.rules
         }
-        known = [trait_rows(part, name) for name in self.models if self._has_traits(part, name)]
-        if known and len(self.rules) > 1 and len(known) > 1:
+        if disagreeing:
+            known = [trait_rows(part, name) for name in dense]
             columns |= {OF_TRAIT.format(i): _beside([own[i] for own in known]) for i in TRAITS}
-        elif known:
-            columns[OF_TRAITS] = _beside([trait for own in known for trait in own])
+        elif dense:
+            columns[OF_TRAITS] = table.reshape(-1, part.n_rows).T
         return columns
 
-    def _has_traits(self, part: Part, name: str) -> bool:
-        # Lists do not always say which class is most likely.
-        return self.traits and isinstance(part.models[name], Forecasts)
-
-    def _losses(self, part: Part, name: str) -> list[Floats]:
+    def _losses(self, part: Part, name: str, *, traits: bool) -> list[Floats]:
         """The losses of a model by each rule, and its traits on the way."""
-        rows = part.models[name]
-        more = STATISTICS if self._has_traits(part, name) else ()
+        rows, more = part.models[name], STATISTICS if traits else ()
         with naming(part, name):
             found = [to_host(own) for own in losses_of([*self.rules, *more], rows)]
         if more:
-            y = to_host(rows.batch(0, rows.n_rows).y)
-            part.once(("traits", name), lambda: trait_columns(y, *found[len(self.rules) :]))
+            y, _ = _outcomes(part, self._dense(part)[0])
+            part.once(_COLUMNS.format(name), lambda: trait_columns(y, *found[len(self.rules) :]))
         return [np.asarray(own, float) for own in found[: len(self.rules)]]
 
     def _reference(self, part: Part) -> list[Floats]:
-        rows = part.rows
         if self.counts is None:
             return uniform_losses(self.rules, part)
-        batch = rows.batch(0, rows.n_rows)
-        weights = None if batch.weights is None else to_host(batch.weights)
-        return self.counts.losses(self.rules, to_host(batch.y), weights, rows.groups)
+        y, weights = _outcomes(part, next(iter(part.models)))
+        return self.counts.losses(self.rules, y, weights, part.rows.groups)
 
 
 @dataclass(frozen=True)
@@ -185,9 +191,20 @@ def trait_rows(part: Part, name: str) -> Sequence[Floats]:
     def read() -> list[Floats]:
         rows: Any = part.models[name]
         found = [to_host(own) for own in losses_of(STATISTICS, rows)]
-        return trait_columns(to_host(rows.batch(0, rows.n_rows).y), *found)
+        return trait_columns(_outcomes(part, name)[0], *found)
 
-    return part.once(("traits", name), read)
+    return part.once(_COLUMNS.format(name), read)
+
+
+def _outcomes(part: Part, name: str) -> tuple[Any, Floats | None]:
+    """The outcomes of the rows of a model, as it codes them, and their weights."""
+
+    def read() -> tuple[Any, Floats | None]:
+        rows = part.models[name]
+        batch = rows.batch(0, rows.n_rows)
+        return to_host(batch.y), None if batch.weights is None else to_host(batch.weights)
+
+    return part.once(f"outcomes of {name}", read)
 
 
 def _beside(columns: Sequence[Floats]) -> Floats:
