@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from verax.analyses.samples import SampleRecipe
-from verax.inputs.handles import Handle, refuse_lists
+from verax.analyses.samples import Sample, SampleRecipe
+from verax.inputs.handles import Handle, Summaries, refuse_lists
 from verax.inputs.skipping import MaySkip
 
 R = TypeVar("R", bound=MaySkip)
@@ -24,9 +24,7 @@ def on_sample(handle: Handle, fit: Callable[..., R], *, ordered: bool, several: 
     refuse_lists(handle)
     handle = handle.in_order() if ordered else handle
     models = handle.models if several else (handle.one_model(),)
-    most = max(1, min(_ROWS, _NUMBERS // (len(handle.models) * handle.n_classes)))
-    found = handle.summarise({"sample": SampleRecipe(most)})
-    sample = found["sample"].whole_groups().in_order()
+    sample, found = sampled_rows(handle)
     p: Any = {name: sample.p[:, handle.models.index(name)] for name in models}
     y = sample.y
     if handle.classes is not None:
@@ -36,3 +34,10 @@ def on_sample(handle: Handle, fit: Callable[..., R], *, ordered: bool, several: 
     if len(sample.y) < found.n_rows:
         result = result.with_sample(len(sample.y), found.n_rows)
     return result.with_skipped(found.skipped)
+
+
+def sampled_rows(handle: Handle) -> tuple[Sample, Summaries]:
+    """A sample of the rows, all of them in their order where they are few or in memory."""
+    most = max(1, min(_ROWS, _NUMBERS // (len(handle.models) * handle.n_classes)))
+    found = handle.summarise({"sample": SampleRecipe(most)})
+    return found["sample"].whole_groups().in_order(), found

@@ -15,6 +15,7 @@ from verax.common.hashing import mixed, name_hash
 from verax.common.summaries import Array, Names, Summary, UnreadableError, Whole, merges, within
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Gathering, Part, Recipe
 
 # How many different hashes a sketch keeps: up to so many different rows are counted exactly.
@@ -188,6 +189,14 @@ class Sample(Summary, kind="row sample"):
         kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
         return Sample(self.most, self.n_rows, **kept)
 
+    def forecasts(self, model: int, *, ordered: bool) -> Forecasts:
+        """The rows with the forecasts of a model; probabilities that have single precision keep it."""
+        p = self.p[:, model]
+        single = p.astype(np.float32)
+        if bool((single == p).all()):
+            p = single
+        return Forecasts(self.y, p, weights=self.weights, groups=self.groups, ordered=ordered)
+
     def whole_groups(self) -> Sample:
         """Without the group that is there in part only, if any."""
         if self.groups is None or self.n_rows == len(self.y):
@@ -227,15 +236,16 @@ class SampleRecipe(Recipe[Sample]):
             names = np.array([name_hash(label) for label in groups.labels.tolist()], np.uint64)
             units = names[groups.codes]
         near = np.arange(len(hashes))
-        if found is not None and len(found.y) == self.most:
+        most = max(self.most, len(hashes)) if part.whole else self.most
+        if found is not None and len(found.y) == most:
             near = np.flatnonzero(units <= found.units.max())
-        elif len(hashes) > self.most:
-            near = np.flatnonzero(units <= np.partition(units, self.most - 1)[self.most - 1])
+        elif len(hashes) > most:
+            near = np.flatnonzero(units <= np.partition(units, most - 1)[most - 1])
         rows = seen(part, next(iter(part.models)), ())
         numbers = np.arange(part.start, part.start + len(hashes)) if part.numbers is None else part.numbers
         p = np.stack([probabilities(part, name)[near] for name in part.models], axis=1)
         return Sample(
-            self.most,
+            most,
             len(hashes),
             units[near],
             hashes[near],

@@ -143,7 +143,7 @@ class States:
         """The number of independent rows that tell as much about each share as these rows do, (S, T).
 
         Their design effect is that of the share, shrunk to that of all shares `among` which it is as far as
-        the state has few rows.
+        the state has few rows. Of groups it is no less than that: a smaller one is an estimate from few groups.
         """
         square = float(self.cells.squares.sum())
         of_rows = np.maximum(self.share * (1 - self.share), 0.0) * square
@@ -153,6 +153,8 @@ class States:
         effect = np.divide(own, of_rows, out=np.full_like(own, pooled), where=of_rows > _NONE * square)
         known = np.minimum(self.share, 1 - self.share) / square
         effect = (known * effect + _ENOUGH * pooled) / (known + _ENOUGH)
+        if self.cells.units.grouped:
+            effect = np.maximum(effect, pooled)
         return np.asarray(1 / (square * effect))
 
     @cached_property

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 
 from verax.analyses.recalibration.choosing import dealt
-from verax.analyses.sampled import on_sample
+from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.common.checks import check_count
 from verax.display.tables import FrameKind, record_frame
@@ -19,8 +17,7 @@ from verax.errors import InputError
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import at_thresholds, cheapest, decide
@@ -28,12 +25,12 @@ from verax.scores.metrics import CostsLike, DecisionMetric, find_metric
 
 # How many values of a threshold are tried, from how many starts, and how often all of them in turn.
 _CANDIDATES, _STARTS, _ROUNDS = 200, (0.5, 0.3, 0.7), 50
+# Up to this number of counts, in the tables of all combinations of thresholds, every combination is tried.
+_MOST_TABLES = 2**19
 # Improvements that are smaller are rounding.
 _ROUNDING = 1e-12
 # Beyond so many classes the tables of counts of all candidates are large.
 _MOST_CLASSES = 64
-# Up to so many rows times combinations of thresholds, all combinations are tried.
-_ALL = 2**20
 # Up to so many classes, rows are resampled as joint counts of outcomes and both decisions.
 _COUNTED = 8
 
@@ -56,9 +53,11 @@ def choose_thresholds(
     Where the probabilities are calibrated, the cheapest decision (`decide(p, costs=...)`) cannot be beaten
     by much; thresholds help where they are not, and for metrics such as kappa that no costs stand for.
 
-    For two classes all thresholds are tried (200 of them where there are more rows). For several, one is
-    optimised after the other until none can be improved, from four starts: a good choice, not always the
-    best. The interval takes the thresholds of each fold as they are: it is about these decisions.
+    All combinations of thresholds are tried: of 200 values each where there are more distinct probabilities,
+    and for three classes or fewer whatever the number of rows. Where there are more than about 500,000 counts
+    in the confusion tables of all combinations, one threshold is optimised after the other until none can be
+    improved, from four starts: a good choice, not always the best. The interval takes the thresholds of each
+    fold as they are: it is about these decisions.
 
     Parameters
     ----------
@@ -107,18 +106,18 @@ def choose_thresholds(
     """
     check_count("folds", folds, least=2)
     plan = Resampling.checked(confidence, bootstrap, seed)
-    if isinstance(y, Handle):
-        again = partial(choose_thresholds, metric=metric, costs=costs, folds=folds, bootstrap=bootstrap)
-        return on_sample(y, partial(again, seed=seed, confidence=confidence), ordered=True)
-    forecasts = Forecasts(y, p, ordered=True, **read)
+    handle = open_rows(y, p, ordered=True, dense=True, single=True, **read)
+    model = handle.one_model()
     measure = metric if isinstance(metric, DecisionMetric) else find_metric(metric, costs=costs)
-    _check_size(forecasts.n_classes)
+    _check_size(handle.n_classes)
     # Costs that do not fit the classes are refused here.
-    measure.bounds(forecasts.n_classes)
+    measure.bounds(handle.n_classes)
+    kept, found = sampled_rows(handle)
+    forecasts = kept.forecasts(handle.models.index(model), ordered=True)
     by_cost = measure.with_costs is not None
     rows = RowTable.of(forecasts, []).weighty()
     sample = _Sample.of(rows, measure, forecasts.unity.decimals)
-    values, found = sample.best()
+    values, in_sample = sample.best()
     fold = dealt(rows.y, rows.groups, _n_folds(rows, folds), plan.seed)
     held_out = np.empty(len(rows.y), np.int64)
     per_fold = []
@@ -127,8 +126,11 @@ def choose_thresholds(
         per_fold.append(own)
         held_out[fold == i] = at_thresholds(rows.p[fold == i], own, sample.decimals)
     usual = cheapest(rows.p, costs) if by_cost else rows.decisions
-    chosen = _result(sample, rows, values, found, (held_out, usual), np.array(per_fold), by_cost, plan)
-    return replace(chosen, n_rows=forecasts.n_rows)
+    chosen = _result(sample, rows, values, in_sample, (held_out, usual), np.array(per_fold), by_cost, plan)
+    chosen = replace(chosen, n_rows=forecasts.n_rows)
+    if forecasts.n_rows < found.n_rows:
+        chosen = chosen.with_sample(forecasts.n_rows, found.n_rows)
+    return chosen.with_skipped(found.skipped)
 
 
 def _check_size(n_classes: int) -> None:
@@ -368,32 +370,17 @@ class _Sample:
         return np.bincount(self.y * k + decisions, weights, k * k).reshape(k, k).astype(float)
 
     def best(self) -> tuple[Floats, float]:
-        """Thresholds that no change of a single one improves, the best of several starts; their value.
+        """The best of all combinations of thresholds, and their value.
 
-        Of few rows the best of all.
+        Where there are too many, thresholds that no change of a single one improves, from several starts.
         """
         k = self.n_classes
         candidates = [self._candidates(i) for i in range(k - 1)]
-        if k > 2 and math.prod(map(len, candidates)) * len(self.y) <= _ALL:
+        if k * k * math.prod(len(tried) + 1 for tried in candidates) <= _MOST_TABLES:
             return self._best_of_all(candidates)
         starts = [np.full(k - 1, start) for start in _STARTS]
         found = [self._improved(start, candidates) for start in [*starts, self._as_often_as_it_happens()]]
         return max(found, key=lambda x: self._goodness(np.array(x[1])))
-
-    def _best_of_all(self, candidates: list[Floats]) -> tuple[Floats, float]:
-        """The best of all combinations; of equally good ones the nearest to one half."""
-        k, n = self.n_classes, len(self.y)
-        tried = np.array(list(itertools.product(*candidates)))
-        reached = self.tails >= tried[:, None] - 0.5 * 10.0**-self.decimals
-        code = np.arange(len(tried))[:, None] * k + self.y
-        code = code * k + _highest(reached.reshape(-1, k - 1)).reshape(-1, n)
-        weights = np.broadcast_to(self.weights, code.shape).ravel()
-        tables = np.bincount(code.ravel(), weights, len(tried) * k * k).reshape(-1, k, k)
-        values = self.metric.of(tables)
-        good = self._goodness(values)
-        ties = np.flatnonzero(good >= good.max() - _ROUNDING)
-        at = ties[np.argmin(np.abs(tried[ties] - 0.5).sum(axis=1))]
-        return tried[at], float(values[at])
 
     def _goodness(self, value: Floats) -> Any:
         """Higher is better; undefined is worst."""
@@ -417,6 +404,45 @@ class _Sample:
         rates = [np.average(self.y > i, weights=self.weights) for i in range(self.n_classes - 1)]
         cuts = [np.quantile(self.tails[:, i], 1 - rate) for i, rate in enumerate(rates)]
         return np.clip(np.array(cuts), 0.0, 1.0)
+
+    def _best_of_all(self, candidates: list[Floats]) -> tuple[Floats, float]:
+        """The best of all combinations of candidates; of equally good ones the nearest to one half."""
+        k = self.n_classes
+        values = np.asarray(self.metric.of(self._all_tables(candidates).reshape(-1, k, k)))
+        good = self._goodness(values)
+        ties = np.flatnonzero(good >= good.max() - _ROUNDING)
+        places = np.unravel_index(ties, [len(tried) for tried in candidates])
+        chosen = np.stack([tried[at] for tried, at in zip(candidates, places, strict=True)], axis=1)
+        at = int(np.argmin(np.round(np.abs(chosen - 0.5).sum(axis=1), self.decimals)))
+        return chosen[at], float(values[ties[at]])
+
+    def _all_tables(self, candidates: list[Floats]) -> Floats:
+        """Confusion counts, (C, ..., C, K, K), of every combination of candidates.
+
+        Rows are counted by outcome and by the number of candidates that they reach for each class. A row is
+        decided for class k where it reaches the candidate of k and that of no higher class.
+        """
+        k, slack = self.n_classes, 0.5 * 10.0**-self.decimals
+        sizes = [len(tried) + 1 for tried in candidates]
+        places = [
+            np.searchsorted(tried - slack, self.tails[:, i], side="right")
+            for i, tried in enumerate(candidates)
+        ]
+        code = np.ravel_multi_index((*places, self.y), (*sizes, k))
+        counts = np.bincount(code, self.weights, math.prod(sizes) * k).reshape(*sizes, k)
+        found = np.zeros((*(size - 1 for size in sizes), k, k))
+        for decided in range(k):
+            own = counts
+            for axis in range(k - 1):
+                if axis + 1 < decided:
+                    own = own.sum(axis=axis, keepdims=True)
+                elif axis + 1 == decided:
+                    reached = np.flip(np.cumsum(np.flip(own, axis), axis), axis)
+                    own = np.take(reached, np.arange(1, sizes[axis]), axis)
+                else:
+                    own = np.take(np.cumsum(own, axis), np.arange(sizes[axis] - 1), axis)
+            found[..., decided] = own
+        return found
 
     def _improved(self, start: Floats, candidates: list[Floats]) -> tuple[Floats, float]:
         chosen = start.copy()
