@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import verax as vx
 from cases import forecasts
 from realdata import load
+from scattered import Scattered
 from verax.analyses.decisions.thresholds import _Sample
 from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.table import RowTable
@@ -82,15 +83,56 @@ def test_no_single_threshold_can_be_improved(metric):
             assert sign * value(y, p, other, metric) <= sign * found.in_sample + 1e-12
 
 
-def test_three_classes_come_near_the_best_of_all_pairs():
-    shortfall = []
-    for seed in range(6):
-        y, p = forecasts(40, 3, seed)
-        found = vx.choose_thresholds(y, p, metric="qwk", **QUICK)
-        grid = np.linspace(0, 1, 41)
-        every = max(value(y, p, pair, "qwk") for pair in itertools.product(grid, grid))
-        shortfall.append(every - found.in_sample)
-    assert max(shortfall) < 0.02
+@pytest.mark.parametrize("metric", ["ec", "qwk", "balanced_accuracy"])
+@pytest.mark.parametrize("k", [3, 4])
+def test_of_few_rows_the_best_of_all_combinations_is_found(k, metric):
+    sign = 1 if METRICS[metric].higher_is_better else -1
+    for seed in range(3):
+        y, p = forecasts(6, k, seed)
+        found = vx.choose_thresholds(y, p, metric=metric, **QUICK)
+        tails = np.cumsum(p[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        tried = [np.unique([0.0, 1.0, *column, *(column + 1e-9)]) for column in tails.T]
+        every = [value(y, p, t, metric) for t in itertools.product(*(t[t <= 1] for t in tried))]
+        best = max(sign * v for v in every if not math.isnan(v))
+        assert sign * found.in_sample == pytest.approx(best, abs=1e-12)
+        assert value(y, p, found.values, metric) == pytest.approx(found.in_sample, abs=1e-12)
+
+
+def test_all_tables_are_those_of_decisions():
+    y, p = forecasts(50, 3, 1)
+    w = np.random.default_rng(0).exponential(size=50)
+    sample = _Sample.of(RowTable.of(Forecasts(y, p, weights=w), []), METRICS["ec"], 12)
+    tried = [sample._candidates(0)[::7], sample._candidates(1)[::9]]
+    tables = sample._all_tables(tried)
+    for i, j in itertools.product(range(len(tried[0])), range(len(tried[1]))):
+        decisions = vx.decide(p, thresholds=[tried[0][i], tried[1][j]])
+        wanted = count_decisions(y, decisions, n_classes=3, weights=w / w.max())
+        np.testing.assert_allclose(tables[i, j], wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_rows_elsewhere_are_those_in_memory(dtype):
+    for seed in range(4):
+        y, p = forecasts(7, 3, seed)
+        p = p.astype(dtype)
+        found = vx.choose_thresholds(Scattered(y, p, n_parts=3), **QUICK)
+        assert found == vx.choose_thresholds(y, p, **QUICK)
+
+
+def test_rows_without_weight_do_not_count():
+    y, p = forecasts(12, 2, 2)
+    w = np.repeat([1.0, 0.0], [2, 10])
+    found = vx.choose_thresholds(y, p, weights=w, **QUICK)
+    alone = vx.choose_thresholds(y[:2], p[:2], **QUICK)
+    assert (found.values.tolist(), found.honest) == (alone.values.tolist(), alone.honest)
+
+
+def test_three_classes_of_many_rows_have_the_best_pair():
+    y, p = forecasts(300, 3, 1)
+    found = vx.choose_thresholds(y, p, metric="qwk", **QUICK)
+    grid = np.linspace(0, 1, 21)
+    every = max(value(y, p, pair, "qwk") for pair in itertools.product(grid, grid))
+    assert found.in_sample > every - 0.002
 
 
 # ---- honesty -------------------------------------------------------------------------------------

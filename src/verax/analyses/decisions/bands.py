@@ -143,7 +143,7 @@ class States:
         """The number of independent rows that tell as much about each share as these rows do, (S, T).
 
         Their design effect is that of the share, shrunk to that of all shares `among` which it is as far as
-        the state has few rows. Of groups it is no less than that: a smaller one is an estimate from few groups.
+        the state has few rows. With groups it is no less than the pooled one: fewer groups tell about it.
         """
         square = float(self.cells.squares.sum())
         of_rows = np.maximum(self.share * (1 - self.share), 0.0) * square
