@@ -26,7 +26,7 @@ def on_sample(handle: Handle, fit: Callable[..., R], *, ordered: bool, several: 
     models = handle.models if several else (handle.one_model(),)
     sample, found = sampled_rows(handle)
     p: Any = {name: sample.p[:, handle.models.index(name)] for name in models}
-    y = sample.y
+    y: Any = sample.y
     if handle.classes is not None:
         y = [handle.classes[k] for k in sample.y.tolist()]
     own = {"classes": handle.classes, "weights": sample.weights, "groups": sample.groups}

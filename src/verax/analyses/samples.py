@@ -193,9 +193,10 @@ class Sample(Summary, kind="row sample"):
         """The rows with the forecasts of a model; probabilities that have single precision keep it."""
         p = self.p[:, model]
         single = p.astype(np.float32)
-        if bool((single == p).all()):
-            p = single
-        return Forecasts(self.y, p, weights=self.weights, groups=self.groups, ordered=ordered)
+        exact = bool((single == p).all())
+        return Forecasts(
+            self.y, single if exact else p, weights=self.weights, groups=self.groups, ordered=ordered
+        )
 
     def whole_groups(self) -> Sample:
         """Without the group that is there in part only, if any."""
