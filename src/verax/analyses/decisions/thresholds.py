@@ -390,13 +390,15 @@ class _Sample:
     def _candidates(self, i: int) -> Floats:
         """0, and the middle between neighbouring values, of many the quantiles."""
         seen = np.unique(self.tails[self.weights > 0, i])
-        middle = np.round((seen[1:] + seen[:-1]) / 2, 15)
+        # A threshold counts as reached within half a unit of the last decimal.
+        unit = 10.0**-self.decimals
+        middle = np.round(np.maximum((seen[1:] + seen[:-1]) / 2, seen[:-1] + 0.75 * unit), 15)
         if len(middle) > _CANDIDATES:
             # As many rows between any two candidates.
             rows = np.sort(self.tails[self.weights > 0, i])
             cuts = rows[np.linspace(0, len(rows) - 1, _CANDIDATES + 2).astype(np.int64)[1:-1]]
             middle = np.unique(middle[np.minimum(np.searchsorted(middle, cuts), len(middle) - 1)])
-        above = seen[-1] + 1e-9
+        above = seen[-1] + max(1e-9, unit)
         return np.unique(np.concatenate([[0.0], middle, [above] if above <= 1 else []]))
 
     def _as_often_as_it_happens(self) -> Floats:
