@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 import warnings
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +69,19 @@ def jax(x):
         # JAX says so when it narrows float64, which is what it does unless told otherwise.
         warnings.filterwarnings("ignore", message=".*dtype float64 requested.*")
         return jnp.asarray(x)
+
+
+@cache
+def scoringrules():
+    """The package of that name, by its array calls: its compiled ones are compiled anew by every import."""
+    kept = sys.modules.get("numba")
+    sys.modules["numba"] = None
+    try:
+        return importlib.import_module("scoringrules")
+    finally:
+        del sys.modules["numba"]
+        if kept is not None:
+            sys.modules["numba"] = kept
 
 
 NAMESPACES = [numpy_writeable, numpy_readonly, numpy_fortran, strict, torch, jax]

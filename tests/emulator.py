@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import shutil
 import subprocess
+import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from verax.engines.cuda.places import Place, Scratch, View
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 FOLDER = Path(__file__).parent / "emulation"
+_HEADERS = "".join(path.read_text() for path in sorted(FOLDER.iterdir()))
 
 
 class EmulatedDevice:
@@ -35,7 +37,6 @@ class EmulatedDevice:
         if source in self.libraries:
             return
         assert shared <= 32768 * 8
-        stem = hashlib.sha256(source.encode()).hexdigest()[:16]
         calls = "\n".join(
             f'extern "C" void run_{name}(unsigned blocks, unsigned threads, const Args* args) '
             f"{{ run({name}, blocks, threads, args); }}"
@@ -44,8 +45,6 @@ class EmulatedDevice:
         text = f'#include "gpu.h"\n{source}\n#include "launch.h"\n{calls}\n'.replace(
             "extern __shared__ double arena[];", ""
         )
-        file, library = self.folder / f"{stem}.cpp", self.folder / f"{stem}.so"
-        file.write_text(text)
         command = [
             COMPILER,
             "-std=c++17",
@@ -56,7 +55,14 @@ class EmulatedDevice:
             "-w",
             f"-I{FOLDER}",
         ]
-        subprocess.run([*command, str(file), "-o", str(library)], check=True)
+        # Every worker and every later run takes what one has compiled from the same text.
+        library = self.folder / f"{hashlib.sha256((text + _HEADERS).encode()).hexdigest()[:16]}.so"
+        if not library.exists():
+            with tempfile.TemporaryDirectory(dir=self.folder) as own:
+                file, made = Path(own) / "kernels.cpp", Path(own) / "kernels.so"
+                file.write_text(text)
+                subprocess.run([*command, str(file), "-o", str(made)], check=True)
+                made.replace(library)
         self.libraries[source] = ctypes.CDLL(str(library))
 
     def current(self):
@@ -109,11 +115,12 @@ class Gpu:
         return x.cuda() if self.name == "cuda" else x
 
 
-@pytest.fixture(scope="module")
-def emulated(tmp_path_factory):
+@pytest.fixture(scope="session")
+def emulated(pytestconfig, tmp_path_factory):
     if COMPILER is None:
         pytest.skip("there is no C++ compiler to emulate a GPU with")
-    return EmulatedDevice(tmp_path_factory.mktemp("kernels"))
+    kept = getattr(pytestconfig, "cache", None)
+    return EmulatedDevice(kept.mkdir("emulator") if kept else tmp_path_factory.mktemp("emulator"))
 
 
 @pytest.fixture(params=["emulated", "cuda"])

@@ -7,6 +7,8 @@ import inspect
 import numpy as np
 import pytest
 
+import cases
+
 Y, P = np.array([0, 1, 2, 2]), np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.5, 0.3], [0.0, 0.2, 0.8]])
 
 
@@ -36,7 +38,7 @@ def test_torchmetrics_has_calibration_kappa_and_bootstrap_and_no_proper_score():
 
 
 def test_scoringrules_has_losses_of_rows_and_no_weights():
-    scoringrules = pytest.importorskip("scoringrules")
+    scoringrules = cases.scoringrules()
     assert np.shape(scoringrules.rps_score(Y + 1, P)) == (4,)
     for name in ("rps_score", "brier_score", "log_score"):
         assert not [p for p in inspect.signature(getattr(scoringrules, name)).parameters if "weight" in p]

@@ -9,13 +9,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
 
 import verax as vx
-from cases import forecasts
+from cases import forecasts, scoringrules
 from verax.scores.metrics import METRICS
 
 NAMES = ["none", "mild", "moderate", "severe"]
@@ -31,9 +30,9 @@ def test_against_scikit_learn_and_scoringrules():
         brier = brier_score_loss(y, p, labels=labels, sample_weight=w)
         assert card["brier"] == pytest.approx(brier, rel=1e-12)
     assert card["log"] == pytest.approx(log_loss(y, p, labels=labels, sample_weight=w), rel=1e-12)
-    rps = scoringrules.rps_score(y + 1, p) / 3
+    rps = scoringrules().rps_score(y + 1, p) / 3
     assert card["rps"] == pytest.approx(np.average(rps, weights=w), rel=1e-12)
-    ranked = scoringrules.rls_score(y + 1, p) / 3
+    ranked = scoringrules().rls_score(y + 1, p) / 3
     assert card["ranked_log"] == pytest.approx(np.average(ranked, weights=w), rel=1e-12)
     assert card.accuracy == pytest.approx(accuracy_score(y, p.argmax(axis=1), sample_weight=w), rel=1e-12)
     expected = confusion_matrix(y, p.argmax(axis=1), labels=labels, sample_weight=w)

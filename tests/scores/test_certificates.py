@@ -167,9 +167,13 @@ def test_an_improper_loss_is_no_gain():
 # ---- declared and found ----------------------------------------------------------------------------
 
 
+# Promises change between two classes and three, hardly ever later: many classes are for the registered rules.
 @pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 3, 4, 5])
-@pytest.mark.parametrize("rule", VARIANTS, ids=repr)
+@pytest.mark.parametrize(
+    ("rule", "n_classes"),
+    [(rule, k) for rule in VARIANTS for k in ((2, 3, 5) if rule in vx.RULES.values() else (2, 3, 4))],
+    ids=repr,
+)
 def test_declared_properties_are_found(rule, n_classes):
     certificate = certify(rule, n_classes)
     declared = {name: known for name, known in rule.properties.at(n_classes).items() if known is not None}
@@ -279,8 +283,7 @@ def test_strictly_proper_losses_that_are_flat_somewhere(power):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("factor", [1e-9, 1.0, 1e6])
-@pytest.mark.parametrize("offset", [0.0, -1.0, 1000.0])
+@pytest.mark.parametrize(("factor", "offset"), [(1e-9, 0.0), (1.0, -1.0), (1e6, 1000.0)])
 def test_units_do_not_matter(factor, offset):
     certificate, rule = certify(lambda y, p: factor * (exact_rps(y, p) + offset), 3), certify(vx.rps, 3)
     assert {n: getattr(certificate, n) for n in NAMES} == {n: getattr(rule, n) for n in NAMES}
@@ -380,7 +383,7 @@ def test_rounding_errors_are_no_counterexamples(loss):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(vx.RULES))
+@pytest.mark.parametrize("name", ["pbs", "ranked_log", "sa_rps"])
 def test_six_classes(name):
     certificate, declared = certify(name, 6), vx.RULES[name].properties.at(6)
     assert {n: getattr(certificate, n) for n in NAMES} == declared

@@ -40,7 +40,10 @@ def test_losses_stay_within_the_bounds(rule):
 @pytest.mark.parametrize("to", [np.asarray, *NAMESPACES[3:]])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rows_that_sum_to_a_little_more_than_one_lose_within_the_bounds(rule, to, dtype):
-    for k in (2, 3, 5):
+    # JAX compiles every operation for every shape, and has float32 alone.
+    if to is NAMESPACES[-1] and dtype is np.float64:
+        pytest.skip("JAX narrows float64 to float32")
+    for k in (2, 3, 5) if to is np.asarray else (3,):
         corners = np.eye(k) * (1 + 0.99 * Unity.of(np.zeros(1, dtype)).tolerance)
         y, p = np.repeat(np.arange(k), k), np.tile(corners, (k, 1)).astype(dtype)
         losses = to_host(rule.samples(to(y), to(p))).astype(float)
@@ -150,6 +153,8 @@ def test_labels_positions_and_one_hot_agree(rule):
 @pytest.mark.parametrize("make", NAMESPACES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_array_library_gives_the_same_losses(rule, make, dtype):
+    if make.__name__ == "jax" and dtype is np.float64:
+        pytest.skip("JAX narrows float64 to float32")
     y, p = forecasts(64, 4, ties=False)
     p = p.astype(dtype)
     expected = rule.samples(y, p.astype(np.float64))
