@@ -250,7 +250,7 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any]) -> list[Retention
     All from the same bootstrap samples, which take most of the time.
     """
     keys, metrics = curves_shown(problem, problem.n_rows)
-    replicates = min(100, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))
+    replicates = min(_MOST, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))
     options = Options(None, "mean", "nan", int(replicates), weights_are=problem.weights_are, **plan)
     return list(draw([problem.forecasts(name)], keys, metrics, options).values())
 

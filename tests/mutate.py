@@ -1,0 +1,254 @@
+"""How many small faults of the source the tests find: seeded, each fault against the tests nearest to it.
+
+    python tests/mutate.py --count 60 --seed 1
+
+A fault is one flipped comparison, one number that is off by one, one dropped or negated term, or one merge
+that keeps one side alone. It is written into a copy of `src`; then the test files that name the module run,
+nearest first, until one fails. What is left over is printed with its place: either the tests miss something,
+or the fault changes nothing that anybody can see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+_FLIPPED = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+# Kernels of the GPU run where there is one; texts for people are no numbers.
+_LEFT_OUT = ("cli/schemas/", "report/templates", "_version", "__main__", "errors.py")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One change of one file."""
+
+    path: Path
+    line: int
+    kind: str
+    before: str
+    after: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(SOURCE)}:{self.line} {self.kind}: {self.before} -> {self.after}"
+
+
+def _changes(node: ast.AST) -> list[tuple[str, ast.AST]]:
+    """What may be done to a node, by kind."""
+    found: list[tuple[str, ast.AST]] = []
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _FLIPPED:
+        flipped = ast.Compare(node.left, [_FLIPPED[type(node.ops[0])]()], node.comparators)
+        found.append(("comparison", flipped))
+    elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        # A text is put together by the same signs.
+        if not any(isinstance(side, (ast.JoinedStr, ast.List)) for side in (node.left, node.right)):
+            found.append(("sign", ast.BinOp(node.left, _ARITHMETIC[type(node.op)](), node.right)))
+            if isinstance(node.op, (ast.Add, ast.Sub)):
+                found.append(("dropped term", node.left))
+    elif isinstance(node, ast.BoolOp):
+        found.append(("dropped condition", node.values[0]))
+    elif isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < 1000:
+        found.append(("off by one", ast.Constant(node.value + 1)))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "merge":
+        found.append(("merge", node.func.value))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        found.append(("not", node.operand))
+    return found
+
+
+def faults(path: Path) -> list[Fault]:
+    """All faults that a file may get; texts, types and statements of imports are left alone."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line.encode()))
+    raw, found = text.encode(), []
+
+    def visit(node: ast.AST, inside: bool) -> None:
+        if isinstance(node, (ast.AnnAssign, ast.arg)) and node.annotation is not None:
+            children = [child for child in ast.iter_child_nodes(node) if child is not node.annotation]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            children = [*node.args.defaults, *(d for d in node.args.kw_defaults if d), *node.body]
+            inside = True
+        elif isinstance(node, (ast.JoinedStr, ast.Raise, ast.Assert)) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ):
+            return
+        else:
+            children = list(ast.iter_child_nodes(node))
+        if inside:
+            for kind, new in _changes(node):
+                start = starts[node.lineno - 1] + node.col_offset
+                end = starts[node.end_lineno - 1] + node.end_col_offset
+                before, after = raw[start:end].decode(), ast.unparse(new)
+                changed = (raw[:start] + f"({after})".encode() + raw[end:]).decode()
+                short = [" ".join(each.split())[:60] for each in (before, after)]
+                found.append(Fault(path, node.lineno, kind, *short, changed))
+        for child in children:
+            visit(child, inside)
+
+    visit(ast.parse(text), False)
+    return found
+
+
+def sample(count: int, seed: int) -> list[Fault]:
+    """Faults at random: first a file, by how much is in it, then a place in it."""
+    pool = [
+        fault
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not any(part in path.as_posix() for part in _LEFT_OUT)
+        for fault in faults(path)
+    ]
+    return random.Random(seed).sample(pool, count)
+
+
+@cache
+def _modules() -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    """What every module defines for others, and which modules it imports."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        defined = {n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
+        imported = {n.module for n in nodes} | {f"{n.module}.{a.name}" for n in nodes for a in n.names}
+        public = frozenset(name for name in defined if not name.startswith("_"))
+        found[_name(path)] = (public, frozenset(imported))
+    return found
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def _words(tests: Path) -> dict[Path, Counter[str]]:
+    """How often each name is in each test file."""
+    return {
+        file: Counter(
+            re.findall(r"[A-Za-z_][\w.]*|\w+", file.read_text(encoding="utf-8").replace("vx.", " "))
+        )
+        for file in sorted(tests.rglob("test_*.py"))
+    }
+
+
+def nearest(path: Path, tests: Path) -> list[Path]:
+    """At most eight test files: those that name the module, what it defines, or what imports it.
+
+    A name that few test files have says more than one that all have.
+    """
+    weights = {_name(path): 20.0}
+    modules, level, seen = _modules(), {_name(path)}, set()
+    for weight in (8.0, 3.0, 1.0):
+        seen |= level
+        for module in level:
+            for name in modules[module][0]:
+                weights.setdefault(name, weight)
+        level = {module for module, (_, imported) in modules.items() if imported & level} - seen
+    words = _words(tests)
+    scores: Counter[Path] = Counter()
+    for word, weight in weights.items():
+        having = [file for file, counts in words.items() if counts[word]]
+        for file in having:
+            scores[file] += weight * min(words[file][word], 5) / len(having)
+    for file in words:
+        scores[file] += 6.0 * (file.stem == f"test_{path.stem}") + 2.0 * (
+            path.parent.name == file.parent.name
+        )
+    return [file for file, score in scores.most_common(8) if score > 0]
+
+
+class Bench:
+    """A copy of the source with one fault at a time; kernels of what is not changed stay compiled."""
+
+    def __init__(self, folder: Path, tests: Path, limit: float, marked: str) -> None:
+        self.folder, self.tests, self.limit, self.marked = folder, tests, limit, marked
+        shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def survives(self, fault: Fault) -> tuple[bool, str]:
+        """Whether all tests pass in spite of a fault, and which one failed otherwise."""
+        chosen = nearest(fault.path, self.tests)
+        copy = self.folder / "src" / fault.path.relative_to(SOURCE)
+        copy.write_text(fault.text, encoding="utf-8")
+        try:
+            ran = self._run(chosen)
+        finally:
+            shutil.copy2(fault.path, copy)
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
+        if ran.returncode < 0:
+            return True, "out of time"
+        # Without any test that applies pytest returns 5.
+        return ran.returncode in (0, 5), failed[0] if failed else ""
+
+    def _run(self, chosen: list[Path]) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {
+            "PYTHONPATH": f"{self.folder}/src",
+            "NUMBA_CACHE_DIR": f"{self.folder}/kernels",
+            "PYTHONDONTWRITEBYTECODE": "",
+            "OMP_NUM_THREADS": "1",
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", self.marked]
+        return subprocess.run(
+            [*command, *map(str, chosen)],
+            cwd=self.tests.parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (self.limit, self.limit + 5)),
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=int, default=120, help="processor seconds for each fault")
+    parser.add_argument("--tests", type=Path, default=ROOT / "tests", help="another folder of tests")
+    parser.add_argument(
+        "--marked", default="not slow and not browser and not frameworks", help="as of pytest -m"
+    )
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of faults, from 0")
+    options = parser.parse_args()
+    killed, seen = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), options.tests.resolve(), options.limit, options.marked)
+        for number, fault in enumerate(sample(options.count, options.seed)):
+            if options.only and number not in options.only:
+                continue
+            left, by = bench.survives(fault)
+            seen, killed = seen + 1, killed + (not left)
+            print(f"{number:3d} {'LEFT  ' if left else 'killed'} {fault}  [{by}]", flush=True)
+    print(f"{killed} of {seen} faults were found.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
