@@ -6,7 +6,7 @@ SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_bui
 # Tests start hundreds of processes: each would compile every module that it imports anew, were bytecode not kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test quick test-oldest test-nonumba lint types suite browser java docs man notebooks bench fuzz clean
+.PHONY: help demo test quick test-oldest test-nonumba lint types suite programs docs man notebooks bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -15,14 +15,16 @@ demo: .venv/installed ## train four models, judge their probabilities, write the
 	@$(BIN)/verax demo
 
 # Types are checked while the tests run.
-test: .venv/tools lint browser java ## lint, types and tests, on the built wheel
+test: ## lint, types and tests, on the built wheel
+	@$(MAKE) --no-print-directory --jobs 2 .venv/tools programs
+	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory --jobs 2 types suite
 
 suite: .venv/tools
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-quick: .venv/tools ## the tests without frameworks, browsers and simulations
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not frameworks"
+quick: .venv/tools ## the cheap tests: what one runs at every save
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not frameworks" --cheap 0.1
 
 # Old versions warn of what newer neighbours drop, which is no fault of verax.
 test-oldest: .venv-oldest/installed ## the tests that apply, with the oldest versions that are allowed
@@ -41,21 +43,15 @@ types: .venv/tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" pyright --verifytypes verax --ignoreexternal > .venv/types.txt \
 	  || { cat .venv/types.txt; exit 1; }
 
-# The report is tested in a real browser. Where there is none and none can be had, those tests are skipped.
-browser:
-	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
-	  as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; export DEBIAN_FRONTEND=noninteractive; \
-	  { $$as_root apt-get update -qq && $$as_root apt-get install -qq --no-install-recommends \
-	    chromium chromium-driver fonts-dejavu-core; } >/dev/null 2>&1 \
-	  || echo "No chromium here: the tests of the report in a browser will be skipped."; }
-
-# Spark needs a Java runtime. Where there is none and none can be had, the tests of Spark are skipped.
-java:
-	@command -v java >/dev/null || { \
-	  as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; export DEBIAN_FRONTEND=noninteractive; \
-	  { $$as_root apt-get update -qq && $$as_root apt-get install -qq --no-install-recommends \
-	    default-jre-headless; } >/dev/null 2>&1 \
-	  || echo "No Java here: the tests of Spark will be skipped."; }
+# The report is tested in a real browser, and Spark needs a Java runtime. Where there are none and none can be
+# had, those tests are skipped.
+programs:
+	@wanted=; command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	  || wanted="chromium chromium-driver fonts-dejavu-core"; \
+	command -v java >/dev/null || wanted="$$wanted default-jre-headless"; \
+	[ -z "$$wanted" ] || { as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; export DEBIAN_FRONTEND=noninteractive; \
+	  { $$as_root apt-get update -qq && $$as_root apt-get install -qq --no-install-recommends $$wanted; } \
+	    >/dev/null 2>&1 || echo "Not here: $$wanted. Their tests will be skipped."; }
 
 # From the beginning, so that no page of an earlier build is left.
 docs: .venv/tools ## the site, to build/docs/index.html
@@ -93,18 +89,23 @@ clean: ## remove the environment and all caches
 
 # Most files of the frameworks are never imported, so none is compiled to bytecode in advance.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+# uv unpacks with all cores, which pip does not. It looks where pip is told to look; where it fails, pip installs.
+PLACES = $$($(BIN)/python -m pip config list | sed -nE "s/^.*\.((extra-)?index-url|find-links)='(.*)'$$/\1 \3/p" \
+  | sort -u | while read -r kind places; do for place in $$places; do echo "--$$kind $$place"; done; done)
+UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quiet --python $(BIN)/python \
+  --index-strategy unsafe-best-match $(PLACES)
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
-	$(PIP_INSTALL) --upgrade 'pip>=25.1'
+	$(PIP_INSTALL) --upgrade 'pip>=25.1' uv
 
 # The package as users get it: built as a wheel, then installed.
 .venv/installed: .venv/bin/python $(SOURCES)
-	$(PIP_INSTALL) '.[all]'
+	@$(UV_INSTALL) --reinstall-package verax '.[all]' || $(PIP_INSTALL) '.[all]'
 	@touch $@
 
 .venv/tools: .venv/installed
-	$(PIP_INSTALL) --group test --group lint --group docs
+	@$(UV_INSTALL) --group test --group lint --group docs || $(PIP_INSTALL) --group test --group lint --group docs
 	@touch $@
 
 # The oldest versions have wheels for the oldest Python that is allowed.

@@ -15,6 +15,8 @@ from hypothesis import settings
 
 from cases import RULES
 from timing import (  # noqa: F401
+    pytest_addoption,
+    pytest_collection_modifyitems,
     pytest_runtest_logreport,
     pytest_runtest_makereport,
     pytest_runtest_setup,

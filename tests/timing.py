@@ -12,6 +12,8 @@ import pytest
 # A run of fewer tests is one that somebody looks at anyway.
 _FEW = 200
 _SHOWN = 20
+# Where costs are kept between runs, and from which on.
+_KEPT, _KEPT_FROM = "verax/costs", 0.02
 
 
 def spent():
@@ -56,6 +58,35 @@ _began = {}
 _tests = {}
 
 
+def pytest_addoption(parser):
+    """Let a run leave out what earlier runs found to be dear."""
+    parser.addoption(
+        "--cheap",
+        type=float,
+        metavar="SECONDS",
+        help="leave out tests that took longer in an earlier run, without the compiling of kernels",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is known to take longer than asked for."""
+    most, kept = config.getoption("--cheap"), getattr(config, "cache", None)
+    if most is None or kept is None:
+        return
+    costs = kept.get(_KEPT, {})
+    dear = [item for item in items if costs.get(item.nodeid, 0.0) > most]
+    config.hook.pytest_deselected(items=dear)
+    items[:] = [item for item in items if costs.get(item.nodeid, 0.0) <= most]
+
+
+def _keep(config):
+    """Keep the costs of a run for later ones."""
+    kept = getattr(config, "cache", None)
+    if kept is not None:
+        costs = kept.get(_KEPT, {}) | {name: cost[0] - cost[2] for name, cost in _tests.items()}
+        kept.set(_KEPT, {name: round(cost, 2) for name, cost in costs.items() if cost >= _KEPT_FROM})
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Note when a test begins."""
@@ -78,8 +109,9 @@ def pytest_runtest_logreport(report):
         _tests[report.nodeid] = dict(report.user_properties)["cost"]
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Print them where many tests ran."""
+def pytest_terminal_summary(terminalreporter, config):
+    """Print them where many tests ran, and keep them."""
+    _keep(config)
     if len(_tests) < _FEW:
         return
     show = terminalreporter.write_line
