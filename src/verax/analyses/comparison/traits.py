@@ -39,7 +39,20 @@ class Traits:
 
     @classmethod
     def of(cls, means: Floats, *, ordered: bool) -> Traits:
-        """From the means of the columns of `trait_columns`."""
+        """The traits from the means of the columns of `trait_columns`.
+
+        Parameters
+        ----------
+        means : array of shape (5,)
+            The means.
+        ordered : bool
+            Whether the classes have an order.
+
+        Returns
+        -------
+        Traits
+            The traits.
+        """
         accuracy, over, sharpness, ruled_out, distance = means.tolist()
         off = distance / (1 - accuracy) if ordered and accuracy < 1 else None
         return cls(accuracy, accuracy + over, sharpness, ruled_out, off)
