@@ -20,7 +20,6 @@ from verax.analyses.binary import EventRows
 from verax.analyses.decisions.cells import Counted
 from verax.analyses.units import SamplingUnits
 from verax.common.strictjson import plain
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.memory import open_rows
 
@@ -391,7 +390,8 @@ def test_results_that_hold_rows_are_read():
     y, p = forecasts(30, 3)
     for function in (vx.net_benefit, vx.murphy):
         found = function(y, p, thresholds=GRID)
-        older = replace(found, rows=EventRows.of(Forecasts(y, p), ordered=False))
+        units, _ = SamplingUnits.of(30, None, None)
+        older = replace(found, rows=EventRows(y, p, units, ("0", "1", "2"), False, 12))
         again = type(found).from_dict(json.loads(json.dumps(older.to_dict())))
         assert again == older
         assert repr(again) == repr(found)

@@ -6,23 +6,16 @@ decompositions have their complements, `<= class`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from verax.analyses.parts import dense, probabilities, scaled, seen
-from verax.analyses.table import RowTable
 from verax.analyses.units import CountedUnits, SamplingUnits
-from verax.errors import InputError
 from verax.inputs.arrays import Bools, Floats, Ints
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part
-
-# What a single model is called.
-ONLY = "forecast"
 
 
 @dataclass(frozen=True)
@@ -73,19 +66,6 @@ class EventRows:
     labels: tuple[str, ...]
     ordered: bool
     decimals: int
-
-    @classmethod
-    def of(cls, forecasts: Forecasts, ordered: bool) -> EventRows:
-        """Read and check all rows; those without weight are left out."""
-        rows = RowTable.of(forecasts, [])
-        names: range | tuple[Hashable, ...] = range(rows.n_classes)
-        if forecasts.classes is not None:
-            names = forecasts.classes
-        units, weighty = SamplingUnits.of(len(rows.y), rows.weights, rows.groups)
-        y, p = rows.y, rows.p.astype(np.float64, copy=False)
-        if weighty is not None:
-            y, p = y[weighty], p[weighty]
-        return cls(y, p, units, tuple(map(str, names)), ordered, forecasts.unity.decimals)
 
     @property
     def n_classes(self) -> int:
@@ -191,25 +171,3 @@ def rows_of_part(part: Part, model: str, *, ordered: bool) -> EventRows:
         return EventRows(y, p, SamplingUnits(w, groups), labels, ordered, forecasts.unity.decimals)
 
     return part.once(("event rows", model, ordered), read)
-
-
-def read_models(y: object, p: object, ordered: bool, read: Mapping[str, Any]) -> dict[str, EventRows]:
-    """The rows of each model by its name; of a single forecast under the name "forecast"."""
-    if not isinstance(p, Mapping):
-        return {ONLY: EventRows.of(Forecasts(y, p, ordered=ordered, **read), ordered)}
-    if not p:
-        raise InputError("must hold the forecasts of at least one model", argument="p", kind="length")
-    models: dict[str, EventRows] = {}
-    for name, forecast in p.items():
-        try:
-            rows = EventRows.of(Forecasts(y, forecast, ordered=ordered, **read), ordered)
-        except InputError as error:
-            source = f"{str(name)!r}: {error.source}" if error.source else repr(str(name))
-            raise (error.replace(source=source) if error.argument == "p" else error) from None
-        models[str(name)] = rows
-    widths = {rows.n_classes for rows in models.values()}
-    if len(widths) > 1 or len(models) < len(p):
-        raise InputError(
-            "must hold forecasts of the same classes under different names", argument="p", kind="length"
-        )
-    return models

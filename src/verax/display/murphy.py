@@ -83,7 +83,7 @@ def draw_murphy(diagrams: Diagrams, curves: Sequence[ElementaryCurve], gaps: Seq
     for i, (a, b) in enumerate(pairs):
         axes[(i + 1) * len(shown)].set_ylabel(f"{a} - {b}\n(negative: {a} is better)", fontsize=8)
     level = f"{100 * diagrams.confidence:g}%"
-    note = f"\n(dark: {level} intervals, each for its threshold; light: {level} band for all at once)"
+    note = f"\n(dark: {level} intervals, each for its threshold; light: simultaneous {level} band)"
     figure.supxlabel(f"threshold{note if pairs else ''}", fontsize=8)
     if len(shown) < len(events):
         figure.suptitle(f"the first {len(shown)} of {len(events)} events", fontsize=10)
