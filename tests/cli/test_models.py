@@ -314,7 +314,7 @@ def test_every_command_leaves_out_invalid_rows_on_request(command, tmp_path, mon
     scored(tmp_path / "a.csv", range(40), broken=(5, 8))
     refused = verax(command, "a.csv", ok=False)
     assert "row 5 has none (2 rows so far)" in refused.stderr
-    assert "Pass --skip-invalid to leave such rows out." in refused.stderr
+    assert "--skip-invalid to leave such rows out." in refused.stderr
     said = "2 of 40 rows were left out (rows 5 and 8): 2 with probabilities that are missing or not finite."
     assert said in verax(command, "a.csv", "--skip-invalid").stdout
     assert '"skipped"' in verax(command, "a.csv", "--skip-invalid", "--json").stdout

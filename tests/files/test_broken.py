@@ -27,7 +27,7 @@ from verax.files.lists import open_lists
         (CSV.replace(",", ";"), {}, "delimiter file delimiter"),
         (CSV.replace(",", "\t"), {}, "delimiter file delimiter"),
         (CSV + "a,abc,0.5\n", {}, "probs type row=2"),
-        (CSV + "a,,0.5\n", {}, "probs missing row=2 invalid"),
+        (CSV + "a,,0.5\n", {}, "probs missing row=2 shape invalid"),
         (CSV + ",0.5,0.5\n", {}, "target missing row=2 invalid"),
         ("label,p_a,p_b\n,0.5,0.5\n", {}, "target missing row=0 invalid"),
         (CSV + "a,0.5\n", {}, "path file"),
