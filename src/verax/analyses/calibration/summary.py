@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -9,11 +10,10 @@ from typing import Any, Unpack
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
-from verax.analyses.comparison.records import Model
 from verax.analyses.comparison.references import FREQUENCIES
 from verax.common.checks import check_flag
 from verax.display.tables import FrameKind, record_frame, text_table
-from verax.errors import VeraxError
+from verax.errors import InputError, VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
@@ -216,9 +216,9 @@ def add_skill(
     rule, plan = parse(parts.rule), parts.resampling
     if isinstance(y, Handle):
         return _summary_of_handle(parts, y, rule, plan)
-    model = _skilled(open_rows(y, {"model": p}, ordered=needs_order([rule]), **read), rule, plan)
+    skill, interval = _skill(open_rows(y, {"model": p}, ordered=needs_order([rule]), **read), rule, plan)
     values = {
-        "skill": model.skill,
+        "skill": skill,
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
         "ece": ece(y, p, **_ungrouped(read)),
@@ -226,7 +226,7 @@ def add_skill(
     intervals = {}
     if parts.intervals is not None:
         intervals = {name: parts.intervals[name] for name in ("miscalibration", "discrimination")}
-        intervals["skill"] = model.skill_interval
+        intervals["skill"] = interval
     return _summary(parts, values, intervals)
 
 
@@ -234,14 +234,14 @@ def _summary_of_handle(
     parts: Decomposition, handle: Handle, rule: Rule, plan: Resampling
 ) -> CalibrationSummary:
     """The same for predictions that are not in memory; of all measures, skill has an interval there."""
-    model = _skilled(handle, rule, plan)
+    skill, interval = _skill(handle, rule, plan)
     values = {
-        "skill": model.skill,
+        "skill": skill,
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
         "ece": ece(handle),
     }
-    return _summary(parts, values, {"skill": model.skill_interval}).with_skipped(parts.skipped)
+    return _summary(parts, values, {"skill": interval}).with_skipped(parts.skipped)
 
 
 def _summary(
@@ -261,10 +261,17 @@ def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name != "groups"}
 
 
-def _skilled(handle: Handle, rule: Rule, plan: Resampling) -> Model:
-    """The only model of a handle, with its skill against class frequencies."""
+def _skill(handle: Handle, rule: Rule, plan: Resampling) -> tuple[float, Interval]:
+    """The skill of the only model against class frequencies; NaN where all rows are one group."""
     from verax.analyses.comparison.compare import compare
 
     settings: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
-    found = compare(handle, rule=rule, reference=FREQUENCIES, **settings)
-    return found.models[name_of(rule)][0]
+    try:
+        found = compare(handle, rule=rule, reference=FREQUENCIES, **settings)
+    except InputError as error:
+        if error.argument != "groups":
+            raise
+        why = "class frequencies are those of the other groups, and there is only one"
+        return math.nan, Interval.undefined(why, confidence=plan.confidence)
+    model = found.models[name_of(rule)][0]
+    return model.skill, model.skill_interval
