@@ -27,7 +27,7 @@ from scipy.signal import lfilter
 from scipy.special import expit, logit, ndtri, softmax, xlogy
 
 import verax as vx
-from verax.analyses.calibration.sureness import sureness_of
+from verax.analyses.calibration.overconfidence import overconfidence_of
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, permutation_p
 from verax.inference.intervals import Resampling
@@ -308,7 +308,7 @@ def rejections_of_sureness(n: int, n_groups: int, factor: float) -> Measure:
         p_values = []
         for i in range(replications):
             y, p, groups = grouped(n, n_groups, factor, [seed, i])
-            p_values.append(sureness_of(Forecasts(y, p), groups).p_value)
+            p_values.append(overconfidence_of(Forecasts(y, p), groups).p_value)
         return share_of([p is not None and p <= 0.05 for p in p_values])
 
     return measure

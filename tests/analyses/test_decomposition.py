@@ -24,7 +24,7 @@ from realdata import load
 from verax.analyses.calibration import decomposition, overfitting
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.events import events, recalibrate, split
-from verax.analyses.calibration.overfitting import Sampling, smooth_frequencies
+from verax.analyses.calibration.optimism import Sampling, smooth_frequencies
 from verax.analyses.calibration.refits import IndependentDraws, Refits
 from verax.analyses.table import RowTable
 from verax.inference.intervals import Interval

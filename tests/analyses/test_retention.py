@@ -17,7 +17,7 @@ import verax as vx
 from cases import forecasts, number
 from verax.analyses.retention.curves import as_metrics, draw
 from verax.analyses.retention.cuts import Cuts, Options, Order, Sample
-from verax.analyses.retention.doubts import doubt
+from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.table import RowTable
 from verax.inference.bootstrap import multiplicities
 from verax.inputs.forecasts import Forecasts

@@ -23,7 +23,7 @@ from scipy.stats import norm
 
 import verax as vx
 from reports import EVIL, graded, sample
-from verax.analyses.calibration.sureness import sureness_of
+from verax.analyses.calibration.overconfidence import overconfidence_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.report import Report, remedies
@@ -220,40 +220,40 @@ def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
             exact = np.convolve(exact, [1 - t, t])
         hits = int((y[w > 0] == 0).sum())
         expected = min(1, 2 * min(exact[: hits + 1].sum(), exact[hits:].sum()))
-        found = sureness_of(Forecasts(y, p, weights=w))
+        found = overconfidence_of(Forecasts(y, p, weights=w))
         assert found.p_value == pytest.approx(expected, abs=1e-11)
         assert found.claimed == pytest.approx(w @ claim / w.sum())
     # Where hits are many the normal distribution does.
     claim = rng.uniform(0.5, 1, 2000)
     p, y = np.column_stack([claim, 1 - claim]), (rng.random(2000) > claim - 0.03).astype(int)
     z = ((y == 0) - claim).sum() / np.sqrt((claim * (1 - claim)).sum())
-    assert sureness_of(Forecasts(y, p)).p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)))
+    assert overconfidence_of(Forecasts(y, p)).p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)))
     # All right, as claimed nearly: nothing varies, and yet nothing is strange.
     all_right = Forecasts(np.zeros(20, int), np.tile([0.95, 0.05], (20, 1)))
-    assert sureness_of(all_right).p_value == pytest.approx(2 * 0.95**20)
+    assert overconfidence_of(all_right).p_value == pytest.approx(2 * 0.95**20)
 
 
 def test_weights_of_rows_are_not_numbers_of_rows():
     y, p = sample(600, sharpness=1.5)
     w = np.random.default_rng(0).exponential(size=600)
-    found = sureness_of(Forecasts(y, p, weights=w))
+    found = overconfidence_of(Forecasts(y, p, weights=w))
     claim, right = p.max(axis=1), p.argmax(axis=1) == y
     error = np.sqrt((w**2 * claim * (1 - claim)).sum())
     assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs((w * (claim - right)).sum()) / error))
-    assert sureness_of(Forecasts(y, p, weights=100 * w)).p_value == pytest.approx(found.p_value)
+    assert overconfidence_of(Forecasts(y, p, weights=100 * w)).p_value == pytest.approx(found.p_value)
 
 
 def test_groups_that_repeat_one_row_are_no_more_evidence():
     y, p = sample(80, sharpness=2)
-    alone = sureness_of(Forecasts(y, p), np.arange(80))
+    alone = overconfidence_of(Forecasts(y, p), np.arange(80))
     rows = np.repeat(np.arange(80), 10)
-    copied = sureness_of(Forecasts(y[rows], p[rows]), rows)
+    copied = overconfidence_of(Forecasts(y[rows], p[rows]), rows)
     assert copied.gap == pytest.approx(alone.gap)
     gaps = p.max(axis=1) - (p.argmax(axis=1) == y)
     t = abs(gaps.mean()) / (gaps.std(ddof=1) / np.sqrt(80))
     assert copied.p_value == pytest.approx(2 * stdtr(79, -t))
     assert copied.p_value <= alone.p_value * 1.0001 <= 1
-    assert sureness_of(Forecasts(y, p), np.zeros(80)).p_value is None
+    assert overconfidence_of(Forecasts(y, p), np.zeros(80)).p_value is None
 
 
 def test_with_groups_too_much_confidence_is_detected():

@@ -10,10 +10,10 @@ from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
 from verax.analyses.calibration import componentsums, eventsums
+from verax.analyses.calibration.class_bias import class_biases
 from verax.analyses.calibration.eventsums import EventRecipe
-from verax.analyses.calibration.leaning import leanings
-from verax.analyses.calibration.streams import read_leanings, read_sureness
-from verax.analyses.calibration.sureness import sureness_of
+from verax.analyses.calibration.overconfidence import overconfidence_of
+from verax.analyses.calibration.streams import read_class_biases, read_overconfidence
 from verax.engines import histograms
 from verax.inputs.groups import Groups
 
@@ -114,10 +114,12 @@ def test_claims_on_average_are_those_of_the_rows(kind, thresholds):
     handle = Scattered(y, p, weights=weights, groups=groups)
     sums = handle.summarise({"events": EventRecipe("model", thresholds)})["events"]
     forecasts = vx.Forecasts(y, p, weights=weights)
-    assert read_sureness(sums).to_dict() == pytest.approx(sureness_of(forecasts, groups).to_dict(), rel=1e-5)
+    assert read_overconfidence(sums).to_dict() == pytest.approx(
+        overconfidence_of(forecasts, groups).to_dict(), rel=1e-5
+    )
     coded = None if groups is None else Groups.of(groups, 400)
-    true = leanings(y, p, thresholds=thresholds, weights=weights, groups=coded)
-    for ours, each in zip(read_leanings(sums, 3, thresholds=thresholds), true, strict=True):
+    true = class_biases(y, p, thresholds=thresholds, weights=weights, groups=coded)
+    for ours, each in zip(read_class_biases(sums, 3, thresholds=thresholds), true, strict=True):
         assert ours.to_dict() == pytest.approx(each.to_dict(), rel=1e-5)
 
 

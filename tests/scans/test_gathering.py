@@ -13,8 +13,8 @@ from verax.analyses.calibration.eventsums import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
 from verax.analyses.retention.curves import as_metrics
-from verax.analyses.retention.doubts import doubt
 from verax.analyses.retention.lossbins import CurveRecipe, Measures
+from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.worst_rows import WorstRecipe
 from verax.engines import tables

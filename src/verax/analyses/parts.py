@@ -23,7 +23,7 @@ from verax.inputs.rows import RowBatch, at_fault, numbers_of
 from verax.scores.base import Rule
 
 
-class Seen:
+class RowPass:
     """Valid rows as one pass found them. Threads fill different rows.
 
     Attributes
@@ -104,7 +104,7 @@ class Seen:
             self.weights[rows] = to_host(batch.weights)
 
 
-def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
+def seen(part: Part, model: str, rules: Sequence[Rule]) -> RowPass:
     """The rows of a part with the forecasts of a model, with the losses of these rules, or of more.
 
     They are read once for all that ask for no other rules.
@@ -114,7 +114,7 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> Seen:
         if known.issuperset(rules):
             return rows
     with naming(part, model):
-        found = held[frozenset(rules)] = Seen(dense(part, model), list(dict.fromkeys(rules)))
+        found = held[frozenset(rules)] = RowPass(dense(part, model), list(dict.fromkeys(rules)))
     return found
 
 
@@ -129,7 +129,7 @@ def naming(part: Part, model: str) -> Iterator[None]:
         raise
 
 
-def _held(part: Part, model: str) -> dict[frozenset[Rule], Seen]:
+def _held(part: Part, model: str) -> dict[frozenset[Rule], RowPass]:
     """The rows as they were read so far, by the rules whose losses are kept."""
     return part.once(("seen", model), dict)
 
@@ -137,13 +137,13 @@ def _held(part: Part, model: str) -> dict[frozenset[Rule], Seen]:
 def plain_sums(
     part: Part, model: str, rules: tuple[Rule, ...], kept: Sequence[Rule] | None = None
 ) -> PlainSums | None:
-    """Sums of rows by these rules, from a pass that keeps some losses for `seen`; None as in `Seen.sums`."""
+    """Sums of rows by these rules, from a pass that keeps losses for `seen`; None as in `RowPass.sums`."""
 
     def summed() -> PlainSums | None:
         forecasts = dense(part, model)
         if forecasts.weights is not None or forecasts.groups is not None:
             return None
-        rows = Seen(forecasts, rules, [r for r in rules if kept is None or r in kept], summed=True)
+        rows = RowPass(forecasts, rules, [r for r in rules if kept is None or r in kept], summed=True)
         _held(part, model)[frozenset(rows.losses)] = rows
         return rows.sums
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from verax.analyses.retention.curves import as_list_metrics, draw
 from verax.analyses.retention.cuts import Options
-from verax.analyses.retention.doubts import Doubt
 from verax.analyses.retention.result import RetentionCurves
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.worst import Worst, find
 from verax.errors import InputError
 from verax.inputs.memory import open_rows
@@ -39,7 +39,12 @@ def worst_lists(read: ListFile, rules: Sequence[Rule], n: int, *, ordered: bool)
 
 
 def curves_of_lists(
-    read: ListFile, keys: Sequence[Rule | Doubt], metric: list[str] | None, cuts: Options, *, ordered: bool
+    read: ListFile,
+    keys: Sequence[Rule | UncertaintyScore],
+    metric: list[str] | None,
+    cuts: Options,
+    *,
+    ordered: bool,
 ) -> RetentionCurves:
     """Curves of the lists of a file."""
     in_order = ordered or any(key.ordinal for key in keys)

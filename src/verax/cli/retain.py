@@ -10,9 +10,9 @@ import typer
 
 from verax.analyses.retention.curves import SEES_THE_OUTCOME, as_metrics, draw
 from verax.analyses.retention.cuts import Area, Options, Ties
-from verax.analyses.retention.doubts import Doubt, doubt
 from verax.analyses.retention.result import RetentionCurves
 from verax.analyses.retention.streams import curves_of
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore, doubt
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split
@@ -118,7 +118,7 @@ def retain(
     show(result, [*said, _table(curves)], as_json=as_json)
 
 
-def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Rule | Doubt]:
+def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Rule | UncertaintyScore]:
     if doubts and rules:
         raise VeraxError("Pass either --rule, which uses the outcome, or --doubt, not both.")
     if doubts:

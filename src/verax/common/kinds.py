@@ -17,7 +17,7 @@ _CLASSES = {
     "verax.analyses.calibration.curves": ("Reliability", "ReliabilityCurve"),
     "verax.analyses.calibration.lists": ("ListReliability",),
     "verax.analyses.calibration.mass": ("ListDecomposition",),
-    "verax.analyses.calibration.overfitting": ("Uncertainty",),
+    "verax.analyses.calibration.optimism": ("Uncertainty",),
     "verax.analyses.calibration.places": ("Claim",),
     "verax.analyses.calibration.slope_result": ("CalibrationLine", "CalibrationSlopes"),
     "verax.analyses.calibration.summary": ("CalibrationSummary", "Measure"),

@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.sureness import Sureness, sureness_of
+from verax.analyses.calibration.overconfidence import Overconfidence, overconfidence_of
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.retention.curves import as_metrics, draw
 from verax.analyses.retention.cuts import Metric, Options
-from verax.analyses.retention.doubts import Doubt, doubt
 from verax.analyses.retention.result import RetentionCurve
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore, doubt
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.subgroups.subgroups import subgroups
 from verax.analyses.worst import Worst, worst
@@ -82,7 +82,7 @@ class Findings:
     name: str
     card: Scorecard
     decomposition: Decomposition
-    sureness: Sureness
+    sureness: Overconfidence
     worst: Worst
     panels: list[ReliabilityPanel]
     remedy: Remedy
@@ -160,7 +160,7 @@ def compute(problem: Problem, *, confidence: float, seed: int) -> Contents:
             name=name,
             card=cards[name],
             decomposition=parted[name],
-            sureness=sureness_of(problem.forecasts(name), problem.groups),
+            sureness=overconfidence_of(problem.forecasts(name), problem.groups),
             worst=_lean(lambda: _worst(problem, name)),
             panels=panels[name],
             remedy=remedies[name],
@@ -255,10 +255,10 @@ def _curves(problem: Problem, name: str, plan: dict[str, Any]) -> list[Retention
     return list(draw([problem.forecasts(name)], keys, metrics, options).values())
 
 
-def curves_shown(problem: Problem, n_rows: float) -> tuple[list[Rule | Doubt], list[Metric]]:
+def curves_shown(problem: Problem, n_rows: float) -> tuple[list[Rule | UncertaintyScore], list[Metric]]:
     """What ranks the rows of curves, and what is measured along them."""
     losses = dict.fromkeys([problem.primary, *(parse(r) for r in ("brier", "log", "sa_rps"))])
-    keys: list[Rule | Doubt] = [rule for rule in losses if rule in problem.rules]
+    keys: list[Rule | UncertaintyScore] = [rule for rule in losses if rule in problem.rules]
     keys.append(doubt("max_probability"))
     if problem.n_classes**2 * n_rows <= _EXPECTED:
         keys += [doubt("entropy"), doubt(problem.primary)]

@@ -15,8 +15,8 @@ import numpy as np
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.events import split
 from verax.analyses.calibration.eventsums import EventRecipe, EventSums
-from verax.analyses.calibration.streams import event_names, read_curve, read_decomposition, read_leanings
-from verax.analyses.calibration.streams import read_sureness as sureness_from
+from verax.analyses.calibration.streams import event_names, read_class_biases, read_curve, read_decomposition
+from verax.analyses.calibration.streams import read_overconfidence as overconfidence_from
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
@@ -204,7 +204,7 @@ def read_contents(
                 name=model,
                 card=cards[model],
                 decomposition=parted[model],
-                sureness=sureness_from(events[model]),
+                sureness=overconfidence_from(events[model]),
                 worst=read_ranked(
                     found, handle, name, problem.primary, problem.names, found[f"{name}/curves"].orders
                 ),
@@ -357,7 +357,7 @@ def _remedies(
 ) -> dict[str, Remedy]:
     """What recalibration would bring, tried on a sample of the rows."""
     leanings = {
-        name: read_leanings(sums, problem.n_classes, thresholds=problem.ordered)
+        name: read_class_biases(sums, problem.n_classes, thresholds=problem.ordered)
         for name, sums in events.items()
     }
     rows = sample.whole_groups()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.leaning import Leaning, leanings
+from verax.analyses.calibration.class_bias import ClassBias, class_biases
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.recalibration.recalibration import recalibrate
 from verax.analyses.recalibration.result import Recalibration
@@ -61,7 +61,7 @@ class Remedy:
     """
 
     recalibration: Recalibration | None
-    leanings: list[Leaning]
+    leanings: list[ClassBias]
     curves: list[Curve]
 
     @property
@@ -113,7 +113,7 @@ def remedies_of(
     for name, p in forecasts.items():
         leaning = []
         if p.size <= _LEANINGS:
-            leaning = leanings(
+            leaning = class_biases(
                 problem.y, p, thresholds=problem.ordered, weights=problem.weights, groups=groups
             )
         better = None if rows is None else _recalibration(problem, p, rows, confidence, seed)

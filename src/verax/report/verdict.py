@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.sureness import Sureness
+from verax.analyses.calibration.overconfidence import Overconfidence
 from verax.analyses.recalibration.records import TITLES
 from verax.errors import join
 from verax.report.contents import Contents, Findings
@@ -178,7 +178,7 @@ def _parts_are_off(whole: Components, level: float) -> bool:
     return intervals is not None and intervals["miscalibration"][0] > 0
 
 
-def _claims_too_much_or_little(sure: Sureness, level: float) -> bool | None:
+def _claims_too_much_or_little(sure: Overconfidence, level: float) -> bool | None:
     return None if sure.p_value is None else sure.p_value <= level
 
 

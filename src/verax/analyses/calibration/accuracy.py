@@ -24,7 +24,7 @@ from verax.analyses.calibration.componentsums import (
 )
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import EventSums
-from verax.analyses.calibration.overfitting import (
+from verax.analyses.calibration.optimism import (
     FORECAST,
     SMOOTH,
     Uncertainty,

@@ -15,7 +15,7 @@ import numpy as np
 from verax.analyses.calibration.curves import cell_of
 from verax.analyses.calibration.events import Split, recalibrate
 from verax.analyses.calibration.eventsums import EventBins, EventSums
-from verax.analyses.calibration.overfitting import smooth_frequencies
+from verax.analyses.calibration.optimism import smooth_frequencies
 from verax.analyses.calibration.refits import least_loss
 from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats, Ints

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax._version import __version__
-from verax.analyses.calibration.overfitting import Measured, Sampling, Uncertainty
+from verax.analyses.calibration.optimism import Measured, Sampling, Uncertainty
 from verax.common.caching import cached_property
 from verax.common.results import Result
 from verax.common.texts import bound

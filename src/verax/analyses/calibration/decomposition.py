@@ -15,7 +15,7 @@ import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition, components_of
 from verax.analyses.calibration.events import Event, Recalibration, n_events, split, unsorted_events
-from verax.analyses.calibration.overfitting import Measured, Sampling
+from verax.analyses.calibration.optimism import Measured, Sampling
 from verax.analyses.table import RowTable
 from verax.common.memory import give_back
 from verax.errors import InputError

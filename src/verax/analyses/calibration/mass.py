@@ -22,7 +22,7 @@ import numpy as np
 from verax.analyses.calibration.components import Decomposition, components_of
 from verax.analyses.calibration.events import Event, Split, split
 from verax.analyses.calibration.lists import sorted_event
-from verax.analyses.calibration.overfitting import Measured, Sampling
+from verax.analyses.calibration.optimism import Measured, Sampling
 from verax.analyses.calibration.places import ListEvent, ListEvents
 from verax.analyses.calibration.refits import Draw
 from verax.analyses.units import SamplingUnits

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.sureness import p_of_groups, p_of_rows
+from verax.analyses.calibration.overconfidence import p_of_groups, p_of_rows
 from verax.analyses.units import SamplingUnits
 from verax.common.caching import cached_property
 from verax.common.checks import check_count

@@ -19,6 +19,7 @@ import numpy as np
 
 from verax.analyses.calibration.accuracy import Accuracy, Scored, accuracy_of
 from verax.analyses.calibration.bindraws import BinDraws
+from verax.analyses.calibration.class_bias import ClassBias
 from verax.analyses.calibration.components import Components, Decomposition
 from verax.analyses.calibration.componentsums import RowEvents
 from verax.analyses.calibration.curves import Reliability, ReliabilityCurve, shares_of
@@ -32,8 +33,7 @@ from verax.analyses.calibration.eventsums import (
     EventRecipe,
     EventSums,
 )
-from verax.analyses.calibration.leaning import Leaning
-from verax.analyses.calibration.sureness import Sureness, p_of_gaps, p_of_rows
+from verax.analyses.calibration.overconfidence import Overconfidence, p_of_gaps, p_of_rows
 from verax.analyses.unitsums import check_weight
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.estimates import holm
@@ -193,14 +193,14 @@ def components_of_bins(found: EventSums, i: int, how: Split) -> tuple[Floats, fl
 # ---- claims on average -------------------------------------------------------------------------
 
 
-def read_sureness(found: EventSums) -> Sureness:
+def read_overconfidence(found: EventSums) -> Overconfidence:
     """The mean probability of the most likely class, and how often it happened."""
     i = found.n_events
     claimed, right = found.totals.high[i, [CLAIM, HIT]] / found.weight.high[0]
-    return Sureness(float(claimed), float(right), p_value_of(found, i))
+    return Overconfidence(float(claimed), float(right), p_value_of(found, i))
 
 
-def read_leanings(found: EventSums, n_classes: int, *, thresholds: bool) -> list[Leaning]:
+def read_class_biases(found: EventSums, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
     """The leaning of every class or threshold; of two classes without an order, of the second."""
     weight = found.weight.high[0]
     only = [1] if n_classes == 2 and not thresholds else range(found.n_events)
@@ -210,7 +210,7 @@ def read_leanings(found: EventSums, n_classes: int, *, thresholds: bool) -> list
     known = [math.nan if each[3] is None else each[3] for each in values]
     adjusted = holm(np.array(known)).tolist()
     return [
-        Leaning(i, claimed, hit, p, q)
+        ClassBias(i, claimed, hit, p, q)
         for (i, claimed, hit, _), p, q in zip(values, known, adjusted, strict=True)
     ]
 

@@ -24,9 +24,9 @@ from verax.analyses.retention.cuts import (
     Undefined,
     measured,
 )
-from verax.analyses.retention.doubts import MANY, Doubt, doubt
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
 from verax.analyses.retention.streams import curves_of
+from verax.analyses.retention.uncertainty_scores import MANY, UncertaintyScore, doubt
 from verax.analyses.table import RowTable
 from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
@@ -266,7 +266,7 @@ def selective(
 def _drawn(
     y: object,
     p: object,
-    keys: Sequence[Rule | Doubt],
+    keys: Sequence[Rule | UncertaintyScore],
     metrics: Sequence[Metric],
     options: Options,
     decision_costs: CostsLike | None,
@@ -336,7 +336,7 @@ def as_metrics(
 
 def draw(
     parts: Iterable[Rows],
-    keys: Sequence[Rule | Doubt],
+    keys: Sequence[Rule | UncertaintyScore],
     metrics: Sequence[Metric],
     options: Options,
     decision_costs: CostsLike | None = None,
@@ -383,14 +383,16 @@ def draw(
 
 def _gather(
     parts: Iterable[Rows],
-    keys: Sequence[Rule | Doubt],
+    keys: Sequence[Rule | UncertaintyScore],
     metrics: Sequence[Metric],
     decision_costs: CostsLike | None,
 ) -> tuple[RowTable, dict[str, Floats]]:
     """The rows of all parts, with the losses that are measured, and what ranks them by each key."""
     formulas = list(dict.fromkeys(k for k in [*keys, *metrics] if isinstance(k, (Rule, RowMetric))))
     functions = any(not isinstance(m, (DecisionMetric, Rule, RowMetric)) for m in metrics)
-    doubts: dict[Doubt, list[Floats]] = {key: [] for key in keys if isinstance(key, Doubt)}
+    doubts: dict[UncertaintyScore, list[Floats]] = {
+        key: [] for key in keys if isinstance(key, UncertaintyScore)
+    }
     read = []
     for part in parts:
         rows = RowTable.of(part, formulas, decision_costs)

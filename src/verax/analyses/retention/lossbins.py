@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.parts import Seen, probabilities, seen
+from verax.analyses.parts import RowPass, probabilities, seen
 from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.bounds import RANGES
 from verax.analyses.retention.cuts import Metric
-from verax.analyses.retention.doubts import Doubt
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.common.summaries import Each, Several, Spec, Summary, UnreadableError, Valued, merges
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram, compiled
@@ -129,7 +129,7 @@ class CurveRecipe(Recipe[Histograms]):
     """The histograms that curves of one model are read from."""
 
     model: str
-    keys: tuple[Rule | Doubt, ...]
+    keys: tuple[Rule | UncertaintyScore, ...]
     measures: Measures
     decision_costs: CostsLike | None
     bootstrap: int
@@ -217,19 +217,19 @@ class CurveRecipe(Recipe[Histograms]):
         drawn = list(poisson_copies(each, self.bootstrap, self.seed))
         return np.stack(drawn, axis=1) if drawn else np.zeros((len(groups.labels), 0))
 
-    def decided(self, part: Part, rows: Seen) -> Ints:
+    def decided(self, part: Part, rows: RowPass) -> Ints:
         """The decisions that metrics are about."""
         if self.decision_costs is None:
             return rows.decision
         return np.asarray(cheapest(probabilities(part, self.model), self.decision_costs))
 
-    def ranks(self, key: Rule | Doubt, part: Part, rows: Seen) -> Floats:
+    def ranks(self, key: Rule | UncertaintyScore, part: Part, rows: RowPass) -> Floats:
         """What ranks the rows."""
         if isinstance(key, Rule):
             return rows.losses[key]
         return 1 - rows.top if key.name == "max_probability" else key.of(probabilities(part, self.model))
 
-    def _values(self, measure: Rule | DecisionMetric | RowMetric, rows: Seen, decided: Ints) -> Floats:
+    def _values(self, measure: Rule | DecisionMetric | RowMetric, rows: RowPass, decided: Ints) -> Floats:
         if isinstance(measure, Rule):
             return rows.losses[measure]
         return _of_row(measure, rows.y, decided)

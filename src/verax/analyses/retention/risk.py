@@ -9,8 +9,8 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from verax.analyses.retention.doubts import Doubt, doubt
 from verax.analyses.retention.risk_bins import BinCurve, RiskBins, risk_of_handle
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore, doubt
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.checks import check_number
@@ -125,7 +125,7 @@ def risk_coverage(
     return RiskCoverage(key.name, name, np.asarray(key.of(rows.p)), losses, rows.without_forecasts(), plan)
 
 
-def _of_lists(lists: Rows, key: Doubt, scored: Rule | None, plan: Resampling) -> RiskCoverage:
+def _of_lists(lists: Rows, key: UncertaintyScore, scored: Rule | None, plan: Resampling) -> RiskCoverage:
     """The same for top lists. Of classes that tie for the first place, each counts in part."""
     assert isinstance(lists, ListRows)
     measure = find_list_metric("error") if scored is None else scored
@@ -136,7 +136,7 @@ def _of_lists(lists: Rows, key: Doubt, scored: Rule | None, plan: Resampling) ->
 
 
 def _of_handle(
-    handle: Handle, key: Doubt, scored: Rule | None, costs: CostsLike | None, plan: Resampling
+    handle: Handle, key: UncertaintyScore, scored: Rule | None, costs: CostsLike | None, plan: Resampling
 ) -> RiskCoverage:
     """The same from a histogram: each of its bins stands for its rows."""
     if handle.lists:

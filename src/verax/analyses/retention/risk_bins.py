@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.analyses.retention.doubts import Doubt
 from verax.analyses.retention.lossbins import CurveRecipe, Measures
 from verax.analyses.retention.streams import Bins
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.unitsums import check_weight
 from verax.engines.histograms import Histogram
 from verax.inference.intervals import Resampling
@@ -202,7 +202,7 @@ class RiskBins:
 
 def risk_of_handle(
     handle: Handle,
-    key: Doubt,
+    key: UncertaintyScore,
     scored: Rule | None,
     costs: CostsLike | None,
     plan: Resampling,

@@ -16,9 +16,9 @@ import numpy as np
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.retention.bounds import removed_sums, table_bounds
 from verax.analyses.retention.cuts import Metric, Options, higher_is_better
-from verax.analyses.retention.doubts import Doubt
 from verax.analyses.retention.lossbins import CurveRecipe, Histograms, Measures, named
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
@@ -175,7 +175,7 @@ class BinCuts:
 
 def curves_of(
     handle: Handle,
-    keys: Sequence[Rule | Doubt],
+    keys: Sequence[Rule | UncertaintyScore],
     metrics: Sequence[Metric],
     options: Options,
     decision_costs: CostsLike | None = None,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from verax.errors import InputError, Remedy
-from verax.files.lists.gold import Gold
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.reading import Known, Reader
 from verax.files.lists.recognising import ALL_SHAPES
+from verax.files.lists.reference_answers import Gold
 from verax.files.lists.settings import Settings
 from verax.files.lists.spelling import from_positions
 from verax.files.lists.streams import Stream

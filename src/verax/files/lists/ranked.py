@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verax.errors import InputError, show
-from verax.files.lists.gold import Gold
+from verax.files.lists.reference_answers import Gold
 from verax.files.lists.streams import Stream, text_lines
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS

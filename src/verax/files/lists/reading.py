@@ -10,10 +10,10 @@ import numpy as np
 
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.lists.collecting import Collector, Row
-from verax.files.lists.gold import Gold, outcome_field, read_gold
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.placing import refuse_later_answers
 from verax.files.lists.ranked import FASTTEXT, TREC, label_of, read_judgements
+from verax.files.lists.reference_answers import Gold, outcome_field, read_gold
 from verax.files.lists.settings import Settings
 from verax.files.lists.spelling import (
     alike,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax.errors import show
-from verax.files.lists.gold import Gold
+from verax.files.lists.reference_answers import Gold
 from verax.files.lists.settings import Settings
 from verax.files.lists.spelling import none_named, some
 from verax.files.predictions import short

@@ -26,7 +26,7 @@ MANY = 2**16
 
 
 @dataclass(frozen=True)
-class Doubt:
+class UncertaintyScore:
     """How uncertain forecasts look before the outcome is known.
 
     Attributes
@@ -53,14 +53,14 @@ class Doubt:
         return in_order(self.of, blocks, n_cores()) if len(p) >= MANY else map(self.of, blocks)
 
 
-def doubt(by: Rule | str) -> Doubt:
-    """Doubt by the largest probability, by entropy, or by the loss that each forecast itself expects."""
+def doubt(by: Rule | str) -> UncertaintyScore:
+    """A score by the largest probability, by entropy, or by the loss that each forecast itself expects."""
     if isinstance(by, str) and by == "max_probability":
-        return Doubt("max_probability", _unlikely_top, _without_the_top)
+        return UncertaintyScore("max_probability", _unlikely_top, _without_the_top)
     entropy = isinstance(by, str) and by == "entropy"
     rule = parse("log" if entropy else by)
     # What a forecast expects of itself takes it for the truth, which sums to one.
-    return Doubt(
+    return UncertaintyScore(
         "entropy" if entropy else f"expected {name_of(rule)}",
         partial(_expected_of_itself, rule),
         partial(expected_of_lists, padded(rule, 0.0) if entropy else rule),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.sureness import p_of_groups, p_of_rows
+from verax.analyses.calibration.overconfidence import p_of_groups, p_of_rows
 from verax.analyses.units import SamplingUnits
 from verax.inference.estimates import holm
 from verax.inputs.arrays import Floats, Ints
@@ -15,7 +15,7 @@ from verax.inputs.groups import Groups
 
 
 @dataclass(frozen=True)
-class Leaning:
+class ClassBias:
     """The mean probability of an event, and how often it happened.
 
     Attributes
@@ -47,13 +47,13 @@ class Leaning:
         return {**vars(self), "gap": self.gap}
 
 
-def leanings(
+def class_biases(
     y: Ints, p: Floats, *, thresholds: bool, weights: Floats | None = None, groups: Groups | None = None
-) -> list[Leaning]:
+) -> list[ClassBias]:
     """The leaning of every class, or of every threshold; of two classes without an order, of the second.
 
     >>> y, p = np.array([0] * 10 + [1] * 30), np.full((40, 2), 0.5)
-    >>> (found,) = leanings(y, p, thresholds=False)
+    >>> (found,) = class_biases(y, p, thresholds=False)
     >>> found.claimed, found.happened, round(found.p_value, 4)
     (0.5, 0.75, 0.0022)
     """
@@ -74,4 +74,4 @@ def leanings(
         known = np.nan if p_value is None else p_value
         found.append((i, float((share * claim).sum()), float((share * hit).sum()), known))
     adjusted = holm(np.array([each[3] for each in found])).tolist()
-    return [Leaning(*each, p) for each, p in zip(found, adjusted, strict=True)]
+    return [ClassBias(*each, p) for each, p in zip(found, adjusted, strict=True)]

@@ -24,7 +24,7 @@ _RARE, _TERMS = 0.05, 14
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Overconfidence:
     """The mean probability of the most likely class, and how often it happened.
 
     Attributes
@@ -66,12 +66,12 @@ class Sureness:
         return record_frame([self.to_dict()], kind)
 
 
-def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:
+def overconfidence_of(forecasts: Forecasts, groups: Any = None) -> Overconfidence:
     """Probability and hits of the most likely class; `groups` are labels of rows that belong together.
 
     >>> import numpy as np
     >>> from verax.inputs.forecasts import Forecasts
-    >>> found = sureness_of(Forecasts(np.array([0] * 4 + [1] * 6), np.array([[0.8, 0.2]] * 10)))
+    >>> found = overconfidence_of(Forecasts(np.array([0] * 4 + [1] * 6), np.array([[0.8, 0.2]] * 10)))
     >>> round(found.claimed, 3), found.right, round(found.p_value, 4)
     (0.8, 0.4, 0.0127)
     """
@@ -84,9 +84,9 @@ def sureness_of(forecasts: Forecasts, groups: Any = None) -> Sureness:
     share /= share.sum()
     claimed, right = float((share * claim).sum()), float((share * hit).sum())
     if groups is None:
-        return Sureness(claimed, right, p_of_rows(claim, hit, share))
+        return Overconfidence(claimed, right, p_of_rows(claim, hit, share))
     units = SamplingUnits(share, Groups.of(np.asarray(groups)[kept], len(share)))
-    return Sureness(claimed, right, p_of_groups(claim, hit, units))
+    return Overconfidence(claimed, right, p_of_groups(claim, hit, units))
 
 
 class _Claims:
