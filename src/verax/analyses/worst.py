@@ -53,7 +53,7 @@ class Worst(MaySkip):
     def __getitem__(self, i: int) -> Case:
         return self.cases[i]
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         cases = [case.to_dict() for case in self.cases]
         return {"rule": self.rule, "n_rows": self.n_rows, "cases": cases, **self._noted()}
 

@@ -49,7 +49,7 @@ class Result:
         dict
             What there is to know, by name.
         """
-        shown = plain(self._shown())
+        shown = plain(self._as_dict())
         assert isinstance(shown, dict)
         if not stored:
             return shown
@@ -99,7 +99,7 @@ class Result:
             raise _unfit(f"must be those of a {cls.__name__}", f"they are those of a {type(found).__name__}")
         return found
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         """What a reader wants to know."""
         raise NotImplementedError
 

@@ -272,11 +272,11 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything on the page as strict JSON; infinities are texts, NaN is None."""
-        found = plain(self._shown())
+        found = plain(self._as_dict())
         assert isinstance(found, dict)
         return found
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         contents = self.contents
         if isinstance(contents, ListContents):
             return self._about() | lists_dict(contents)

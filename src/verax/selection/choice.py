@@ -318,7 +318,7 @@ class Selection(Result):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "n_epochs": self.history.n_epochs,
             "counter": self.history.counter,

@@ -339,7 +339,7 @@ class History(Result, Epochs):
         """
         return self.select().plot(**options)
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "epochs": [self.epoch_at(i) for i in range(self.n_epochs)],
             "counter": self.counter,
@@ -361,7 +361,7 @@ class History(Result, Epochs):
         DataFrame or Table
             The table, as that package has it.
         """
-        plain = self._shown()
+        plain = self._as_dict()
         return data_frame({self.counter: plain["epochs"], **plain["values"]}, kind)
 
     def __str__(self) -> str:

@@ -128,7 +128,7 @@ class Components(Result):
         reached = self.calibrated >= self.miscalibration - 1e-12 * (1 + abs(self.score))
         return (1 + int(reached.sum())) / (1 + len(self.calibrated))
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         intervals = self.intervals
         return {
             "name": self.name,
@@ -143,7 +143,7 @@ class Components(Result):
 
     def record(self) -> dict[str, Any]:
         """The components as one row of a table; None where there are no intervals."""
-        plain = self._shown()
+        plain = self._as_dict()
         intervals = self.intervals or {}
         row: dict[str, Any] = {"event": self.name}
         for name in COMPONENTS:
@@ -276,15 +276,15 @@ class Decomposition(MaySkip):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "verax": __version__,
             "rule": self.rule,
             "n_rows": self.n_rows,
             "n_classes": self.n_classes,
             "n_groups": self.n_groups,
-            "whole": self.whole._shown(),
-            "parts": [part._shown() for part in self.parts],
+            "whole": self.whole._as_dict(),
+            "parts": [part._as_dict() for part in self.parts],
             "total": self.total,
             "bootstrap": {
                 "replicates": self.resampling.replicates,

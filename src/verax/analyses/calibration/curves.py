@@ -226,14 +226,14 @@ class ReliabilityCurve(Result):
     def __repr__(self) -> str:
         return f"ReliabilityCurve of {self.components!r}"
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "forecast": self.forecast.tolist(),
             "frequency": self.frequency.tolist(),
             "weight": self.weight.tolist(),
             "band": None if self.band is None else self.band.tolist(),
             "histogram": self.histogram.tolist(),
-            **self.components._shown(),
+            **self.components._as_dict(),
         }
 
     def columns(self) -> dict[str, list[Any]]:
@@ -315,13 +315,13 @@ class Reliability(MaySkip):
         )
         return "\n".join([title, *(repr(curve.components) for curve in self.curves), *self._said()])
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "ordered": self.ordered,
             "n_rows": self.n_rows,
             "n_classes": self.n_classes,
             "bands": {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed},
-            "curves": [curve._shown() for curve in self.curves],
+            "curves": [curve._as_dict() for curve in self.curves],
             **self._noted(),
         }
 

@@ -184,8 +184,8 @@ class ListReliability(Reliability):
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=self._heading(), notes=self._notes())
 
-    def _shown(self) -> dict[str, Any]:
-        found = super()._shown()
+    def _as_dict(self) -> dict[str, Any]:
+        found = super()._as_dict()
         del found["ordered"]
         claims = [claim.to_dict() for claim in self.claims]
         about = {name: getattr(self, name) for name in ("longest", "n_invalid", "in_cells")}

@@ -242,9 +242,9 @@ class ListDecomposition(Decomposition):
         """The mean padded Brier score, without a fine for invalid lists."""
         return self.score + self.left_out
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         more = {name: getattr(self, name) for name in ("left_out", "padded", "mean_length", "n_invalid")}
-        return {**super()._shown(), **more}
+        return {**super()._as_dict(), **more}
 
     @property
     def _part(self) -> str:

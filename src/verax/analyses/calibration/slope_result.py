@@ -56,7 +56,7 @@ class CalibrationLine(Result):
     p_value: float
     certain: int
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(self).items()}
 
 
@@ -109,13 +109,13 @@ class CalibrationSlopes(MaySkip):
                 return line
         raise KeyError(f"{name!r} has no slope; there are {', '.join(line.name for line in self.lines)}")
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "n_rows": self.n_rows,
             "n_groups": self.n_groups,
             "ordered": self.ordered,
             "confidence": self.confidence,
-            "lines": [line._shown() for line in self.lines],
+            "lines": [line._as_dict() for line in self.lines],
             **self._noted(),
         }
 

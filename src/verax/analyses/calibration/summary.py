@@ -80,7 +80,7 @@ class CalibrationSummary(MaySkip):
     def __getitem__(self, name: str) -> float:
         return self.measures[name].mean
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "rule": self.rule,
             "quantity": self.quantity,

@@ -211,8 +211,8 @@ class ListCard(Scorecard):
         """Empty: there may be more classes than can be counted."""
         return np.zeros(0)
 
-    def _shown(self) -> dict[str, Any]:
-        result = super()._shown()
+    def _as_dict(self) -> dict[str, Any]:
+        result = super()._as_dict()
         for name in ("class_counts", "confusion", "ordered", "classes"):
             del result[name]
         own = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}

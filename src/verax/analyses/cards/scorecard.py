@@ -417,7 +417,7 @@ class Scorecard(MaySkip):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "verax": __version__,
             "n_rows": self.n_rows,

@@ -136,7 +136,7 @@ class Tally(MaySkip):
         # `sum` begins with 0.
         return self if other == 0 else NotImplemented
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         found = {"n_rows": self.n_rows, "n_classes": self.n_classes, "weight": self.weight}
         return {**found, **self._noted()}
 

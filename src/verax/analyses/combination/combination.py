@@ -288,7 +288,7 @@ class Combination(MaySkip):
         fitted = "better" if self._beats(EQUAL) else "not shown to be better"
         return f"{said} Fitted weights are {fitted} than equal ones."
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "pool": self.pool,
             "rule": self.rule,
@@ -299,7 +299,7 @@ class Combination(MaySkip):
             "fold_weights": self.fold_weights.tolist(),
             "beats_all": self.beats_all,
             "verdict": self.verdict(),
-            "comparison": self.comparison._shown(),
+            "comparison": self.comparison._as_dict(),
             **self._noted(),
         }
 

@@ -213,7 +213,7 @@ class LengthComparison(MaySkip):
     def _pairs(self, lists: list[float]) -> list[tuple[int, float]]:
         return list(zip(self.lengths, lists, strict=True))[1:]
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "n_rows": self.n_rows,
             "n_classes": self.n_classes,

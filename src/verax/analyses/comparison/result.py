@@ -140,7 +140,7 @@ class Comparison(MaySkip):
         """Where the rules order two models differently, and why, in words."""
         return disagreements(self.differences, self.traits, self.claims, 1 - self.confidence)
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "n_rows": self.n_rows,
             "n_groups": self.n_groups,

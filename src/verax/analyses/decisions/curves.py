@@ -42,7 +42,7 @@ class EventCurve(Result):
     values: Floats
     interval: Floats
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return _plain(self)
 
 
@@ -81,7 +81,7 @@ class CurveDifference:
         """The first and last threshold at which at least 10 rows are acted on by one model only."""
         return banded(self.band, self.thresholds)
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {**_plain(self), "banded": self.banded}
 
     def turned(self) -> Self:
@@ -197,14 +197,14 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
         """
         return f"y {event}" if self.rows.ordered else f"class {event}"
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "n_rows": self.rows.n_rows,
             "n_groups": self.rows.n_groups,
             "ordered": self.rows.ordered,
             "confidence": self.confidence,
-            "curves": [curve._shown() for curve in self.curves],
-            "differences": [gap._shown() for gap in self.differences],
+            "curves": [curve._as_dict() for curve in self.curves],
+            "differences": [gap._as_dict() for gap in self.differences],
             "sentences": self.sentences,
             **self._noted(),
         }

@@ -182,7 +182,7 @@ class Deferral(MaySkip):
     n_classes: int
     confidence: float
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         lines = [
             {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(line).items()}
             for line in self.lines

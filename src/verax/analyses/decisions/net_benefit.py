@@ -146,8 +146,8 @@ class DecisionCurve(EventCurve):
         """The first and last threshold at which at least 10 rows are acted on."""
         return banded(self.band, self.thresholds)
 
-    def _shown(self) -> dict[str, Any]:
-        return {**super()._shown(), "banded": self.banded}
+    def _as_dict(self) -> dict[str, Any]:
+        return {**super()._as_dict(), "banded": self.banded}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -181,8 +181,8 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
         """Where each model is of use, in words."""
         return [f"{self.called(curve.event)}, {curve.model}: {_sentence(curve)}" for curve in self.curves]
 
-    def _shown(self) -> dict[str, Any]:
-        return {**super()._shown(), "standardized": self.standardized}
+    def _as_dict(self) -> dict[str, Any]:
+        return {**super()._as_dict(), "standardized": self.standardized}
 
     def plot(self) -> Any:
         """Draw all curves, a panel for each event.

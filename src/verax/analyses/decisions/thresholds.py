@@ -229,7 +229,7 @@ class Thresholds(MaySkip):
         """
         return decide(p, thresholds=self.values.tolist(), normalize=normalize, logits=logits)
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         names = [field.name for field in fields(self)]
         values = {name: getattr(self, name) for name in names}
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}

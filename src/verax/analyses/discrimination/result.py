@@ -91,7 +91,7 @@ class RankScore(MaySkip):
         """The variance of the value."""
         return float(self.rows.units.variances(self.influence[:, None])[0])
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "value": self.value,
@@ -224,9 +224,9 @@ class RankScores(MaySkip, Mapping[str, RankScore]):
         interval = units.interval(gap, variance, first.interval.confidence)
         return gap, interval, units.p_value(gap, variance)
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
-            "scores": {name: score._shown() for name, score in self.items()},
+            "scores": {name: score._as_dict() for name, score in self.items()},
             "differences": [{**vars(d), "interval": list(d.interval)} for d in self.differences],
             **self._noted(),
         }

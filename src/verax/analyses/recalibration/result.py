@@ -243,7 +243,7 @@ class Recalibration(MaySkip):
 
     # ---- out ---------------------------------------------------------------------------------
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -275,7 +275,7 @@ class Recalibration(MaySkip):
         path : str or path
             The file.
         """
-        text = text_of(self._shown())
+        text = text_of(self._as_dict())
         with written(Path(path)) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 

@@ -102,7 +102,7 @@ class RetentionCurve(MaySkip):
             "" if self.within is None else f"; from a histogram: within {bound(float(np.max(self.within)))}"
         )
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "order": self.order,
             "metric": self.metric,
@@ -264,8 +264,8 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         marked._curves = {key: curve.with_faults(faults) for key, curve in self._curves.items()}
         return marked
 
-    def _shown(self) -> dict[str, Any]:
-        return {"curves": [curve._shown() for curve in self._curves.values()], **self._noted()}
+    def _as_dict(self) -> dict[str, Any]:
+        return {"curves": [curve._as_dict() for curve in self._curves.values()], **self._noted()}
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per order, metric and share of rows removed, with the bands.

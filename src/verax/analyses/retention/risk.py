@@ -400,7 +400,7 @@ class RiskCoverage(MaySkip):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         known = self.resampling.replicates > 0
         return {
             "order": self.order,

@@ -163,7 +163,7 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
     def _names(self, lines: list[Subgroup], name: Callable[[object], str]) -> str:
         return join(name(line.label) + (f" ({line.model})" if self._several else "") for line in lines)
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "by": self.by,
             "rule": self.rule,
@@ -175,8 +175,8 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
                 {
                     "label": str(line.label),
                     "model": line.model,
-                    "card": line.card._shown(),
-                    "decomposition": line.decomposition._shown(),
+                    "card": line.card._as_dict(),
+                    "decomposition": line.decomposition._as_dict(),
                     "p_value": line.p_value,
                     "p_adjusted": line.p_adjusted,
                     "stands_out": line.stands_out,
@@ -184,7 +184,7 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
                 }
                 for line in self.lines
             ],
-            "comparisons": {str(label): c._shown() for label, c in self.comparisons.items()},
+            "comparisons": {str(label): c._as_dict() for label, c in self.comparisons.items()},
             **self._noted(),
         }
 

@@ -244,7 +244,7 @@ class Certificate(Result):
         """Whether there is a largest loss."""
         return self.findings["bounded"].holds
 
-    def _shown(self) -> dict[str, Any]:
+    def _as_dict(self) -> dict[str, Any]:
         findings = {
             name: {
                 "holds": finding.holds,
