@@ -12,6 +12,7 @@ from verax.cli.app import app
 from verax.cli.lists import read_lists_together, save_list_report
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, save_report, show, subgroups_by
+from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import Method
 from verax.inputs.lists.toplists import TopLists
@@ -32,7 +33,12 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 @reads_files(lists=True)
 def compare(
     given: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Two or more files of predictions, also as name=file.")
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A file, a folder or a pattern such as 'new/*.csv' for each of two or more models, also as "
+            "name=FILE. Files with the same name are those of one model.",
+        ),
     ],
     reading: Reading,
     shared_ids: Annotated[
@@ -78,7 +84,7 @@ def compare(
     listed = read_lists_together(paths, reading, shared_ids=shared_ids)
     if listed is not None:
         settings |= {"rule": rules, **how}
-        _show_lists(paths, *listed, settings, asked=rule, html=html, as_json=as_json)
+        _show_lists(paths, *listed, settings, asked=rule, least=least, html=html, as_json=as_json)
         return
     rows = reading.read_together(paths, ordered=order_matters, shared_ids=shared_ids)
     try:
@@ -109,12 +115,12 @@ def compare(
         **settings,
     )
     if html is not None:
-        source = "; ".join([", ".join(path.name for path in paths.values()), *rows.first.taken])
+        source = "; ".join([", ".join(map(_short, paths.values())), *rows.first.taken])
         settings |= {"ordered": reading.ordered, "rules": rule, "time_ordered": time_ordered}
         save_report(html, rows.first, rows.models, parts, source=source, **settings)
     result = {
         "command": "compare",
-        "files": {name: str(path) for name, path in paths.items()},
+        "files": {name: called(path) for name, path in paths.items()},
         "matched": rows.how,
         "left_out": {name: vars(left) for name, left in rows.left_out.items()},
         "taken": {name: part.roles.to_dict() for name, part in rows.files.items()},
@@ -139,12 +145,13 @@ def _lacking(rows: Joined | ListsTogether) -> list[str]:
 
 
 def _show_lists(
-    paths: dict[str, Path],
+    paths: dict[str, Files],
     rows: ListsTogether,
     taken: dict[str, list[str]],
     how: dict[str, Any],
     *,
     asked: list[str] | None,
+    least: int,
     html: Path | None,
     as_json: bool,
 ) -> None:
@@ -156,41 +163,59 @@ def _show_lists(
         # How lists were written was said when they were read.
         how = {name: value for name, value in how.items() if name not in ("normalize", "logits")}
     found = weigh(rows.y, rows.models, **options, **how).with_skipped(rows.skipped)
+    of_parts = ("confidence", "seed", "weights_are", "normalize", "logits")
+    parts = subgroups_by(
+        rows,
+        rows.models,
+        asked[0] if asked else None,
+        least=least,
+        bootstrap=100,
+        ordered=how["ordered"],
+        time_ordered=how["time_ordered"],
+        **{name: how[name] for name in of_parts if name in how},
+    )
     if html is not None:
         shared = ("confidence", "seed", "weights_are", "time_ordered", "ordered", "normalize", "logits")
         named = {name: how[name] for name in shared if name in how}
-        source = "; ".join(path.name for path in paths.values())
+        source = "; ".join(map(_short, paths.values()))
         named |= {"source": source, "rules": asked, "skipped": rows.skipped, "ids": rows.ids}
-        save_list_report(html, rows.y, rows.models, **options, **named)
+        save_list_report(html, rows.y, rows.models, parts, **options, **named)
     result = {
         "command": "compare",
-        "files": {name: str(path) for name, path in paths.items()},
+        "files": {name: called(path) for name, path in paths.items()},
         "matched": rows.how,
         "left_out": {name: vars(left) for name, left in rows.left_out.items()},
         "taken": taken,
         "comparison": found.to_dict(stored=False),
-        "subgroups": {},
+        "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
         "html": None if html is None else str(html),
     }
     said = [f"{name}: {'; '.join(lines)}" for name, lines in taken.items()]
     texts = [*said, f"Rows were matched {rows.how}.", *_lacking(rows), "", repr(found)]
+    texts += [f"\n{part}" for part in parts.values()]
     texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)
 
 
-def _paths(given: list[str], reading: Reading) -> dict[str, Path]:
-    """The file of each model: one for each, or one for all where the columns of each are named."""
+def _short(paths: Files) -> str:
+    """What the files of a model are called in the report."""
+    return paths.name if isinstance(paths, Path) else called(paths)
+
+
+def _paths(given: list[str], reading: Reading) -> dict[str, Files]:
+    """The files of each model, or one file for all models where the columns of each are named."""
     from verax import files
 
     named = reading.named_probs
     if named is None:
-        if len(given) < 2:
+        paths = files.name_files(given)
+        if len(paths) < 2:
             raise InputError(
-                "Compare takes two files or more; evaluate takes one",
+                "Compare takes two models or more; evaluate takes one",
                 argument="path",
                 remedies=[Remedy("Of two models in one file: --probs a='A*' --probs b='B*'.")],
             )
-        return files.name_files(given)
+        return paths
     if len(given) > 1:
         raise InputError(
             "can name the columns of models in one file only",

@@ -14,8 +14,8 @@ from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, large_report, progress, said_of, save_report, show, subgroups_by
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_shard
-from verax.errors import InputError
 from verax.inference.intervals import Resampling
+from verax.inputs.handles import Handle
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules
@@ -38,7 +38,7 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 @app.command(epilog=_EXAMPLES)
 @reads_files(lists=True)
 def evaluate(
-    file: options.File,
+    given: options.Given,
     reading: Reading,
     least: options.Least = 20,
     bootstrap: options.Draws = 100,
@@ -59,86 +59,40 @@ def evaluate(
     name all classes are scored as distributions, others as `verax toplist` scores them.
     """
     from verax import files
+    from verax.cli.opening import Opened
     from verax.scans.sources import SourceHandle, fits_in_memory
 
     reading.check_groups(html)
-    several = reading.several_lists_in(file)
-    if several is not None:
-        _refuse_for_lists(reading)
+    opened = Opened.of(given, reading)
+    file, model = opened.file, opened.model
+    if opened.top is not None:
         from verax.analyses.cards.listcard import padded_rules
-        from verax.cli.listcards import show_several
+        from verax.cli.listcards import show_large, show_lists
 
-        show_several(
-            several,
-            rule=rule[0] if rule else None,
-            rules=as_rules(rule) if rule else padded_rules(),
-            require=require,
-            strictly=require_interval,
-            as_json=as_json,
-            least=least,
-            bootstrap=bootstrap,
-            save=save,
-            html=html,
-            ordered=reading.ordered,
-            confidence=confidence,
-            seed=seed,
-            weights_are=reading.weights_are,
-        )
-        return
-    lists = reading.lists_in(file)
-    if lists is not None and not lists.are_distributions:
-        _refuse_for_lists(reading)
-        from verax.analyses.cards.listcard import padded_rules
-        from verax.cli.listcards import show_card
-        from verax.cli.lists import save_list_report
-
-        parts = subgroups_by(
-            lists,
-            lists.lists,
-            rule[0] if rule else None,
-            least=least,
-            bootstrap=bootstrap,
-            confidence=confidence,
-            seed=seed,
-            weights_are=reading.weights_are,
-        )
-        if html is not None and save is None:
-            save_list_report(
-                html,
-                lists.y,
-                {file.stem: lists.lists},
-                parts,
-                weights=lists.weights,
-                skipped=lists.skipped,
-                groups=lists.groups,
-                ids=lists.ids,
-                ordered=reading.ordered,
-                source=said_of(lists),
-                rules=rule,
-                confidence=confidence,
-                seed=seed,
-                weights_are=reading.weights_are,
-            )
-        show_card(
-            lists,
-            rules=as_rules(rule) if rule else padded_rules(),
-            require=require,
-            strictly=require_interval,
-            ordered=reading.ordered,
-            confidence=confidence,
-            seed=seed,
-            weights_are=reading.weights_are,
-            as_json=as_json,
-            save=save,
-            nested=True,
-            html=html,
-            parts=parts,
-        )
+        how: dict[str, Any] = {
+            "rule": rule[0] if rule else None,
+            "rules": as_rules(rule) if rule else padded_rules(),
+            "require": require,
+            "strictly": require_interval,
+            "as_json": as_json,
+            "least": least,
+            "bootstrap": bootstrap,
+            "save": save,
+            "html": html,
+            "ordered": reading.ordered,
+            "confidence": confidence,
+            "seed": seed,
+            "weights_are": reading.weights_are,
+        }
+        if isinstance(opened.top, Handle):
+            show_large(opened.top, **how)
+        else:
+            show_lists(opened.top, model=model, asked=rule, **how)
         return
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered)
     rules = _rules(rule, bounds, reading.ordered)
     order_matters = needs_order(rules, ordered=reading.ordered)
-    source = reading.rows_in(file, lists, ordered=order_matters)
+    source = opened.source(ordered=order_matters)
     settings: dict[str, Any] = {"ordered": reading.ordered, **reading.scale}
     settings |= {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     kept = files.KeptRows(None) if any(bound.on_calibration for bound in bounds) else files.KeptRows()
@@ -147,7 +101,7 @@ def evaluate(
     large = alone and not fits_in_memory(source)
     at_once = large and not bounds
     report: Report | None = None
-    with progress(f"Scoring {file.name}", source.n_rows) as advance:
+    with progress(f"Scoring {file}", source.n_rows) as advance:
         if large:
             handle = SourceHandle(source, ordered=order_matters, progress=advance if at_once else None)
             report = large_report(handle, source=said_of(source), rules=rule, **settings)
@@ -180,7 +134,7 @@ def evaluate(
     elif html is not None and report is not None:
         report.save(html)
     elif rows is not None and html is not None:
-        save_report(html, rows, {file.stem: rows.p}, parts, source=said_of(source), rules=rule, **settings)
+        save_report(html, rows, {model: rows.p}, parts, source=said_of(source), rules=rule, **settings)
     elif save is not None:
         card.save(save)
     notes = [words().say(doubt) for doubt in files.doubts_about(source, card.class_counts.tolist())]
@@ -197,7 +151,7 @@ def evaluate(
     verdicts = [bound.hold(card, calibration) for bound in bounds]
     result: dict[str, Any] = {
         "command": "evaluate",
-        "file": str(file),
+        "file": file,
         "taken": source.roles.to_dict(),
         **reading.scale,
         "card": card.to_dict(stored=False),
@@ -223,11 +177,6 @@ def evaluate(
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)
-
-
-def _refuse_for_lists(reading: Reading) -> None:
-    if reading.logits:
-        raise InputError("does not apply to a file of lists that do not name all classes", argument="logits")
 
 
 def _calibration(

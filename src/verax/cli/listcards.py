@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from verax.cli.app import FAILED, words
-from verax.cli.output import said_of, show
+from verax.cli.lists import save_list_report
+from verax.cli.output import said_of, show, subgroups_by
 from verax.cli.require import Bound, read_list_bounds
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -77,7 +78,41 @@ def show_card(
     found.show("evaluate" if nested else "toplist", nested=nested, as_json=as_json)
 
 
-def show_several(
+def show_lists(
+    read: ListFile,
+    *,
+    model: str,
+    asked: list[str] | None,
+    rule: str | None,
+    least: int,
+    bootstrap: int,
+    save: Path | None,
+    html: Path | None,
+    ordered: bool,
+    **settings: Any,
+) -> None:
+    """The card of lists with their subgroups and, if asked for, their report."""
+    shared = {name: settings[name] for name in ("confidence", "seed", "weights_are")}
+    parts = subgroups_by(read, read.lists, rule, least=least, bootstrap=bootstrap, **shared)
+    if html is not None and save is None:
+        save_list_report(
+            html,
+            read.y,
+            {model: read.lists},
+            parts,
+            weights=read.weights,
+            skipped=read.skipped,
+            groups=read.groups,
+            ids=read.ids,
+            ordered=ordered,
+            source=said_of(read),
+            rules=asked,
+            **shared,
+        )
+    show_card(read, nested=True, parts=parts, save=save, html=html, ordered=ordered, **settings)
+
+
+def show_large(
     handle: Handle,
     *,
     rule: str | None,
@@ -91,7 +126,7 @@ def show_several(
     html: Path | None = None,
     **settings: Any,
 ) -> None:
-    """The same of several files, which are read part by part."""
+    """The same of files that are too large to be held."""
     from verax.analyses.cards.tally import Tally
     from verax.analyses.subgroups.subgroups import subgroups
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from verax.analyses.retention.curves import as_list_metrics, draw
 from verax.analyses.retention.cuts import Options
 from verax.analyses.retention.result import RetentionCurves
+from verax.analyses.retention.streams import curves_of
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.worst import Worst, find
-from verax.errors import InputError
+from verax.common.paths import Files
+from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.rows import Rows, faults_of
 from verax.scores.base import Rule
@@ -27,34 +29,34 @@ CALLED_BY_NUMBER = (
 )
 
 
-def described(read: ListFile) -> list[str]:
-    """What was taken for what, and what a reader of results should know."""
-    return [f"{read.path}: {'; '.join(read.taken)}", *(f"Note: {note}" for note in read.notes)]
-
-
-def worst_lists(read: ListFile, rules: Sequence[Rule], n: int, *, ordered: bool) -> Worst:
-    """The worst rows of a file of lists, by their ids or by their numbers in the file."""
+def worst_lists(read: ListFile | Handle, rules: Sequence[Rule], n: int, *, ordered: bool) -> Worst:
+    """The worst rows of files of lists, by their ids or by their numbers."""
+    if isinstance(read, Handle):
+        return find(read.in_order() if ordered else read, rules, n)
     found = find(open_rows(read.y, read.lists, ordered=ordered, ids=read.ids), rules, n)
     return found.with_skipped(read.skipped, read.places)
 
 
 def curves_of_lists(
-    read: ListFile,
+    read: ListFile | Handle,
     keys: Sequence[Rule | UncertaintyScore],
     metric: list[str] | None,
     cuts: Options,
     *,
     ordered: bool,
 ) -> RetentionCurves:
-    """Curves of the lists of a file."""
+    """Curves of the lists of files."""
     in_order = ordered or any(key.ordinal for key in keys)
+    if isinstance(read, Handle):
+        metrics = as_list_metrics(metric or ["accuracy"])
+        return curves_of(read.in_order() if in_order else read, keys, metrics, cuts)
     rows: Rows = read.lists.with_outcomes(read.y, weights=read.weights, groups=read.groups, ordered=in_order)
     curves = draw([rows], keys, as_list_metrics(metric or ["accuracy"]), cuts)
     return curves.with_faults(faults_of({"": rows})).with_skipped(read.skipped)
 
 
 def read_lists_together(
-    paths: Mapping[str, Path], reading: Reading, *, shared_ids: bool
+    paths: Mapping[str, Files], reading: Reading, *, shared_ids: bool
 ) -> tuple[ListsTogether, dict[str, list[str]]] | None:
     """The files of several models, and what was taken, where at least one holds lists; None otherwise."""
     from verax.files.lists.together import match_lists
@@ -62,8 +64,6 @@ def read_lists_together(
     holds = {name: reading.named_probs is None and reading.holds_lists(path) for name, path in paths.items()}
     if not any(holds.values()):
         return None
-    if reading.by:
-        raise InputError("does not apply to files of lists", argument="by")
     files: dict[str, Any] = {}
     for name, path in paths.items():
         files[name] = reading.open_lists(path) if holds[name] else reading.open(path, ordered=False).read()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from verax.common.paths import Files
 from verax.errors import InputError, show
 
 if TYPE_CHECKING:
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
     from verax.files.lists import ListFile
     from verax.inputs.handles import Handle
 
-File = Annotated[
-    Path,
-    typer.Argument(
-        help="Predictions: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .jsonl, .json, .npz, .npy."
-    ),
-]
+FILES_HELP = (
+    "Predictions of one model: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .jsonl, .json, .npz, .npy. "
+    "A file, a folder, a pattern such as 'preds/*.csv', or several; name=FILE names the model."
+)
+Given = Annotated[list[str], typer.Argument(metavar="FILE...", help=FILES_HELP)]
 Target = Annotated[
     str | None, typer.Option(help="The column of outcomes. By default the one called label, target, y, ...")
 ]
@@ -153,40 +153,32 @@ class Reading:
     per_length: PerLength = False
     shape: ShapeName = None
 
-    def holds_lists(self, path: Path) -> bool:
-        """Whether a file holds a list per row, by its content, and no columns were named."""
+    def holds_lists(self, path: Files) -> bool:
+        """Whether files hold a list per row, by their content, and no columns were named."""
         from verax.files.lists import holds_lists
 
         return not self.probs and holds_lists(path, logits=self.logits, **self._of_lists())
 
-    def lists_in(self, path: Path) -> ListFile | None:
-        """The lists of a file that holds some; None for a file of columns."""
-        return self.open_lists(path) if self.holds_lists(path) else None
+    def large_lists(self, path: Files) -> Handle | None:
+        """Several files of lists that are too large to be held; None for others."""
+        from verax.common.paths import files_named
 
-    def several_lists_in(self, path: Path) -> Handle | None:
-        """Several files that hold lists, named by a pattern; None for anything else."""
-        from verax.common.paths import matching
-
-        if not any(mark in str(path) for mark in "*?["):
+        named = None if str(path) == "-" else files_named(path)
+        if named is None or len(named[0]) < 2:
             return None
-        paths = matching(path)
-        if len(paths) < 2 or not self.holds_lists(paths[0]):
+        from verax.scans.sources import fit_in_memory
+
+        if fit_in_memory(named[0]):
             return None
         from verax.scans.asking import LIST_OPTIONS
         from verax.scans.scan import scan
 
         asked = self._of_lists()
         lists = {name: asked.pop(name) for name in LIST_OPTIONS}
-        return scan(str(path), target=asked.pop("outcome"), lists=lists, **asked)
+        return scan(path, target=asked.pop("outcome"), lists=lists, **asked)
 
-    def rows_in(self, path: Path, lists: ListFile | None, *, ordered: bool) -> Source:
-        """The file as a source of rows of full distributions; lists of all classes are such."""
-        from verax.files.lists import DistributionFile
-
-        return self.open(path, ordered=ordered) if lists is None else DistributionFile(lists)
-
-    def open_lists(self, path: Path) -> ListFile:
-        """The lists of a file with what happened."""
+    def open_lists(self, path: Files) -> ListFile:
+        """The lists of files with what happened."""
         from verax.files.lists import open_lists
 
         return open_lists(path, **self._of_lists())
@@ -213,13 +205,13 @@ class Reading:
             "delimiter": self.of_texts["delimiter"],
         }
 
-    def open(self, path: Path, *, ordered: bool) -> Source:
-        """The file as a source of rows; `ordered` says whether the order of the classes matters."""
+    def open(self, path: Files, *, ordered: bool) -> Source:
+        """Files as a source of rows; `ordered` says whether the order of the classes matters."""
         from verax import files
 
         return files.open(path, **self._request(ordered))
 
-    def read_together(self, paths: dict[str, Path], *, ordered: bool, shared_ids: bool = False) -> Joined:
+    def read_together(self, paths: dict[str, Files], *, ordered: bool, shared_ids: bool = False) -> Joined:
         """The files of several models with their rows matched."""
         from verax import files
 

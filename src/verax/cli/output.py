@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from verax.analyses.subgroups.result import Subgroups
     from verax.files import Predictions
     from verax.files.lists import ListFile
+    from verax.files.lists.together import ListsTogether
     from verax.files.source import Source
     from verax.inputs.handles import Handle
     from verax.report import Report
@@ -145,7 +146,13 @@ def large_report(handle: Handle, **settings: Any) -> Report:
 
 
 def subgroups_by(
-    rows: Predictions | ListFile, p: Any, rule: str | None, *, least: int, bootstrap: int, **settings: Any
+    rows: Predictions | ListFile | ListsTogether,
+    p: Any,
+    rule: str | None,
+    *,
+    least: int,
+    bootstrap: int,
+    **settings: Any,
 ) -> dict[str, Subgroups]:
     """The scores by each column of subgroups, of one model or of several by name."""
     from verax.analyses.subgroups.subgroups import subgroups

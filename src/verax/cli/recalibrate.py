@@ -27,12 +27,12 @@ _EXAMPLES = """Examples: `verax recalibrate preds.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(without=("by", "row_id", "weights_are"))
+@reads_files(lists=True, without=("by", "row_id", "weights_are"))
 def recalibrate(
     reading: Reading,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="Predictions with outcomes to learn from; none with --load.", show_default=False),
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help=f"{options.FILES_HELP} None with --load.", show_default=False),
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -70,17 +70,18 @@ def recalibrate(
     All methods that fit are compared in cross-validation, and doing nothing is one of them. The choice is
     cross-validated as well, so the gain that is shown includes it.
     """
-    _check(file, load, apply_to, out, frequencies)
+    _check(given, load, apply_to, out, frequencies)
     if load is not None:
         from verax.analyses.recalibration.result import Recalibration
 
         found = Recalibration.load(load)
+        file: str | None = None
         taken: Any = None
         texts = [f"{load}: {found.verdict}"]
     else:
-        assert file is not None
+        assert given
         how = {"method": split(method) or "best", "rule": rule, "folds": folds}
-        found, taken, texts = _learned(file, reading, {**how, "confidence": confidence, "seed": seed})
+        file, found, taken, texts = _learned(given, reading, {**how, "confidence": confidence, "seed": seed})
     n_rows = None
     if apply_to is not None and out is not None:
         n_rows = _applied(found, reading, apply_to, out, frequencies, load is not None)
@@ -91,7 +92,7 @@ def recalibrate(
         texts.append(f"The recalibration is in {save}.")
     result = {
         "command": "recalibrate",
-        "file": None if file is None else str(file),
+        "file": file,
         "taken": taken,
         "recalibration": found.to_dict(stored=False),
         "verdict": found.verdict,
@@ -102,14 +103,18 @@ def recalibrate(
 
 
 def _check(
-    file: Path | None, load: Path | None, apply_to: Path | None, out: Path | None, frequencies: str | None
+    given: list[str] | None,
+    load: Path | None,
+    apply_to: Path | None,
+    out: Path | None,
+    frequencies: str | None,
 ) -> None:
     """Refuse what does not go together, before anything is read."""
-    if (file is None) == (load is None):
+    if (not given) == (load is None):
         raise InputError(
             "A file to learn from or a recalibration that was kept must be given, and not both",
             argument="load",
-            kind="missing" if file is None else "value",
+            kind="value" if given else "missing",
         )
     if (apply_to is None) != (out is None):
         one, other = ("out", "apply") if out is None else ("apply", "out")
@@ -122,24 +127,29 @@ def _check(
         check_can_be_written(out)
 
 
-def _learned(file: Path, reading: Reading, how: dict[str, Any]) -> tuple[Recalibration, Any, list[str]]:
-    """A recalibration from a file with outcomes, which columns it took, and what to say."""
+def _learned(
+    given: list[str], reading: Reading, how: dict[str, Any]
+) -> tuple[str, Recalibration, Any, list[str]]:
+    """The files, a recalibration learnt from them, how their columns were read, and what to say."""
     from verax.analyses.recalibration.recalibration import recalibrate as learn
+    from verax.cli.opening import Opened
     from verax.files import forecasts_of
     from verax.scores.metrics import needs_order
     from verax.scores.registry import parse
 
     rules = [] if how["rule"] is None else [parse(how["rule"])]
-    rows = reading.open(file, ordered=needs_order(rules, ordered=reading.ordered)).read()
-    given: dict[str, Any] = {**how, **reading.scale, "ordered": reading.ordered, "classes": rows.classes}
+    opened = Opened.of(given, reading)
+    rows = opened.source(ordered=needs_order(rules, ordered=reading.ordered)).read()
+    options: dict[str, Any] = {**how, **reading.scale, "ordered": reading.ordered, "classes": rows.classes}
     try:
-        found = learn(rows.y, rows.p, weights=rows.weights, groups=rows.groups, **given)
+        found = learn(rows.y, rows.p, weights=rows.weights, groups=rows.groups, **options)
     except InputError:
         # Where rows are at fault, say so by the names of the file.
         forecasts_of(rows, **reading.scale).check()
         raise
     found = replace(found, columns=tuple(rows.roles.probs)).with_skipped(rows.skipped)
-    return found, rows.roles.to_dict(), [f"{file}: {'; '.join(rows.taken)}", repr(found)]
+    texts = [f"{opened.file}: {'; '.join(rows.taken)}", repr(found)]
+    return opened.file, found, rows.roles.to_dict(), texts
 
 
 def _applied(

@@ -33,7 +33,7 @@ _EXAMPLES = """Examples:
 @app.command(epilog=_EXAMPLES)
 @reads_files(lists=True, without=("by",))
 def retain(
-    file: options.File,
+    given: options.Given,
     reading: Reading,
     rule: options.Rules = None,
     doubt_by: Annotated[
@@ -73,10 +73,11 @@ def retain(
     what they are exact.
     """
     from verax import files
+    from verax.cli.opening import Opened
     from verax.scans.sources import SourceHandle, fits_in_memory
 
     keys = _keys(rule, doubt_by, reading.ordered)
-    lists = reading.lists_in(file)
+    opened = Opened.of(given, reading)
     cuts = Options(
         _shares(removed),
         cast(Area, area),
@@ -87,16 +88,16 @@ def retain(
         ties=cast(Ties, ties),
         weights_are=cast(WeightsAre, reading.weights_are),
     )
-    if lists is not None and not lists.are_distributions:
-        from verax.cli.lists import curves_of_lists, described
+    if opened.top is not None:
+        from verax.cli.lists import curves_of_lists
 
-        curves = curves_of_lists(lists, keys, metric, cuts, ordered=reading.ordered)
-        taken, said = lists.to_dict(), described(lists)
+        curves = curves_of_lists(opened.top, keys, metric, cuts, ordered=reading.ordered)
+        taken, said = opened.taken(), opened.said()
     else:
         metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
         order_matters = needs_order(keys, metrics, ordered=reading.ordered)
-        source = reading.rows_in(file, lists, ordered=order_matters)
-        with progress(f"Reading {file.name}", source.n_rows) as advance:
+        source = opened.source(ordered=order_matters)
+        with progress(f"Reading {opened.file}", source.n_rows) as advance:
             if fits_in_memory(source):
                 batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
                 curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
@@ -104,13 +105,13 @@ def retain(
             else:
                 handle = SourceHandle(source, ordered=order_matters, progress=advance)
                 curves = curves_of(handle, keys, metrics, cuts)
-        taken, said = source.roles.to_dict(), [f"{file}: {'; '.join(source.taken)}"]
+        taken, said = source.roles.to_dict(), [f"{opened.file}: {'; '.join(source.taken)}"]
     if plot is not None:
         axes = curves.plot()
         draw_to(plot, (axes[0] if isinstance(axes, list) else axes).figure)
     result = {
         "command": "retain",
-        "file": str(file),
+        "file": opened.file,
         "taken": taken,
         "curves": curves.to_dict(stored=False)["curves"],
         "plot": None if plot is None else str(plot),

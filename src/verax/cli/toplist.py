@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,8 +22,13 @@ _WITHOUT = ("target", "probs", "ordered", "positive", "by", "logits", "decimal")
 @app.command(epilog=_EXAMPLES)
 @reads_files(lists=True, without=_WITHOUT)
 def toplist(
-    file: Annotated[
-        Path, typer.Argument(help="A record with a list per line, or another file of lists; - for stdin.")
+    given: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A record with a list per line, or another file of lists; - for stdin. A folder, a pattern "
+            "or several files are read as one.",
+        ),
     ],
     reading: Reading,
     outcome: Annotated[
@@ -52,9 +56,10 @@ def toplist(
     """
     from verax.analyses.cards.listcard import padded_rules
     from verax.cli.listcards import show_card
+    from verax.files import files_of_one_model
 
     show_card(
-        replace(reading, target=outcome).open_lists(file),
+        replace(reading, target=outcome).open_lists(files_of_one_model(given)[1]),
         rules=padded_rules(invalid_penalty),
         require=require,
         strictly=require_interval,

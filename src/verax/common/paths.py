@@ -13,6 +13,9 @@ from pathlib import Path
 
 from verax.errors import InputError, Remedy, show
 
+# The file of a model, or several.
+Files = Path | tuple[Path, ...]
+
 # What is wrong with a name; everything else (no permission, disk full) is a failure of the machine.
 _WRONG_NAME = {
     errno.ENOENT,
@@ -109,6 +112,30 @@ def matching(source: str | Path) -> list[Path]:
     return [path]
 
 
+def called(paths: Files) -> str:
+    """What the files of a model are called together.
+
+    >>> called(Path("a.csv")), called((Path("1.csv"), Path("2.csv")))
+    ('a.csv', '1.csv and 1 more')
+    """
+    if isinstance(paths, Path) or len(paths) == 1:
+        return str(paths if isinstance(paths, Path) else paths[0])
+    return f"{paths[0]} and {len(paths) - 1:,} more"
+
+
+def files_named(source: object) -> tuple[list[Path], str] | None:
+    """The files that a path, a pattern or a list of them names, and what they are called together.
+
+    None where it names no files.
+    """
+    if isinstance(source, (str, Path)):
+        return matching(source), str(source)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(s, (str, Path)) for s in source):
+        paths = [path for each in source for path in matching(each)]
+        return paths, called(tuple(paths))
+    return None
+
+
 class Unchanged:
     """Files as they were when first seen; `check` refuses those that have been written to since.
 
@@ -128,6 +155,11 @@ class Unchanged:
     def __init__(self, paths: Iterable[str | Path]) -> None:
         self._seen = {path: _state(path) for path in paths}
 
+    @property
+    def n_bytes(self) -> int:
+        """What they take on disk."""
+        return sum(state[_SIZE] for state in self._seen.values() if state is not None)
+
     def check(self) -> None:
         """Refuse files that are not what they were."""
         for path, before in self._seen.items():
@@ -139,6 +171,9 @@ class Unchanged:
                     source=str(path),
                     remedies=[Remedy("Read it again when it is complete.")],
                 )
+
+
+_SIZE = 2
 
 
 def _state(path: str | Path) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ r"""Files of predictions: CSV, Parquet, Arrow, JSON Lines and NumPy files, read 
 0.2
 """
 
-from verax.files.joining import Joined, name_files, read_together
+from verax.files.joining import Joined, files_of_one_model, name_files, read_together
 from verax.files.kept import KeptRows
 from verax.files.predictions import Predictions
 from verax.files.scoring import doubts_about, forecasts_in, forecasts_of
@@ -24,6 +24,7 @@ __all__ = [
     "Predictions",
     "Source",
     "doubts_about",
+    "files_of_one_model",
     "forecasts_in",
     "forecasts_of",
     "name_files",

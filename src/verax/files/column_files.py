@@ -33,6 +33,7 @@ class ColumnFile(Source):
         self._request = request
         self._table = table
         self.n_rows: int | None = self._table.n_rows
+        self.n_bytes: int = self._table.n_bytes
         kinds = self._table.kinds()
         self._target = self._look(column_roles.find_target(list(kinds), request, self.path))
         look = column_roles.Look(kinds, self._table.numbers, self._table.lists, self._target.seen)

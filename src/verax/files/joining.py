@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from glob import glob
 from operator import add
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from verax.common.paths import Files
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.predictions import Array, Predictions, Roles
 from verax.files.sources import read
@@ -80,50 +82,101 @@ class Joined:
         return next(iter(self.files.values()))
 
 
-def name_files(given: Sequence[str]) -> dict[str, Path]:
+def name_files(given: Sequence[str]) -> dict[str, Files]:
     """Names of models: what stands before an equals sign, or the shortest path that tells files apart.
 
     Parameters
     ----------
     given : sequence of str
-        Paths, or name=path.
+        Paths or patterns, also as name=path. Several with the same name are files of one model.
 
     Returns
     -------
-    dict of str to Path
-        The file of each model, by name.
+    dict of str to Path or tuple of Path
+        The file or files of each model, by name.
 
     Examples
     --------
     >>> [(name, str(path)) for name, path in name_files(["a/run.csv", "b/run.csv", "old=c.csv"]).items()]
     [('a/run', 'a/run.csv'), ('b/run', 'b/run.csv'), ('old', 'c.csv')]
+    >>> len(name_files(["new=1.csv", "new=2.csv"])["new"])
+    2
     """
-    paths = [_named(text) for text in given]
+    pairs = [_named(text) for text in given]
+    taken = {name for name, _ in pairs if name is not None}
+    tails = iter(_tails([path for name, path in pairs if name is None], taken))
+    found: dict[str, list[Path]] = {}
+    for name, path in pairs:
+        found.setdefault(next(tails) if name is None else name, []).append(path)
+    return {name: paths[0] if len(paths) == 1 else tuple(paths) for name, paths in found.items()}
+
+
+def files_of_one_model(given: Sequence[str]) -> tuple[str, Files]:
+    """The name and the files of the only model.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Paths or patterns, also as name=path; the name must then be the same in all.
+
+    Returns
+    -------
+    tuple of str and Path or tuple of Path
+        The name of the model, by default that of its first file, and its file or files.
+
+    Examples
+    --------
+    >>> name, paths = files_of_one_model(["1.csv", "2.csv"])
+    >>> name, len(paths)
+    ('1', 2)
+    """
+    pairs = [_named(text) for text in given]
+    names = list(dict.fromkeys(name for name, _ in pairs))
+    if len(names) > 1:
+        raise InputError(
+            "must be files of one model",
+            argument="path",
+            found=f"they are called {join([show(name or 'nothing') for name in names])}",
+            remedies=[Remedy("`verax compare` takes several models.")],
+        )
+    paths = tuple(path for _, path in pairs)
+    (name, *_) = _tails(paths[:1], set())
+    return names[0] or name, paths[0] if len(paths) == 1 else paths
+
+
+def _tails(paths: Sequence[Path], taken: set[str]) -> list[str]:
+    """The shortest ends of paths that tell them apart; patterns are called by the folders before them."""
     names: list[str] = []
-    for depth in range(1, 1 + max(len(path.parts) for _, path in paths)):
-        tails = ["/".join([*path.parts[:-1], path.stem or str(path)][-depth:]) for _, path in paths]
-        names = [name or tail for (name, _), tail in zip(paths, tails, strict=True)]
-        if len(set(names)) == len(names):
-            break
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+    parts = [_plain_parts(path) for path in paths]
+    for depth in range(1, 1 + max(map(len, parts), default=0)):
+        names = ["/".join(own[-depth:]) for own in parts]
+        if len({*names, *taken}) == len(names) + len(taken):
+            return names
+    twice = next((name for name, count in Counter([*names, *taken]).items() if count > 1), None)
+    if twice is not None:
         raise InputError(
             "Models must have different names",
             argument="path",
-            found=f"two are called {show(twice[0])}",
+            found=f"two are called {show(twice)}",
             remedies=[Remedy("Name them: a=first.csv b=second.csv.")],
         )
-    return dict(zip(names, (path for _, path in paths), strict=True))
+    return names
+
+
+def _plain_parts(path: Path) -> list[str]:
+    parts = [*path.parts[:-1], path.stem or str(path)]
+    return [part for part in parts if not set(part) & set("*?[")] or parts
 
 
 def _named(text: str) -> tuple[str | None, Path]:
     name, equals, path = text.partition("=")
-    named = equals and name and path and not os.path.exists(text)
+    # Folders such as site=a are parts of paths, and of patterns.
+    named = equals and name and path and not (os.path.exists(text) or glob(text))
     return (name, Path(path)) if named else (None, Path(text))
 
 
 def read_together(
-    paths: Mapping[str, Path],
+    paths: Mapping[str, Path | Sequence[Path]],
     *,
     probs: Mapping[str, Any] | Sequence[str] | str | None = None,
     shared_ids: bool = False,
@@ -136,8 +189,8 @@ def read_together(
 
     Parameters
     ----------
-    paths : mapping of str to Path
-        The file of each model, by name. Several models may be in one file.
+    paths : mapping of str to Path or sequence of Path
+        The file or files of each model, by name. Several models may be in one file.
     probs : mapping, sequence of str or str, optional
         As for `read`, or for each model the columns of its own.
     shared_ids : bool, default False

@@ -38,6 +38,8 @@ class Source(ABC):
         The names of the classes; None where the file has none.
     n_rows : int or None
         The number of rows; None where only reading tells.
+    n_bytes : int
+        What its files take on disk, where only reading tells the number of rows.
     width : int
         How many probabilities a row has.
     skipped : Skipped or None
@@ -60,6 +62,7 @@ class Source(ABC):
     roles: Roles
     classes: tuple[Hashable, ...] | None
     n_rows: int | None
+    n_bytes: int = 0
     width: int
     skipped: Skipped | None = None
     rescaled: Rescaled | None = None

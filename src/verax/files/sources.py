@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from verax.common.paths import as_path, matching
+from verax.common.paths import as_path, files_named
 from verax.files.array_files import ArrayFile, ArrayFiles
 from verax.files.column_files import ColumnFile
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
@@ -14,13 +14,13 @@ from verax.files.predictions import Predictions, Request
 from verax.files.source import Source
 
 
-def read(path: str | Path, **options: Any) -> Predictions:
+def read(path: str | Path | Sequence[str | Path], **options: Any) -> Predictions:
     r"""All rows of a file of predictions.
 
     Parameters
     ----------
-    path : str or path
-        The file, as for `open`.
+    path : str, path or sequence
+        The file or files, as for `open`.
     **options : Any
         The other parameters of `open`: `target`, `probs`, `classes`, `weights`, `groups`, `by`, `id`,
         `positive`, `ordered`, `logits`, `normalize`, `delimiter`, `decimal`, `invalid`.
@@ -43,7 +43,7 @@ def read(path: str | Path, **options: Any) -> Predictions:
 
 
 def open(  # noqa: A001 - files.open is its name
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     target: str | None = None,
     probs: str | Sequence[str] | None = None,
@@ -64,10 +64,10 @@ def open(  # noqa: A001 - files.open is its name
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or sequence
         CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather, JSON Lines,
         JSON (an array of objects), .npz, .npy; or a pattern such as `"shards/*.parquet"` that several files
-        fit.
+        fit; or a list of these.
     target : str, optional
         The column of outcomes: positions or names of classes. For .npy: the file of outcomes.
     probs : str or sequence of str, optional
@@ -130,13 +130,13 @@ def open(  # noqa: A001 - files.open is its name
         decimal=decimal,
         invalid=invalid,
     )
-    return open_source(as_path(path), request)
+    return open_source(path, request)
 
 
-def open_source(path: Path, request: Request) -> Source:
-    """A file as a source of rows, or several that fit a pattern."""
-    paths = matching(path)
+def open_source(source: object, request: Request) -> Source:
+    """A file as a source of rows, or several: those that fit a pattern, or a list."""
+    paths, name = files_named(source) or files_named(as_path(source))  # type: ignore[misc]
     if common_format(paths) in ARRAYS:
         files = [file for each in paths for file in files_of(each)]
-        return ArrayFile(files[0], request) if len(files) == 1 else ArrayFiles(files, request, str(path))
-    return ColumnFile(Table.of_paths(paths, request, str(path)), request)
+        return ArrayFile(files[0], request) if len(files) == 1 else ArrayFiles(files, request, name)
+    return ColumnFile(Table.of_paths(paths, request, name), request)

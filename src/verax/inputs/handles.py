@@ -379,15 +379,18 @@ class Handle(ABC):
 def refuse_lists(handle: Handle) -> None:
     """Refuse top lists where the probabilities of all classes are needed."""
     if handle.lists:
-        raise InputError(
-            "must be predictions with the probabilities of all classes",
-            argument="y",
-            kind="type",
-            found=f"{handle.name} has top lists",
-            remedies=[
-                Remedy("Read them with `verax.files.lists.open_lists`, if they fit.", python_only=True)
-            ],
-        )
+        raise no_lists(handle.name)
+
+
+def no_lists(name: str) -> InputError:
+    """The error about top lists where the probabilities of all classes are needed."""
+    return InputError(
+        "must come with the probabilities of all classes",
+        argument="y",
+        kind="type",
+        found=f"{name} has top lists",
+        remedies=[Remedy("Lists that name every class are read as full distributions.")],
+    )
 
 
 def check_alone(function: str, signature: inspect.Signature, handle: Handle, given: Sequence[str]) -> None:

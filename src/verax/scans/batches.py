@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import matching
+from verax.common.paths import files_named
 from verax.errors import InputError, RuleError
 from verax.files.array_files import ArrayFiles
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
@@ -141,17 +141,6 @@ def opened(source: object, asked: Asked) -> Handle | None:
     """The handle on a file, a folder, or the files of a pattern or a list; None for anything else."""
     found = files_named(source)
     return None if found is None else of_files(*found, asked)
-
-
-def files_named(source: object) -> tuple[list[Path], str] | None:
-    """The files that a source names, and what they are called together; None where it names none."""
-    if isinstance(source, (str, Path)):
-        return list(matching(source)), str(source)
-    if isinstance(source, (list, tuple)) and source and all(isinstance(s, (str, Path)) for s in source):
-        paths = [path for each in source for path in matching(each)]
-        more = len(paths) - 1
-        return paths, f"{paths[0]} and {more:,} more" if more else str(paths[0])
-    return None
 
 
 def of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.paths import check_exists
+from verax.common.paths import check_exists, files_named
 from verax.errors import InputError, RuleError
 from verax.files.formats.tables import FORMATS, files_of
 from verax.files.lists.listfile import ListFile
@@ -18,13 +18,14 @@ from verax.files.lists.longform import LONG, is_long
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
 from verax.files.lists.settings import Settings
+from verax.files.lists.several import records_of_piece
 from verax.files.lists.streams import ending
 from verax.files.lists.wide import WIDE
 from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.scans.asking import Asked
-from verax.scans.batches import LocalHandle, Work, files_named, of_files
+from verax.scans.batches import LocalHandle, Work, of_files
 from verax.scans.lists import part_of_lists
 from verax.scans.parts import default_name
 
@@ -93,21 +94,7 @@ class ListFilesHandle(LocalHandle):
             self._reader.gold.check_length(start)
 
     def _parts(self, path: Path) -> Iterator[list[tuple[int, Any]]]:
-        try:
-            stream, shape, _ = open_shaped(path, self._asked)
-        except InputError as error:
-            # Files may be empty where others are not.
-            if error.kind == "file" and len(self._paths) > 1 and path.stat().st_size == 0:
-                return
-            raise
-        if shape.name != self._reader.shape:
-            raise InputError(
-                "All files must have records of one shape",
-                argument="source",
-                kind="file",
-                found=f"{self._paths[0]} has {self._reader.shape}, {path} has {shape.name}",
-            )
-        records = iter(stream)
+        records = records_of_piece(path, self._paths, self._asked, self._reader.shape)
         while part := list(islice(records, _RECORDS)):
             yield part
 

@@ -81,11 +81,11 @@ def _decompose() -> Schema:
     return _output(
         "decompose",
         file=TEXT,
-        taken=ref("columns"),
+        taken=either(ref("columns"), ref("list_file")),
         normalize=TRUTH,
         logits=TRUTH,
         decomposition=ref("decomposition"),
-        calibration=ref("calibration"),
+        calibration=or_none(ref("calibration")),
         plot=PATH,
     )
 

@@ -73,8 +73,14 @@ class Places:
 
     def of(self, row: int) -> str:
         """The piece that a row is in."""
-        i = max(0, bisect_right(self._starts, row) - 1)
-        return piece_name(self._names[i], self._starts[i])
+        return piece_name(self.name_of(row), self._starts[self._at(row)])
+
+    def name_of(self, row: int) -> str:
+        """The name alone of the piece that a row is in."""
+        return self._names[self._at(row)]
+
+    def _at(self, row: int) -> int:
+        return max(0, bisect_right(self._starts, row) - 1)
 
 
 def piece_name(name: str, start: int) -> str:

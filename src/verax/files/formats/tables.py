@@ -87,6 +87,8 @@ class Table:
         Names and types of the columns; those of a CSV file are all texts.
     n_rows : int | None
         How many rows; None where only reading tells.
+    n_bytes : int
+        What its files take on disk.
     reader : Reader
         Gives its rows.
     """
@@ -100,6 +102,7 @@ class Table:
         self.name, self.format, self._request = name, kind, request
         # What is read must not change meanwhile.
         self._unchanged = Unchanged(files)
+        self.n_bytes: int = self._unchanged.n_bytes
         with self._errors():
             self.reader: Reader = open_()
             self.schema: Any = self.reader.schema

@@ -6,17 +6,18 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from verax.common.paths import check_exists
+from verax.common.paths import files_named
 from verax.errors import InputError, show
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.reading import Reader
 from verax.files.lists.recognising import ALL_SHAPES, has_lists, open_shaped
 from verax.files.lists.settings import Settings
+from verax.files.lists.several import read_several
 from verax.files.lists.streams import STDIN
 
 
 def open_lists(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     outcome: str | None = None,
     outcomes: str | Path | None = None,
@@ -39,10 +40,10 @@ def open_lists(
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or sequence
         JSON Lines (also .gz, .bz2, .zst), a JSON document, Parquet or Arrow with columns of lists, CSV with a
         line per row and class, a run in TREC's format, predictions of fastText; or "-" for JSON Lines on
-        standard input.
+        standard input. Or a pattern such as `"answers/*.jsonl"` that several files fit, or a list of files.
     outcome : str, optional
         The field that holds what happened, in the records or in the file `outcomes`; dots lead into nested
         fields. By default the only one with a usual name (outcome, target, label, answer, ...).
@@ -111,16 +112,25 @@ def open_lists(
         delimiter=delimiter,
         shapes=ALL_SHAPES,
     )
-    if not isinstance(path, (str, Path)):
+    if str(path) == STDIN:
+        return Reader(*open_shaped(STDIN, settings)).read()
+    paths, name = _named(path)
+    if len(paths) > 1:
+        return read_several(paths, name, settings)
+    return Reader(*open_shaped(paths[0], settings)).read()
+
+
+def _named(path: object) -> tuple[list[Path], str]:
+    named = files_named(path)
+    if named is None:
         raise InputError("must be the name of a file", argument="path", kind="type", found=show(path))
-    if str(path) != STDIN:
-        check_exists(Path(path))
-    return Reader(*open_shaped(path, settings)).read()
+    return named
 
 
-def holds_lists(path: str | Path, *, logits: bool = False, **options: Any) -> bool:
-    """Whether a file holds a list per record, by a look at its content.
+def holds_lists(path: str | Path | Sequence[str | Path], *, logits: bool = False, **options: Any) -> bool:
+    """Whether a file, or the first of several, holds a list per record, by a look at its content.
 
     The options are those of `open_lists`. Flat log-probabilities may be `logits`, if these are asked for.
     """
-    return has_lists(path, Settings.of(shapes=ALL_SHAPES, **options), logits=logits)
+    settings = Settings.of(shapes=ALL_SHAPES, **options)
+    return has_lists(path if path == STDIN else _named(path)[0][0], settings, logits=logits)

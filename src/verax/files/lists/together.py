@@ -38,6 +38,8 @@ class ListsTogether:
         of the first.
     ids : list of str or None
         The names of the rows; None where they have none.
+    by : dict of str to array
+        Labels of subgroups by column, as the first file has them.
     """
 
     y: list[Hashable]
@@ -49,6 +51,7 @@ class ListsTogether:
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     skipped: Skipped | None = None
     ids: list[str] | None = None
+    by: Mapping[str, Any] = field(default_factory=dict)
 
 
 def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool = False) -> ListsTogether:
@@ -96,6 +99,7 @@ def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool
         else {},
         skipped=skipped,
         ids=order if by_id else None,
+        by={name: np.asarray(labels)[own] for name, labels in first.by.items()},
     )
 
 
