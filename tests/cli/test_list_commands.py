@@ -99,7 +99,7 @@ def test_compare_matches_lists_with_lists_and_with_distributions(problem):
     shared = run("compare", files["three"], short, "--classes", 6, "--id", "id", "--shared-ids")
     assert (shared["comparison"]["n_rows"], shared["left_out"]["three"]["count"]) == (40, 20)
     refused = verax("compare", files["three"], files["one"], "--classes", 6, "--by", "site")
-    assert "does not apply to files of lists" in refused.stderr
+    assert "--by must name a field of every record" in refused.stderr
     page = folder / "compared.html"
     run("compare", *files.values(), "--classes", ",".join(NAMES), "--id", "id", "--html", page)
     # The worst rows are called by their ids.

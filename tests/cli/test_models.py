@@ -85,7 +85,7 @@ def test_rows_are_matched_by_id(folder):
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        (["a.parquet"], "Compare takes two files or more"),
+        (["a.parquet"], "Compare takes two models or more"),
         (["a.parquet", "short.parquet"], "has 400 rows and"),
         (["a.parquet", "short.parquet", "--id", "scan"], "lacks 1 row of"),
         (["short.parquet", "a.parquet", "--id", "scan"], "lacks 1 row of"),
@@ -94,7 +94,7 @@ def test_rows_are_matched_by_id(folder):
         (["a.parquet", "other.parquet"], "differ in 1 of 400 rows: row 7"),
         (["a.parquet", "other.parquet", "--id", "scan"], ": scan 'scan 7' is"),
         (["a.parquet", "b.parquet", "--method", "guess"], "'moments', 'bootstrap', 'permutation'"),
-        (["x=a.parquet", "x=b.parquet"], "two are called 'x'"),
+        (["x=a.parquet", "x=b.parquet"], "Compare takes two models or more"),
     ],
 )
 def test_what_does_not_match_is_refused(folder, files, complaint, monkeypatch):

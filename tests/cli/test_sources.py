@@ -1,14 +1,15 @@
-"""Every command takes what `evaluate` takes: each kind of predictions, each way to name files, each option."""
+"""Every command takes what `evaluate` takes: each kind of predictions, way to name files, and option."""
 
 import csv
 import json
 
 import numpy as np
 import pytest
+
 from commandline import verax
 
 CLASSES = ["a", "b", "c"]
-COLUMNS = ["id", "half", "label", "site", "doc", "day", "w"]
+COLUMNS = ["case", "patient", "visit", "label", "site", "doc", "day", "w"]
 N = 40
 
 # What is asked of each command, so that it is quick.
@@ -35,7 +36,9 @@ WAYS = {
 OPTIONS = {
     ("--by", "site", "--least", "5"): ("evaluate", "compare"),
     ("--groups", "doc"): ("evaluate", "compare", "decompose", "retain", "recalibrate"),
-    ("--id", "id"): ("evaluate", "compare", "worst", "retain"),
+    ("--groups", "doc,day"): ("evaluate", "compare", "recalibrate"),
+    ("--id", "case"): ("evaluate", "compare", "worst", "retain"),
+    ("--id", "patient,visit"): ("evaluate", "compare", "worst", "retain"),
     ("--normalize",): tuple(COMMANDS),
     ("--skip-invalid",): tuple(COMMANDS),
     ("--weights", "w"): ("evaluate", "compare", "decompose", "retain", "recalibrate"),
@@ -54,7 +57,11 @@ def files(tmp_path_factory):
         forecasts = p if model == "m" else 0.7 * p + 0.3 * rng.dirichlet([1, 1, 1], N)
         rows = [
             {
-                **dict(zip(COLUMNS, (f"r{i // 2}", f"h{i % 2}", y[i], "ns"[i % 2]), strict=False)),
+                "case": f"r{i}",
+                "patient": f"p{i // 2}",
+                "visit": i % 2,
+                "label": y[i],
+                "site": "ns"[i % 2],
                 "doc": f"d{i // 4}",
                 "day": f"t{i % 5}",
                 "w": 1.0 + i % 3,
@@ -62,8 +69,6 @@ def files(tmp_path_factory):
             }
             for i in range(N)
         ]
-        for row, i in zip(rows, range(N), strict=True):
-            row["id"] = f"r{i}"
         for kind, ending in KINDS.items():
             parts = folder / f"{model}-{kind}"
             parts.mkdir()
@@ -130,11 +135,30 @@ def test_files_in_parts_are_those_of_the_whole_file(files, command, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option[0])
+@pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
 def test_an_option_is_taken_by_all_its_commands(files, option, kind):
     for command in OPTIONS[option]:
         if kind != "lists" or command in TAKES_LISTS:
             found(asked(command, files, ["{}/*{}"], kind, *option))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_known_by_two_columns(files, kind):
+    ran = json.loads(asked("worst", files, ["{}{}"], kind, "--id", "patient,visit").stdout)
+    case = ran["cases"][0]
+    assert case["id"] == f"p{case['row'] // 2}, {case['row'] % 2}"
+    ran = json.loads(asked("compare", files, ["{}{}"], kind, "--id", "patient,visit").stdout)
+    assert ran["matched"] == "by patient, visit"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_kinds_of_groups_are_counted_or_refused_in_one_way(files, kind):
+    ran = json.loads(asked("evaluate", files, ["{}{}"], kind, "--groups", "doc,day").stdout)
+    assert ran["card"]["n_groups"] == [10, 5]
+    for command in ("decompose", "retain"):
+        ran = asked(command, files, ["{}{}"], kind, "--groups", "doc,day")
+        assert ran.returncode == 2
+        assert "the groups must be of one kind for" in ran.stderr
 
 
 def test_top_lists_are_refused_in_one_way(files):
@@ -158,7 +182,8 @@ def test_errors_about_lists_name_the_file_of_the_row(files, tmp_path):
         out.write('{"id": "r99", "label": "a", "predictions": [{"label": "a", "score": 1.7}]}\n')
     ran = verax("worst", tmp_path / "*.jsonl", "--classes", "a,b,c")
     assert ran.returncode == 2
-    assert "2.jsonl" in ran.stderr and "line 26" in ran.stderr
+    assert "2.jsonl" in ran.stderr
+    assert "line 26" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ["evaluate", "decompose", "worst", "retain"])

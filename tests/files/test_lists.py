@@ -647,3 +647,16 @@ def test_real_answers_of_a_language_model(shape, tmp_path):
     for name in ("brier", "log", "spherical"):
         assert card[name] == pytest.approx(expected[name], rel=1e-9)
     assert card.coverage == 1
+
+
+def test_two_columns_identify_the_rows_of_long_tables_and_of_their_outcomes(tmp_path):
+    rows = [(f"p{i // 2}", i % 2) for i in range(6)]
+    lines = [f"{a},{b},{name},{p}" for a, b in rows for name, p in (("yes", 0.6), ("no", 0.3))]
+    (tmp_path / "long.csv").write_text("\n".join(["patient,visit,class,probability", *lines]))
+    gold = [f"{a},{b},{'yes' if b else 'no'}" for a, b in reversed(rows)]
+    (tmp_path / "gold.csv").write_text("\n".join(["patient,visit,label", *gold]))
+    found = open_lists(
+        tmp_path / "long.csv", id=["patient", "visit"], classes=5, outcomes=tmp_path / "gold.csv"
+    )
+    assert found.ids == [f"{a}, {b}" for a, b in rows]
+    assert found.y == ["yes" if b else "no" for _, b in rows]

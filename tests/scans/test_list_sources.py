@@ -212,7 +212,6 @@ def test_invalid_lists_are_named_or_left_out(tmp_path):
         ({"classes": None}, "must be stated for lists that stay where they are"),
         ({"lists": {"shapes": "chat"}}, "must have options that lists have: shape"),
         ({"logits": True}, "does not apply to top lists"),
-        ({"groups": ["who", "site"]}, "must be one column where there are top lists"),
         ({"probs": ["a_labels", "a_scores", "w"]}, "must be the column of lists, or those of"),
         ({"lists": {"outcomes": "gold.csv"}}, "must be in the same table as the lists"),
         ({"classes": NAMES[:7]}, "must list classes that are among the names"),
@@ -222,6 +221,18 @@ def test_what_cannot_be_read_says_so(options, said):
     given = {**COLUMNS, "probs": MODELS["a"], "lists": True, "classes": M, **options}
     with pytest.raises(vx.InputError, match=said):
         vx.evaluate(vx.scan(table(), **given))
+
+
+def test_two_kinds_of_groups_and_ids_of_two_columns_say_what_memory_says():
+    y, models = in_memory()
+    site = np.asarray(table()["site"])
+    given = {**COLUMNS, "probs": MODELS["a"], "lists": True, "classes": M}
+    given |= {"groups": [COLUMNS["groups"], "site"], "id": [COLUMNS["id"], "site"]}
+    handle = vx.scan(table(), **given)
+    wanted = vx.evaluate(y, models["a"], weights=OWN["weights"], groups=[OWN["groups"], site])
+    alike(vx.evaluate(handle).to_dict(), wanted.to_dict())
+    case = vx.worst(handle, rule="brier", n=1)[0]
+    assert case.id == f"{IDS[case.row]}, {site[case.row]}"
 
 
 def test_what_lists_cannot_do_says_so(tmp_path):

@@ -58,7 +58,13 @@ Groups = Annotated[
     ),
 ]
 By = Annotated[list[str] | None, typer.Option(help="A column of subgroups to score separately.")]
-Id = Annotated[str | None, typer.Option("--id", help="The column that identifies the rows.")]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="The column that identifies the rows; several, patient,visit, where they do so together.",
+    ),
+]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits.")]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Divide every row by its sum.")]
 SkipInvalid = Annotated[
@@ -189,10 +195,10 @@ class Reading:
         return {
             "outcome": self.target,
             "outcomes": self.outcomes,
-            "id": self.row_id,
+            "id": split(self.row_id) or None,
             "classes": int(names[0]) if number else names or None,
             "weights": self.weights,
-            "groups": self.groups,
+            "groups": split(self.groups) or None,
             "by": split(self.by),
             "shape": self.shape,
             "position": self.position,
@@ -261,7 +267,7 @@ class Reading:
             "weights": self.weights,
             "groups": split(self.groups) or None,
             "by": split(self.by),
-            "id": self.row_id,
+            "id": split(self.row_id) or None,
             "positive": self.positive,
             "ordered": ordered,
             "logits": self.logits,

@@ -16,7 +16,7 @@ from verax.files.arrow import Place
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.several import piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together
+from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together, together_ids
 from verax.files.single import both_classes, is_probability
 from verax.files.source import Source
 from verax.inputs.skipping import REASONS, Survey
@@ -135,7 +135,7 @@ class ArrayFile(Source):
             column(roles.weights),
             together([column(name) for name in each_name(roles.groups)]),
             {name: found[name].reshape(-1) for name in roles.by},
-            column(roles.id),
+            together_ids([found[name].reshape(-1) for name in each_name(roles.id)]),
         )
 
     def _outcomes(self, y: Array, start: int) -> Array:

@@ -11,7 +11,16 @@ import pyarrow as pa
 from verax.files import arrow
 from verax.files.arrow import Place
 from verax.files.labels import INTEGER, Labels, Target
-from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together
+from verax.files.predictions import (
+    Array,
+    Predictions,
+    Request,
+    Roles,
+    each_name,
+    id_of,
+    together,
+    together_ids,
+)
 from verax.files.single import both_classes, is_probability
 from verax.inputs.groups import Groups
 from verax.inputs.skipping import REASONS, Survey
@@ -71,11 +80,13 @@ class ColumnReader:
 
     def _ids_of(self, table: Any) -> tuple[str, ...]:
         """The ids of some rows, without missing ones."""
-        if self.roles.id is None or not table.num_rows:
+        names = each_name(self.roles.id)
+        if not names or not table.num_rows:
             return ()
-        column = table[self.roles.id]
-        column = column.take(np.flatnonzero(~arrow.missing(column)))
-        return tuple(str(text) for text in arrow.labels(column, self._place(self.roles.id, "id")))
+        gone = np.any([arrow.missing(table[name]) for name in names], axis=0)
+        table = table.take(np.flatnonzero(~gone))
+        columns = [arrow.labels(table[name], self._place(name, "id")) for name in names]
+        return tuple(map(id_of, zip(*columns, strict=True)))
 
     def _unusable(self, table: Any) -> Survey:
         """The rows that cannot be read: a value is missing, or is no number, no list or no class."""
@@ -144,7 +155,7 @@ class ColumnReader:
             self._weights(table, start),
             together(kinds),
             {name: labels("by", name) for name in roles.by},  # type: ignore[misc]
-            labels("id", roles.id),
+            together_ids([labels("id", name) for name in each_name(roles.id)]),
         )
 
     def _checked(self, table: Any, name: str, argument: str, start: int) -> Place:

@@ -79,9 +79,9 @@ def find_roles(look: Look, request: Request, *, where: str) -> Roles:
     """
     columns = list(look.kinds)
     target = find_target(columns, request, where)
-    groups = each_name(request.groups)
-    named = [request.weights, *groups, *request.by, request.id]
-    options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), "id"]
+    groups, ids = each_name(request.groups), each_name(request.id)
+    named = [request.weights, *groups, *request.by, *ids]
+    options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), *["id"] * len(ids)]
     for option, name in zip(options, named, strict=True):
         if name is not None:
             _require(name, columns, option, where)

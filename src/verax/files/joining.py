@@ -232,7 +232,7 @@ def read_together(
     for other in others:
         _check_outcomes(first, other)
     files[next(iter(files))] = replace(first, skipped=skipped)
-    how = "by the order of the rows" if first.ids is None else f"by {first.roles.id}"
+    how = "by the order of the rows" if first.ids is None else f"by {first.roles.id_name}"
     models = {name: part.p for name, part in files.items()}
     return Joined(first.y, first.classes, models, files, how, left_out, skipped)
 
@@ -378,7 +378,7 @@ def _texts(rows: Predictions) -> Array:
     if len(values) < len(texts):
         value = str(values[counts.argmax()])
         raise InputError(
-            f"The ids in {show(rows.roles.id)} must be different from each other",
+            f"The ids in {show(rows.roles.id_name)} must be different from each other",
             argument="id",
             source=rows.path,
             found=f"{show(value)} occurs {counts.max()} times",
@@ -394,7 +394,7 @@ def _lacking(has: Predictions, lacks: Predictions, ids: Array) -> InputError:
         "The files must have the same rows",
         argument="id",
         kind="missing",
-        found=f"{lacks.path} lacks {rows} of {has.path}: {has.roles.id} {some}",
+        found=f"{lacks.path} lacks {rows} of {has.path}: {has.roles.id_name} {some}",
         values=[str(i) for i in ids[:3]],
         count=len(ids),
         remedies=[passing("to compare the rows that all files have", shared_ids=True)],
@@ -429,7 +429,7 @@ def _check_outcomes(first: Predictions, other: Predictions) -> None:
         which = (
             f"row {first.number(row)}"
             if first.ids is None
-            else f"{first.roles.id} {show(str(first.ids[row]))}"
+            else f"{first.roles.id_name} {show(str(first.ids[row]))}"
         )
         raise InputError(
             "The files must have the same outcomes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -34,7 +35,7 @@ class Request:
         Names of the classes; they choose among named columns, and give their order.
     weights, groups, id : str | None
         One column each; never guessed, except for the arrays of an .npz file. Of two kinds of groups, two
-        columns.
+        columns. Rows may be identified by several columns together.
     by : tuple[str, ...]
         Columns of subgroups.
     positive : str | None
@@ -57,7 +58,7 @@ class Request:
     weights: str | None = None
     groups: str | tuple[str, str] | None = None
     by: tuple[str, ...] = ()
-    id: str | None = None
+    id: str | tuple[str, ...] | None = None
     positive: str | None = None
     ordered: bool = False
     logits: bool = False
@@ -69,12 +70,13 @@ class Request:
     @classmethod
     def of(cls, **given: Any) -> Request:
         """A request from what a caller passes, with the types checked."""
-        for name in ("target", "weights", "id", "positive", "delimiter"):
+        for name in ("target", "weights", "positive", "delimiter"):
             if given[name] is not None and not isinstance(given[name], str):
                 raise InputError("must be a text", argument=name, kind="type", found=_it_is(given[name]))
         for name in ("probs", "by"):
             given[name] = _texts(name, given[name])
-        given["groups"] = _one_or_two(_texts("groups", given["groups"]))
+        given["groups"] = group_columns(given["groups"])
+        given["id"] = id_columns(given["id"])
         if given["classes"] is not None:
             given["classes"] = _names(given["classes"])
         if given["delimiter"] is not None:
@@ -96,13 +98,34 @@ def _texts(argument: str, value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _one_or_two(columns: tuple[str, ...]) -> str | tuple[str, str] | None:
+def group_columns(given: object) -> str | tuple[str, str] | None:
     """The column of groups, or two of them."""
+    columns = _texts("groups", given)
     if len(set(columns)) < len(columns) or len(columns) > 2:
         raise InputError(
             "must be one column or two", argument="groups", values=columns, found=_it_is(columns)
         )
     return (columns[0], columns[1]) if len(columns) == 2 else columns[0] if columns else None
+
+
+def id_columns(given: object) -> str | tuple[str, ...] | None:
+    """The column that identifies rows, or those that do together."""
+    columns = _texts("id", given)
+    if len(set(columns)) < len(columns):
+        raise InputError("must be different columns", argument="id", values=columns, found=_it_is(columns))
+    return columns if len(columns) > 1 else columns[0] if columns else None
+
+
+def id_of(values: Sequence[object]) -> str:
+    """The name of a row from the values of its columns of ids; different values have different names.
+
+    >>> id_of(["p7"]), id_of(["p7", 2]), id_of(["a, b", "c"])
+    ('p7', 'p7, 2', '"a, b", c')
+    """
+    if len(values) == 1:
+        return str(values[0])
+    texts = map(str, values)
+    return ", ".join(json.dumps(text) if "," in text or '"' in text else text for text in texts)
 
 
 def each_name(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -153,7 +176,7 @@ class Roles:
     weights: str | None = None
     groups: str | tuple[str, str] | None = None
     by: tuple[str, ...] = ()
-    id: str | None = None
+    id: str | tuple[str, ...] | None = None
     logits: bool = False
     outcomes_are: str = "names"
     renamed: tuple[str, ...] = ()
@@ -163,8 +186,13 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
-        others = (self.weights, *each_name(self.groups), *self.by, self.id)
+        others = (self.weights, *each_name(self.groups), *self.by, *each_name(self.id))
         return list(dict.fromkeys([self.target, *self.probs, *(c for c in others if c is not None)]))
+
+    @property
+    def id_name(self) -> str:
+        """What the ids are called."""
+        return ", ".join(each_name(self.id))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
@@ -175,7 +203,7 @@ class Roles:
             "weights": self.weights,
             "groups": list(self.groups) if isinstance(self.groups, tuple) else self.groups,
             "by": list(self.by),
-            "id": self.id,
+            "id": list(self.id) if isinstance(self.id, tuple) else self.id,
             "outcomes_are": self.outcomes_are,
             "not_taken": list(self.not_taken),
             "found_by": self.found_by,
@@ -378,6 +406,13 @@ def together(kinds: list[Any]) -> Any:
     if len(kinds) < 2:
         return kinds[0] if kinds else None
     return crossed(*kinds) if isinstance(kinds[0], Groups) else paired(*kinds)
+
+
+def together_ids(columns: Sequence[Any]) -> Any:
+    """The names of rows from no, one or several columns of ids."""
+    if len(columns) < 2:
+        return columns[0] if columns else None
+    return np.array([id_of(values) for values in zip(*columns, strict=True)], str)
 
 
 def concatenate(parts: Sequence[Predictions]) -> Predictions:

@@ -51,7 +51,7 @@ def open(  # noqa: A001 - files.open is its name
     weights: str | None = None,
     groups: str | Sequence[str] | None = None,
     by: str | Sequence[str] = (),
-    id: str | None = None,  # noqa: A002
+    id: str | Sequence[str] | None = None,  # noqa: A002
     positive: str | None = None,
     ordered: bool = False,
     logits: bool = False,
@@ -82,8 +82,8 @@ def open(  # noqa: A001 - files.open is its name
         The column of clusters whose rows belong together; two where they belong together in two ways.
     by : str or sequence of str, default ()
         Columns of subgroups.
-    id : str, optional
-        The column of names of rows.
+    id : str or sequence of str, optional
+        The column of names of rows; several where they identify rows together.
     positive : str, optional
         The class that a single column of probabilities is about.
     ordered : bool, default False

@@ -92,8 +92,6 @@ class Asked:
     def as_lists(self, lists: Mapping[str, Any] | None = None, classes: Any = None) -> Asked:
         """The same for top lists."""
         request = self.request
-        if isinstance(request.groups, tuple):
-            raise InputError("must be one column where there are top lists", argument="groups")
         settings = Settings.of(
             shapes=ALL_SHAPES,
             classes=request.classes if classes is None else classes,

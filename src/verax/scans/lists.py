@@ -20,6 +20,7 @@ from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import shape_of_records
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import LOOK, Stream, records_of
+from verax.files.predictions import each_name
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Collector, Part
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
@@ -135,8 +136,7 @@ def _columns(reader: ListParts, schema: Any, head: Sequence[Any]) -> list[str]:
         lists = next((names for record in head if (names := fields_of_arrays(record))), ())
     if not lists:
         return list(schema.names)
-    beside = (reader.outcome, settings.id, settings.weights, settings.groups, *settings.by)
-    paths = [*lists, *(path for path in beside if path is not None)]
+    paths = [*lists, *each_name(reader.outcome), *settings.beside]
     # Dots lead into nested fields, unless the name of the column has them.
     return [path if path in schema.names else path.partition(".")[0] for path in paths]
 

@@ -17,7 +17,7 @@ from verax.files.column_files import ColumnFile
 from verax.files.column_reader import ColumnReader
 from verax.files.formats.tables import Table
 from verax.files.joining import with_classes_of
-from verax.files.predictions import Predictions, Request
+from verax.files.predictions import Predictions, Request, each_name, id_of
 from verax.files.scoring import forecasts_of
 from verax.files.source import rows_at_a_time
 from verax.inputs.arrays import Ints
@@ -101,14 +101,13 @@ class PartReader:
         try:
             return collector.add(self.part(batches, start))
         except InputError as error:
-            column = self.first.roles.id
-            if column is None or not error.rows or error.argument == "id":
+            names = each_name(self.first.roles.id)
+            table = pa.Table.from_batches(batches)
+            at = error.rows[0] - start if error.rows else -1
+            if not names or error.argument == "id" or not 0 <= at < table.num_rows:
                 raise
-            values = pa.Table.from_batches(batches)[column]
-            at = error.rows[0] - start
-            if not 0 <= at < len(values):
-                raise
-            its_id = f"{column} {show(values[at].as_py())}"
+            values = [table[name][at].as_py() for name in names]
+            its_id = f"{self.first.roles.id_name} {show(values[0] if len(names) == 1 else id_of(values))}"
             raise error.replace(found=f"{error.found} ({its_id})") from None
 
     def part(self, batches: list[Any], start: int) -> Part:

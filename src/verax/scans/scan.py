@@ -21,7 +21,7 @@ def scan(
     classes: int | Sequence[Hashable] | None = None,
     weights: str | None = None,
     groups: str | Sequence[str] | None = None,
-    id: str | None = None,  # noqa: A002
+    id: str | Sequence[str] | None = None,  # noqa: A002
     by: str | Sequence[str] = (),
     positive: str | None = None,
     lists: bool | Mapping[str, Any] | None = None,
@@ -55,8 +55,8 @@ def scan(
         The column of importance weights.
     groups : str or sequence of two str, optional
         The column of clusters whose rows belong together; two where they belong together in two ways.
-    id : str, optional
-        The column of names of rows.
+    id : str or sequence of str, optional
+        The column of names of rows; several where they identify rows together.
     by : str or sequence of str, default ()
         Columns of subgroups.
     positive : str, optional

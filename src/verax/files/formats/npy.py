@@ -233,15 +233,16 @@ def find_arrays(arrays: dict[str, Stored], request: Request, path: Path) -> Role
     groups = request.groups
     if isinstance(groups, tuple):
         groups = (_one(arrays, groups[0], (), "groups", path), _one(arrays, groups[1], (), "groups", path))
-    for name in request.by:
-        _one(arrays, name, (), "by", path)
+    for role, names in (("by", request.by), ("id", request.id if isinstance(request.id, tuple) else ())):
+        for name in names:
+            _one(arrays, name, (), role, path)
     return Roles(
         target,
         (probs,),
         weights=other("weights"),
         groups=groups if isinstance(groups, tuple) else other("groups"),
         by=request.by,
-        id=other("id"),
+        id=request.id if isinstance(request.id, tuple) else other("id"),
         logits=request.logits,
     )
 

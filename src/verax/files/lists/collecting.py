@@ -39,7 +39,7 @@ class Row:
     outcome: Hashable | None = None
     id: str | None = None
     weight: float | None = None
-    group: Hashable | None = None
+    group: Sequence[Hashable] = ()
     by: tuple[Any, ...] = ()
     question: Hashable | None = None
 

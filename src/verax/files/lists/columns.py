@@ -13,6 +13,7 @@ from verax.files.lists.listfile import ListFile
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.spelling import alike, each_position
+from verax.files.predictions import each_name, id_of, together
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.classifiers import ARRAYS, NAMES, PROBABILITIES
@@ -81,9 +82,9 @@ class _Columns:
             reader.shape,
             lists,
             self._outcomes(vocabulary),
-            None if settings.id is None else [str(value) for value in self._plain(settings.id)],
+            None if settings.id is None else self._ids(each_name(settings.id)),
             None if settings.weights is None else self._weights(settings.weights),
-            None if settings.groups is None else np.array(self._plain(settings.groups)),
+            together([np.array(self._plain(name)) for name in each_name(settings.groups)]),
             places,
             places,
             skipped=Skipped(n) if settings.invalid == "skip" else None,
@@ -104,6 +105,9 @@ class _Columns:
 
     def _plain(self, name: str) -> list[Any]:
         return list(self._column(name).to_pylist())
+
+    def _ids(self, names: tuple[str, ...]) -> list[str]:
+        return [id_of(values) for values in zip(*map(self._plain, names), strict=True)]
 
     def _weights(self, name: str) -> Any:
         column = self._column(name)

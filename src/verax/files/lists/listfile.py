@@ -73,7 +73,7 @@ class ListFile:
     notes: tuple[str, ...] = ()
     skipped: Skipped | None = None
     outcome: str = "outcome"
-    id_field: str | None = None
+    id_field: str | tuple[str, ...] | None = None
     by: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     questions: np.ndarray[Any, Any] | None = None
 

@@ -15,7 +15,7 @@ from verax.files.formats.tables import Table
 from verax.files.lists.settings import Settings
 from verax.files.lists.streams import Stream
 from verax.files.naming import MAYBE_TARGETS, PROBS, TARGETS, spoken
-from verax.files.predictions import Request
+from verax.files.predictions import Request, each_name, id_columns, id_of
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS
 from verax.inputs.records.stated import number_of
@@ -40,7 +40,7 @@ _HEAD, _ROWS, _IDS = 1000, 2**16, 2**12
 class LongColumns:
     """Which column is what."""
 
-    id: str
+    ids: tuple[str, ...]
     classes: str
     probabilities: str
     outcome: str | None
@@ -48,12 +48,14 @@ class LongColumns:
 
 def find_columns(names: Sequence[str], settings: Settings) -> LongColumns | None:
     """The columns of a long table by their names; None where there is no such table, or doubt."""
-    rest = [name for name in names if name not in (settings.weights, settings.groups, *settings.by)]
-    ids = [settings.id] if settings.id in rest else [n for n in rest if _is_id(spoken(n))]
+    asked = each_name(settings.id)
+    rest = [n for n in names if n not in (settings.weights, *each_name(settings.groups), *settings.by)]
+    known = bool(asked) and all(name in names for name in asked)
+    ids = asked if known else tuple(n for n in rest if _is_id(spoken(n)))
     probabilities = [name for name in rest if spoken(name) in _PROBABILITIES]
-    if len(ids) != 1 or ids[0] is None or len(probabilities) != 1:
+    if not (known or len(ids) == 1) or len(probabilities) != 1:
         return None
-    rest = [name for name in rest if name not in (ids[0], probabilities[0])]
+    rest = [name for name in rest if name not in (*ids, probabilities[0])]
     outcome = settings.outcome if settings.outcomes is None else None
     ranked = sorted((n for n in rest if spoken(n) in _CLASSES and n != outcome), key=_rank)
     if not ranked:
@@ -61,7 +63,7 @@ def find_columns(names: Sequence[str], settings: Settings) -> LongColumns | None
     if outcome is None and settings.outcomes is None:
         others = [n for n in rest if n != ranked[0] and spoken(n) in (*TARGETS, *MAYBE_TARGETS)]
         outcome = others[0] if len(others) == 1 else None
-    return LongColumns(ids[0], ranked[0], probabilities[0], outcome)
+    return LongColumns(ids, ranked[0], probabilities[0], outcome)
 
 
 def _is_id(name: str) -> bool:
@@ -79,10 +81,12 @@ def is_long(path: Path, settings: Settings) -> bool:
         columns = find_columns(table.schema.names, settings)
         if columns is None:
             return False
-        batch = next(iter(table.batches([columns.id, columns.classes, columns.probabilities], _HEAD)))
+        wanted = [*columns.ids, columns.classes, columns.probabilities]
+        batch = next(iter(table.batches(wanted, _HEAD)))
     except (InputError, StopIteration):
         return False
-    ids, classes, values = (batch.column(i).to_pylist() for i in range(3))
+    *keys, classes, values = (batch.column(i).to_pylist() for i in range(len(wanted)))
+    ids = list(zip(*keys, strict=True))
     sums: dict[Any, float] = {}
     for key, value in zip(ids, values, strict=True):
         sums[key] = sums.get(key, 0.0) + (number_of(value) or 0.0)
@@ -102,22 +106,20 @@ def long_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
             found=f"the columns are {', '.join(map(show, table.schema.names))}",
             source=str(path),
         )
-    changed = replace(
-        settings, id=columns.id, outcome=settings.outcome if settings.outcomes else columns.outcome
-    )
+    outcome = settings.outcome if settings.outcomes else columns.outcome
+    changed = replace(settings, id=id_columns(columns.ids), outcome=outcome)
     return Stream(str(path), "row", _records(table, columns, changed)), changed
 
 
 def _records(table: Table, columns: LongColumns, settings: Settings) -> Iterator[tuple[int, Any]]:
-    wanted = [columns.id, columns.classes, columns.probabilities, columns.outcome]
-    wanted += [settings.weights, settings.groups, *settings.by]
-    names = list(dict.fromkeys(name for name in wanted if name is not None))
+    wanted = [*columns.ids, columns.classes, columns.probabilities, *each_name(columns.outcome)]
+    names = list(dict.fromkeys([*wanted, *settings.beside]))
     found: dict[str, list[Any]] = {name: [] for name in names}
     for batch in table.batches(names, _ROWS):
         for name in names:
             found[name].append(batch.column(name))
     arrays = {name: pa.chunked_array(parts) for name, parts in found.items()}
-    ids = arrays[columns.id].cast(pa.string()).combine_chunks().dictionary_encode()
+    ids = _one_column([arrays[name].cast(pa.string()) for name in columns.ids]).dictionary_encode()
     if ids.null_count:
         row = int(np.argmax(np.asarray(ids.indices.is_null())))
         raise InputError(
@@ -142,8 +144,17 @@ def _records(table: Table, columns: LongColumns, settings: Settings) -> Iterator
         for place in range(first, last):
             mine = slice(int(starts[place] - begin), int(starts[place + 1] - begin))
             record = {name: _one(part[mine]) for name, part in texts.items() if name != columns.classes}
-            record |= {columns.id: keys[place], "classes": texts[columns.classes][mine]}
+            record |= {columns.ids[0]: keys[place]} if len(columns.ids) == 1 else {}
+            record |= {"classes": texts[columns.classes][mine]}
             yield int(order[starts[place]]), {**record, "probabilities": numbers[mine]}
+
+
+def _one_column(columns: Sequence[Any]) -> Any:
+    """The ids of all lines in one piece; missing where one of their columns is."""
+    if len(columns) == 1:
+        return columns[0].combine_chunks()
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    return pa.array([None if None in row else id_of(row) for row in rows], pa.string())
 
 
 def _one(values: list[Any]) -> Any:

@@ -21,10 +21,10 @@ def open_lists(
     *,
     outcome: str | None = None,
     outcomes: str | Path | None = None,
-    id: str | None = None,  # noqa: A002
+    id: str | Sequence[str] | None = None,  # noqa: A002
     classes: int | Iterable[Hashable] | None = None,
     weights: str | None = None,
-    groups: str | None = None,
+    groups: str | Sequence[str] | None = None,
     by: Sequence[str] = (),
     shape: str | None = None,
     position: int | None = None,
@@ -49,13 +49,16 @@ def open_lists(
         fields. By default the only one with a usual name (outcome, target, label, answer, ...).
     outcomes : str or Path, optional
         Another file that holds what happened: CSV, JSON Lines, Parquet, or text with one outcome per line.
-    id : str, optional
-        The field that identifies records. Outcomes of another file are matched by it; without it by order.
+    id : str or sequence of str, optional
+        The field that identifies records, or several that do together. Outcomes of another file are matched
+        by it; without it by order.
     classes : int or iterable of hashable, optional
         The number of classes, such as the size of a vocabulary, or the names of all. Needed where lists do
         not name all classes.
-    weights, groups : str, optional
-        Further fields.
+    weights : str, optional
+        The field of importance weights.
+    groups : str or sequence of two str, optional
+        The field of clusters whose records belong together; two where they belong together in two ways.
     by : sequence of str
         Fields of subgroups.
     shape : str, optional

@@ -28,6 +28,7 @@ from verax.files.lists.spelling import (
 )
 from verax.files.lists.streams import Stream
 from verax.files.lists.words import notes, repeated_questions, taken
+from verax.files.predictions import each_name, id_of, together
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.records.classifiers import held
 from verax.inputs.records.record import (
@@ -94,8 +95,7 @@ class Reader:
             if settings.outcomes is not None:
                 self.gold = self._gold(settings.outcomes)
             self.outcome = None if self.gold is not None else self._outcome_field()
-        named = (self.outcome, settings.id, settings.weights, settings.groups, *settings.by)
-        fields = frozenset(name for name in named if name is not None)
+        fields = frozenset((*each_name(self.outcome), *settings.beside))
         self.choices: Choices = Choices(
             settings.position or 0, settings.per_length, fields, settings.names, beside=True
         )
@@ -110,7 +110,7 @@ class Reader:
         settings = self.settings
         if self.shape is TREC:
             return read_judgements(path)
-        gold = read_gold(path, settings.outcome, settings.id, settings.delimiter)
+        gold = read_gold(path, settings.outcome, each_name(settings.id), settings.delimiter)
         if self.shape is FASTTEXT and not isinstance(gold.outcomes, Mapping):
             gold.outcomes = [label_of(text) for text in gold.outcomes]
         return gold
@@ -197,7 +197,8 @@ class Reader:
         """The outcome of a record as it is written; None where there is none."""
         try:
             if self.gold is not None:
-                key = None if self.settings.id is None else str(value_at(record, self.settings.id))
+                names = each_name(self.settings.id)
+                key = id_of([value_at(record, name) for name in names]) if names else None
                 return self.gold.of(place, key)
             return None if self.outcome is None else value_at(record, self.outcome)
         except (KeyError, RecordError):
@@ -210,7 +211,7 @@ class Reader:
         listed = read(self._holder(record), self.shape, self.choices)
         row = Row()
         if settings.id is not None:
-            row.id = str(self._field(record, settings.id, "id"))
+            row.id = id_of([self._field(record, name, "id") for name in each_name(settings.id)])
         if self.gold is not None:
             row.outcome = self.gold.of(place, row.id)
         elif self.outcome is not None:
@@ -223,7 +224,7 @@ class Reader:
         if settings.weights is not None:
             row.weight = self._number(self._field(record, settings.weights, "weights"))
         if settings.groups is not None:
-            row.group = self._field(record, settings.groups, "groups")
+            row.group = [self._field(record, name, "groups") for name in each_name(settings.groups)]
         row.by = tuple(self._field(record, name, "by") for name in settings.by)
         row.question = self._question(record, row)
         return listed, row
@@ -321,7 +322,7 @@ class Reader:
         Records of one question are no independent rows: where the caller names no groups, they are groups.
         """
         if self.settings.groups is not None:
-            return np.array([row.group for row in rows]), []
+            return together([np.array(kind) for kind in zip(*(row.group for row in rows), strict=True)]), []
         codes: dict[Hashable, int] = {}
         found = [codes.setdefault(row.question, len(codes)) for row in rows]
         if self._known is not None or len(codes) == len(found) or None in codes:

@@ -11,7 +11,7 @@ from verax.errors import InputError, passing, show
 from verax.files.formats.tables import FORMATS, Table
 from verax.files.lists.streams import ending, open_stream, text_lines
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
-from verax.files.predictions import Request
+from verax.files.predictions import Request, id_of
 from verax.inputs.records.record import SKIP, RecordError
 
 _ROWS = 2**16
@@ -77,7 +77,7 @@ class Gold:
         )
 
 
-def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str | None) -> Gold:
+def read_gold(path: str, outcome: str | None, ids: tuple[str, ...], delimiter: str | None) -> Gold:
     """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
     where = Path(path)
     try:
@@ -85,16 +85,16 @@ def read_gold(path: str, outcome: str | None, row_id: str | None, delimiter: str
         if not where.is_dir():
             check_regular(where)
             if ending(where) == ".json":
-                return _document(path, outcome, row_id)
-            if _is_plain(where, named=outcome is not None or row_id is not None):
+                return _document(path, outcome, ids)
+            if _is_plain(where, named=outcome is not None or bool(ids)):
                 return Gold([line.strip() or None for _, line in text_lines(where, empty=True)], path)
         table = Table.of_file(where, Request(delimiter=delimiter))
     except InputError as error:
         raise error.replace(argument="outcomes") if error.argument == "path" else error from None
-    column = _chosen(list(table.schema.names), outcome, row_id, path)
-    if row_id is None:
+    column = _chosen(list(table.schema.names), outcome, ids, path)
+    if not ids:
         return Gold([value for (value,) in _values(table, [column])], path, column)
-    return Gold(_by_id(_values(table, [row_id, column]), path), path, column)
+    return Gold(_by_id(_values(table, [*ids, column]), path), path, column)
 
 
 def _is_plain(path: Path, *, named: bool) -> bool:
@@ -102,40 +102,42 @@ def _is_plain(path: Path, *, named: bool) -> bool:
     return FORMATS.get(ending(path)) is None or (ending(path) == ".txt" and not named)
 
 
-def _document(path: str, outcome: str | None, row_id: str | None) -> Gold:
+def _document(path: str, outcome: str | None, ids: tuple[str, ...]) -> Gold:
     """Outcomes of a JSON document: {id: outcome}, an array of records, or an array of outcomes."""
     items = [record for _, record in open_stream(path)]
-    if len(items) == 1 and row_id is not None and isinstance(items[0], dict) and row_id not in items[0]:
+    if len(items) == 1 and ids and isinstance(items[0], dict) and not any(name in items[0] for name in ids):
         return Gold(items[0], path)
     if not all(isinstance(item, dict) for item in items):
         return Gold(items, path)
     names = list(dict.fromkeys(name for item in items for name in item))
-    column = _chosen(names, outcome, row_id, path)
-    if row_id is None:
+    column = _chosen(names, outcome, ids, path)
+    if not ids:
         return Gold([item.get(column) for item in items], path, column)
-    return Gold(_by_id(((item.get(row_id), item.get(column)) for item in items), path), path, column)
+    return Gold(_by_id(([item.get(name) for name in (*ids, column)] for item in items), path), path, column)
 
 
-def _chosen(names: list[str], outcome: str | None, row_id: str | None, path: str) -> str:
+def _chosen(names: list[str], outcome: str | None, ids: tuple[str, ...], path: str) -> str:
     """The column of outcomes; refuse columns that are not there."""
-    for name, argument in ((outcome, "outcome"), (row_id, "id")):
+    for name, argument in ((outcome, "outcome"), *((name, "id") for name in ids)):
         if name is not None and name not in names:
             raise _no_column(path, name, argument, names)
-    return outcome if outcome is not None else _outcome_column(names, row_id, path)
+    return outcome if outcome is not None else _outcome_column(names, ids, path)
 
 
-def _by_id(pairs: Iterable[tuple[Any, Any]], path: str) -> dict[str, Hashable]:
+def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
+    """The last value of each row by the name that the others give it."""
     found: dict[str, Hashable] = {}
-    for key, value in pairs:
-        if str(key) in found and found[str(key)] != value:
+    for *ids, value in rows:
+        key = id_of(ids)
+        if key in found and found[key] != value:
             raise InputError(
                 "must have one outcome per id",
                 argument="outcomes",
-                found=f"{show(str(key))} has {show(found[str(key)])} and {show(value)}",
+                found=f"{show(key)} has {show(found[key])} and {show(value)}",
                 source=path,
-                values=[str(key)],
+                values=[key],
             )
-        found[str(key)] = value
+        found[key] = value
     return found
 
 
@@ -153,8 +155,8 @@ def outcome_field(names: Sequence[str]) -> str | None:
     return None
 
 
-def _outcome_column(names: list[str], row_id: str | None, path: str) -> str:
-    rest = [name for name in names if name != row_id]
+def _outcome_column(names: list[str], ids: tuple[str, ...], path: str) -> str:
+    rest = [name for name in names if name not in ids]
     found = rest[0] if len(rest) == 1 else outcome_field(rest)
     if found is None:
         raise InputError(

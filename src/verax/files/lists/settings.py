@@ -9,6 +9,7 @@ from typing import Any
 
 from verax.common.checks import check_choice, check_flag, check_integer, check_n_classes
 from verax.errors import InputError, show
+from verax.files.predictions import each_name, group_columns, id_columns
 from verax.inputs.records.variants import RULES
 
 
@@ -31,11 +32,11 @@ class Settings:
 
     outcome: str | None = None
     outcomes: str | None = None
-    id: str | None = None
+    id: str | tuple[str, ...] | None = None
     names: tuple[Hashable, ...] | None = None
     n_classes: int | None = None
     weights: str | None = None
-    groups: str | None = None
+    groups: str | tuple[str, str] | None = None
     by: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     position: int | None = None
@@ -48,12 +49,18 @@ class Settings:
     shape: str | None = None
     delimiter: str | None = None
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The fields beside the outcome and the list, once each."""
+        named = (*each_name(self.id), self.weights, *each_name(self.groups), *self.by)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
     @classmethod
     def of(cls, *, shapes: Iterable[str], classes: Any = None, **options: Any) -> Settings:
         """Settings from what a caller passes, with the types checked."""
         given = {**vars(cls()), **options}
         del given["names"], given["n_classes"], given["columns"]
-        for name in ("outcome", "id", "weights", "groups", "delimiter"):
+        for name in ("outcome", "weights", "delimiter"):
             if given[name] is not None and not isinstance(given[name], str):
                 raise InputError(
                     "must be a text", argument=name, kind="type", found=f"it is {show(given[name])}"
@@ -68,6 +75,7 @@ class Settings:
                 )
             given["outcomes"] = str(given["outcomes"])
         given["by"] = tuple(given["by"])
+        given["id"], given["groups"] = id_columns(given["id"]), group_columns(given["groups"])
         if given["position"] is not None:
             given["position"] = check_integer("position", given["position"])
         for name in ("normalize", "per_length"):

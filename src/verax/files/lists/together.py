@@ -13,7 +13,7 @@ import numpy as np
 from verax.errors import InputError, passing, show
 from verax.files.joining import LeftOut
 from verax.files.lists.listfile import ListFile
-from verax.files.predictions import Predictions
+from verax.files.predictions import Predictions, each_name
 from verax.inputs.skipping import Skipped
 
 
@@ -93,7 +93,7 @@ def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool
         },
         weights=None if first.weights is None else np.asarray(first.weights)[own],
         groups=None if first.groups is None else np.asarray(first.groups)[own],
-        how="by id" if by_id else "by the order of the rows",
+        how=f"by {_id_name(first)}" if by_id else "by the order of the rows",
         left_out={name: LeftOut(len(ids), tuple(ids[:3])) for name, ids in lacked.items()}
         if shared_ids
         else {},
@@ -101,6 +101,11 @@ def match_lists(files: Mapping[str, ListFile | Predictions], *, shared_ids: bool
         ids=order if by_id else None,
         by={name: np.asarray(labels)[own] for name, labels in first.by.items()},
     )
+
+
+def _id_name(part: ListFile | Predictions) -> str:
+    """What the ids of a file are called."""
+    return part.roles.id_name if isinstance(part, Predictions) else ", ".join(each_name(part.id_field))
 
 
 def _numbers(part: ListFile | Predictions) -> list[str]:

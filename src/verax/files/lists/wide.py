@@ -55,8 +55,7 @@ def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
             found=f"{', '.join(map(show, roles.probs))} holds those of all {len(classes)} classes",
             source=str(path),
         )
-    named = (roles.target, settings.id, settings.weights, settings.groups, *settings.by)
-    beside = [name for name in named if name is not None]
+    beside = [roles.target, *settings.beside]
     stream = open_stream(path, Request(delimiter=settings.delimiter))
     columns = dict(zip(roles.probs, classes, strict=True))
     logarithms = _are_logarithms(stream, columns)

@@ -11,7 +11,7 @@ from verax.errors import show
 from verax.files.lists.reference_answers import Gold
 from verax.files.lists.settings import Settings
 from verax.files.lists.spelling import none_named, some
-from verax.files.predictions import short
+from verax.files.predictions import each_name, short
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import Vocabulary
 from verax.inputs.records.record import Shape
@@ -29,7 +29,7 @@ def taken(
 ) -> tuple[str, ...]:
     """A line for everything that was taken for something; `positions` are those that outcomes stand for."""
     if gold is not None:
-        how = f"by {settings.id}" if gold.by_id else "in order"
+        how = f"by {', '.join(each_name(settings.id))}" if gold.by_id else "in order"
         outcomes = f"{gold.column + ' of ' if gold.column else ''}{gold.path}, matched {how}"
     else:
         outcomes = outcome or "target"
@@ -38,7 +38,7 @@ def taken(
     lines = [f"lists: {shape.what}", f"outcomes: {outcomes}"]
     for word in ("weights", "groups", "id"):
         name = getattr(settings, word)
-        lines += [f"{word}: {name}"] if name is not None else []
+        lines += [f"{word}: {' and '.join(each_name(name))}"] if name is not None else []
     return tuple(lines)
 
 
