@@ -14,12 +14,12 @@ N = 40
 
 # What is asked of each command, so that it is quick.
 COMMANDS = {
-    "evaluate": ["--bootstrap", "0"],
+    "evaluate": ["--bootstrap", "0", "--rule", "brier"],
     "compare": [],
     "decompose": ["--bootstrap", "0"],
     "worst": ["-n", "3"],
     "retain": ["--removed", "0,10"],
-    "recalibrate": ["--method", "temperature"],
+    "recalibrate": ["--method", "temperature", "--folds", "2"],
 }
 # The kinds of predictions: full distributions, top lists, and lists that name every class.
 KINDS = {"dense": ".csv", "lists": ".jsonl", "complete": ".jsonl"}
@@ -166,6 +166,16 @@ def test_top_lists_are_refused_in_one_way(files):
     assert ran.returncode == 2
     assert "m-lists.jsonl has top lists" in ran.stderr
     assert "Lists that name every class are read as full distributions" in ran.stderr
+
+
+def test_recalibrated_files_of_a_pattern_are_those_of_the_whole_file(files, tmp_path):
+    for name, applied in (("whole", "n-dense.csv"), ("parts", "n-dense/*.csv")):
+        ran = asked(
+            *("recalibrate", files, ["{}{}"], "dense"),
+            *("--apply", files / applied, "--out", tmp_path / f"{name}.csv"),
+        )
+        assert json.loads(ran.stdout)["applied"]["n_rows"] == N
+    assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
 
 
 def test_a_command_for_one_model_names_the_one_for_several(files):

@@ -47,7 +47,10 @@ def recalibrate(
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds; groups stay together.")] = 5,
     apply_to: Annotated[
-        Path | None, typer.Option("--apply", help="A file to recalibrate; it needs no outcomes.")
+        Path | None,
+        typer.Option(
+            "--apply", help="Files to recalibrate: a file, a folder or a pattern; they need no outcomes."
+        ),
     ] = None,
     out: Annotated[
         Path | None,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verax.common.paths import check_exists
+from verax.common.paths import matching
 from verax.display.writing import written
 from verax.errors import InputError, join, show
 from verax.files import arrow
 from verax.files.arrow import Place
-from verax.files.formats.tables import TEXTS, Table, format_of
+from verax.files.formats.tables import ARRAYS, TEXTS, Table, common_format
 from verax.files.predictions import Array, Request
 from verax.files.single import both_classes
 
@@ -57,7 +57,7 @@ def rewrite(
     Parameters
     ----------
     path : Path
-        A file of columns. Outcomes need not be among them.
+        A file of columns, a folder, or a pattern that several files fit. Outcomes need not be among them.
     out : Path
         The new file: CSV, TSV, Parquet or Arrow by its ending.
     columns : sequence of str
@@ -75,15 +75,16 @@ def rewrite(
     The number of rows.
     """
     check_can_be_written(out)
-    check_exists(path)
-    if format_of(path) in ("NPZ", "NPY"):
+    paths = matching(path)
+    if common_format(paths) in ARRAYS:
         raise InputError(
             f"{path} must be a file of columns",
             argument="apply",
             kind="file",
             found="arrays have no other columns to keep; recalibrate them in Python",
         )
-    table = Table.of_file(path, Request(logits=logits, delimiter=delimiter, decimal=decimal))
+    request = Request(logits=logits, delimiter=delimiter, decimal=decimal)
+    table = Table.of_paths(paths, request, str(path))
     _check_columns(table, columns, path)
     table.as_numbers(columns)
     rows = pa.concat_tables(
