@@ -14,7 +14,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.calibration import summary, sureness
+from verax.analyses.calibration import overconfidence, summary
 from verax.selection import History
 
 Y, P = forecasts(120, 3, seed=4, ties=False)
@@ -36,7 +36,7 @@ RESULTS = {
     "Reliability": (lambda: vx.reliability(Y, P, resamples=20), 360),
     "ReliabilityCurve": (lambda: vx.reliability(Y, P, resamples=0)["1"], 120),
     "CalibrationSummary": (lambda: summary.summarize(Y, P), 4),
-    "Overconfidence": (lambda: sureness.overconfidence_of(vx.Forecasts(Y, P)), 1),
+    "Overconfidence": (lambda: overconfidence.overconfidence_of(vx.Forecasts(Y, P)), 1),
     "CalibrationSlopes": (lambda: vx.calibration_slope(Y, P), 3),
     "RiskCoverage": (lambda: vx.risk_coverage(Y, P), None),
     "RetentionCurve": (lambda: vx.retention(Y, P, rule="rps", metric="accuracy", bootstrap=20), 21),

@@ -112,11 +112,13 @@ def _losses(
     proxy = rest / (m - kept) if kept < m else Fraction(0)
     d_y = listed.get(y, proxy)
     square = sum((x * x for x in listed.values()), Fraction(0)) + proxy * rest
-    top = max(listed.values(), default=Fraction(0))
-    modes = [c for c, x in listed.items() if x == top]
+    # Whether an answer is right does not depend on how many of its classes are kept.
+    stated = dict(zip(classes, t, strict=True))
+    top = max(stated.values(), default=Fraction(0))
+    modes = [c for c, x in stated.items() if x == top]
     # A listed class ties with the unlisted ones only where the distribution is uniform.
     hit = Fraction(1, len(modes)) if y in modes else Fraction(0)
-    if m * top <= 1 + MASS:
+    if kept == len(t) and m * top <= 1 + MASS:
         hit = Fraction(1, m)
     rest_sq = square - d_y * d_y
     norm, fine = math.sqrt(square), float(kept < len(t))
@@ -125,7 +127,7 @@ def _losses(
         "brier": fine + float((1 - d_y) ** 2 + min(rest_sq, 1)),
         "log": math.inf if d_y == 0 else fine + max(math.log(d_y.denominator) - math.log(d_y.numerator), 0.0),
         "spherical": fine + float(rest_sq) / (norm * (norm + float(d_y))),
-        "zero_one": fine + float(1 - hit),
+        "zero_one": float(1 - hit),
     }
 
 
