@@ -177,8 +177,8 @@ def test_standardized_benefits_agree_with_the_jackknife(grouped):
         left_out.append([rest.curve(model="p").values, rest.difference("p", "q").values])
     n = len(left_out)
     error = np.sqrt((n - 1) / n * ((np.array(left_out) - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
-    # The intervals are not symmetric.
-    assert np.ptp(curve.interval, axis=0) / 2 == pytest.approx(error[0], rel=0.06)
+    # The intervals are not symmetric, and those of groups allow for the dependence of rows in another way.
+    assert np.ptp(curve.interval, axis=0) / 2 == pytest.approx(error[0], rel=0.12 if grouped else 0.06)
     gap = found.difference("p", "q")
     assert np.ptp(gap.interval, axis=0) / 2 == pytest.approx(error[1], rel=0.12)
     back = found.difference("q", "p")

@@ -276,7 +276,7 @@ def test_a_confidence_may_be_any_number():
     for function in (vx.net_benefit, vx.murphy):
         models = {"p": p, "q": p[:, ::-1]}
         found = function(y, models, confidence=level).difference("p", "q")
-        assert found.band.tolist() == function(y, models).difference("p", "q").band.tolist()
+        np.testing.assert_array_equal(found.band, function(y, models).difference("p", "q").band)
     slope = vx.calibration_slope(*forecasts(60, 2, 8, ties=False), confidence=level)["1"]
     assert slope.slope_interval.confidence == 0.95
     assert vx.deferral(y, p, defer=0.3, confidence=level).lines[0].saved_interval.confidence == 0.95

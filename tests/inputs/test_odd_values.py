@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -70,7 +69,6 @@ REFUSED = {
     "timedelta64 for a number": (lambda: vx.Log(base=np.timedelta64(2, "s")), "base"),
     "timedelta64 for classes": (lambda: vx.rps.bounds(np.timedelta64(3, "s")), "n_classes"),
     "timedelta for a share": (lambda: vx.evaluate(Y, P, confidence=datetime.timedelta(1)), "confidence"),
-    "fraction for a share": (lambda: vx.evaluate(Y, P, confidence=Fraction(1, 2)), "confidence"),
     "timedelta64 for labels": (lambda: vx.instance_f1([[1]], [[1]], labels=np.timedelta64(3, "s")), "labels"),
     "one value, skipped": (lambda: vx.evaluate(Y, pd.NaT, invalid="skip"), None),
     "an array as a flag": (lambda: vx.Forecasts(Y, P, ordered=Y), "ordered"),

@@ -385,10 +385,7 @@ def check_confidence(confidence: object) -> None:
     """Refuse a confidence that is no probability, such as 95."""
     percent = isinstance(confidence, (int, float)) and 1 < confidence < 100
     remedies = [passing(confidence=float(confidence) / 100)] if percent else []  # type: ignore[arg-type]
-    # Results keep it as it is given, and fractions have no place in JSON.
-    native = isinstance(confidence, (int, float, np.number))
-    within = "must lie between 0 and 1" if native else "must be a float between 0 and 1"
-    check_number("confidence", confidence, within, lambda c: native and 0 < c < 1, remedies=remedies)
+    check_number("confidence", confidence, "must lie between 0 and 1", lambda c: 0 < c < 1, remedies=remedies)
 
 
 def check_replicates(n: object, *, least: int, or_none: bool = False, argument: str = "bootstrap") -> None:

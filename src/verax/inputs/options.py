@@ -11,6 +11,7 @@ import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from fractions import Fraction
 from functools import wraps
 from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
 
@@ -137,6 +138,9 @@ def _reading(
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
+        if isinstance(kwargs.get("confidence"), Fraction):
+            # Results keep it, and neither JSON nor special functions know fractions.
+            kwargs["confidence"] = float(kwargs["confidence"])  # type: ignore[arg-type]
         if isinstance(handle := args[at] if at < len(args) else kwargs.get("y"), Handle):
             rows = {**dict(zip((p.name for p in own), args, strict=False)), **kwargs}
             check_alone(function.__name__, named, handle, _given(rows, ("p", "forecasts", "ids", *bundle)))

@@ -44,6 +44,8 @@ from verax.scans.asking import Asked
 
 ENDING = ".verax"
 _ABOUT, _KIND = "about", "recorded summaries"
+# What classes in recipes were called when files were first saved.
+_SAVED_AS = {"UncertaintyScore": "Doubt"}
 
 
 class Recorded(Handle):
@@ -317,6 +319,8 @@ def _key(recipe: Recipe[Any], models: Sequence[str]) -> str:
     for own in fields(later) if is_dataclass(later) else ():
         if LATER.items() <= own.metadata.items():
             text = text.replace(f", {own.name}={own.default!r}", "")
+    for now, saved in _SAVED_AS.items():
+        text = text.replace(f"{now}(", f"{saved}(")
     for i, name in enumerate(models):
         text = text.replace(f"model={name!r}", f"model={i}")
     return f"{type(recipe).__name__}-{blake2b(text.encode(), digest_size=12).hexdigest()}"

@@ -7,6 +7,8 @@ one of them happens. Independent ones vary more, so bands are not too narrow and
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from verax.analyses.calibration.accuracy import Accuracy, Scored, accuracy_of
@@ -34,7 +36,7 @@ def decomposition_of_list_handle(handle: Handle, rule: Rule, plan: Resampling) -
     source = ListEventsSource(recipe.model, LISTED in events)
     known = accuracy_of(handle, source, how, list(events.values()), plan)
     result = read_list_decomposition(found["events"], rule, handle.n_classes, plan, known)
-    return result.with_skipped(found.skipped)
+    return replace(result, n_rows=found.n_rows).with_skipped(found.skipped)
 
 
 def _scored(found: ListSums, how: Split) -> dict[str, Scored]:

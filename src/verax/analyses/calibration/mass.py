@@ -71,7 +71,7 @@ def decomposition_of_lists(rows: Rows, rule: Rule, plan: Resampling) -> ListDeco
         parts=tuple(parts),
         total=how.total,
         thresholds=False,
-        n_rows=found.n_lists,
+        n_rows=rows.n_rows,
         n_classes=rows.n_classes,
         n_groups=None if found.groups is None else found.groups.one_way_count(found.weights),
         resampling=plan,

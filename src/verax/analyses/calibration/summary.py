@@ -216,7 +216,8 @@ def add_skill(
     rule, plan = parse(parts.rule), parts.resampling
     if isinstance(y, Handle):
         return _summary_of_handle(parts, y, rule, plan)
-    skill, interval = _skill(open_rows(y, {"model": p}, ordered=needs_order([rule]), **read), rule, plan)
+    handle = open_rows(y, {"model": p}, ordered=needs_order([rule]), **read)
+    skill, interval = _skill(handle, rule, plan, with_interval=parts.intervals is not None)
     values = {
         "skill": skill,
         "miscalibration": parts.miscalibration,
@@ -226,6 +227,7 @@ def add_skill(
     intervals = {}
     if parts.intervals is not None:
         intervals = {name: parts.intervals[name] for name in ("miscalibration", "discrimination")}
+    if interval is not None:
         intervals["skill"] = interval
     return _summary(parts, values, intervals)
 
@@ -234,14 +236,14 @@ def _summary_of_handle(
     parts: Decomposition, handle: Handle, rule: Rule, plan: Resampling
 ) -> CalibrationSummary:
     """The same for predictions that are not in memory; of all measures, skill has an interval there."""
-    skill, interval = _skill(handle, rule, plan)
+    skill, interval = _skill(handle, rule, plan, with_interval=True)
     values = {
         "skill": skill,
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
         "ece": ece(handle),
     }
-    return _summary(parts, values, {"skill": interval}).with_skipped(parts.skipped)
+    return _summary(parts, values, {"skill": interval} if interval else {}).with_skipped(parts.skipped)
 
 
 def _summary(
@@ -261,10 +263,14 @@ def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name != "groups"}
 
 
-def _skill(handle: Handle, rule: Rule, plan: Resampling) -> tuple[float, Interval]:
+def _skill(
+    handle: Handle, rule: Rule, plan: Resampling, *, with_interval: bool
+) -> tuple[float, Interval | None]:
     """The skill of the only model against class frequencies; NaN where all rows are one group."""
-    from verax.analyses.comparison.compare import compare
+    from verax.analyses.comparison.compare import compare, skill_against_frequencies
 
+    if not with_interval:
+        return skill_against_frequencies(handle, rule, plan), None
     settings: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
     try:
         found = compare(handle, rule=rule, reference=FREQUENCIES, **settings)

@@ -37,7 +37,7 @@ from verax.errors import InputError, passing, show
 from verax.inference.estimates import Estimate, Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
-from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.groups import Groups, check_one_way, each_count
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.memory import InMemory, open_rows
@@ -246,12 +246,7 @@ def _compare_paired(
 ) -> Comparison:
     names = list(handle.models)
     dense = [name for name in names if name not in handle.listed]
-    recipe = PairedRecipe(tuple(names), tuple(rules), traits=bool(dense))
-    if reference is not None and reference not in names:
-        recipe = replace(recipe, reference=reference)
-    if recipe.reference == FREQUENCIES:
-        counts = handle.summarise({"counts": CountRecipe()})["counts"]
-        recipe = replace(recipe, counts=OtherGroups(counts, plan.copies))
+    recipe = _paired_recipe(handle, rules, reference, plan, traits=bool(dense))
     found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
     sums: PairedSums = found["sums"]
     if sums.first.n_groups is not None:
@@ -264,6 +259,28 @@ def _compare_paired(
         comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan, row_wise))
     faults = {name or names[0]: own for name, own in faults_in(handle, found).items()}
     return comparison.with_skipped(found.skipped).with_faults(faults)
+
+
+def _paired_recipe(
+    handle: Handle, rules: Sequence[Rule], reference: str | None, plan: Resampling, *, traits: bool
+) -> PairedRecipe:
+    """What sums up the losses of all models, and of a reference that is none of them."""
+    recipe = PairedRecipe(handle.models, tuple(rules), traits=traits)
+    if reference is not None and reference not in handle.models:
+        recipe = replace(recipe, reference=reference)
+    if recipe.reference == FREQUENCIES:
+        counts = handle.summarise({"counts": CountRecipe()})["counts"]
+        recipe = replace(recipe, counts=OtherGroups(counts, plan.copies))
+    return recipe
+
+
+def skill_against_frequencies(handle: Handle, rule: Rule, plan: Resampling) -> float:
+    """The skill of the only model, without an interval; NaN where all rows are one group."""
+    recipe = _paired_recipe(handle, [rule], FREQUENCIES, plan, traits=False)
+    tally = handle.summarise({"sums": recipe})["sums"].of_rule(rule)
+    own, base = tally.means[:2].tolist()
+    alone = tally.n_groups is not None and min(each_count(tally.n_groups)) < 2
+    return math.nan if alone or not (base > 0 and math.isfinite(own)) else 1 - own / base
 
 
 def _claims(

@@ -18,7 +18,19 @@ from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 
 # The columns of a table of differences, of which a single model has none.
-_PAIR_COLUMNS = ("rule", "a", "b", "difference", "low", "high", "p_value", "p_adjusted")
+_PAIR_COLUMNS = (
+    "rule",
+    "a",
+    "b",
+    "difference",
+    "low",
+    "high",
+    "p_value",
+    "p_adjusted",
+    "infinite_a",
+    "infinite_b",
+    "finite_difference",
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

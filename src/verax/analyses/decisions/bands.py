@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.units import CountedUnits
+from verax.common.caching import cached_property
 from verax.inference.intervals import t_quantile
 from verax.inference.simultaneous import widest
 from verax.inputs.arrays import Bools, Floats, Ints
