@@ -48,7 +48,7 @@ def _read_flat(record: Any, choices: Choices) -> Listed:
     if not isinstance(record, Mapping):
         raise not_understood(record, WANTED)
     items = flat_items(record, choices)
-    filled = {name: value for name, value in items.items() if value is not None and value == value}
+    filled = {name: value for name, value in items.items() if value is not None}
     numbers = {name: value for name, value in filled.items() if not isinstance(value, str)}
     listed = of_pairs((numbers if choices.beside and numbers else filled).items())
     listed.blank = len(items) - len(filled)
