@@ -360,7 +360,7 @@ def _remedies(
         name: read_class_biases(sums, problem.n_classes, thresholds=problem.ordered)
         for name, sums in events.items()
     }
-    rows = sample.whole_groups()
+    rows = sample.whole_groups().in_order()
     if not len(rows.y) or (rows.weights is not None and not rows.weights.any()):
         return {name: Remedy(None, found, []) for name, found in leanings.items()}
     drawn = Problem.of(
