@@ -8,6 +8,7 @@ their bytes, from which `from_dict` makes an equal one. Reading runs no code fro
 from __future__ import annotations
 
 import base64
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -180,7 +181,8 @@ class _Fields(Writer):
         if is_record(value):
             return self.record(value)
         if isinstance(value, frozenset):
-            return {"$": _SET, "of": [self.plain(each) for each in sorted(value)]}
+            # By what is written: sets inside sets have no order of their own.
+            return {"$": _SET, "of": sorted(map(self.plain, value), key=json.dumps)}
         return super().plain(value)
 
     def record(self, value: Any) -> dict[str, Any]:
