@@ -82,7 +82,8 @@ class UnreadableError(Exception):
 
     def __init__(self, what: str, *path: str) -> None:
         super().__init__(what)
-        self.what, self.path = what, path
+        self.what: str = what
+        self.path: tuple[str, ...] = path
 
     def inside(self, name: object) -> UnreadableError:
         """The same about a part of the part of this name."""

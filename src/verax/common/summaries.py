@@ -86,7 +86,8 @@ class Spec(ABC):
     names: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, how: str, *, optional: bool = False) -> None:
-        self.how, self.optional = how, optional
+        self.how: str = how
+        self.optional: bool = optional
 
     def before(self, name: str) -> list[str]:
         """Statements that come before merging."""
@@ -249,7 +250,7 @@ class RowNumbers(Spec):
     def __init__(self, most: int, kind: type = tuple) -> None:
         super().__init__("join")
         self._kind = kind
-        self.names = {"first_rows": lambda a, b: kind(sorted((*a, *b))[:most])}
+        self.names: Mapping[str, Any] = {"first_rows": lambda a, b: kind(sorted((*a, *b))[:most])}
 
     def merged(self, name: str) -> str:
         return f"first_rows(self.{name}, other.{name})"
@@ -280,7 +281,9 @@ class Valued(Spec):
         optional: bool = False,
     ) -> None:
         super().__init__(how, optional=optional)
-        self.cls, self.packed, self.flat = cls, packed, flat
+        self.cls: Any = cls
+        self.packed: bool = packed
+        self.flat: bool = flat
 
     def merged(self, name: str) -> str:
         return self._code({"merge": "{a}.merge({b})", "add": "{a} + {b}"}, name)
@@ -308,7 +311,8 @@ class Each(Spec):
         self, of: Spec, keys: str = "same", *, names: Callable[[Any], Any] = text, flat: bool = False
     ) -> None:
         super().__init__(keys)
-        self._of, self._names, self.flat = of, names, flat
+        self._of, self._names = of, names
+        self.flat: bool = flat
 
     def merged(self, name: str) -> str:
         return f"{self.how}(self.{name}, other.{name}, {name!r})"

@@ -413,7 +413,7 @@ class ByLabel(Spec):
     def __init__(self, *shape: Size, labels: str = "labels") -> None:
         super().__init__("by label", optional=True)
         self._shape, self._labels = ("groups", *shape), labels
-        self.names = {"by_label": _by_label}
+        self.names: Mapping[str, Any] = {"by_label": _by_label}
 
     def before(self, name: str) -> list[str]:
         found = ", ".join(f"{side}.{own}" for side in ("self", "other") for own in (self._labels, name))
@@ -438,7 +438,7 @@ class CellsByLabel(Spec):
     def __init__(self, n_cells: Size, *, labels: str = "labels") -> None:
         super().__init__("by label", optional=True)
         self._n_cells, self._labels = n_cells, labels
-        self.names = {"cells_by_label": _cells_by_label}
+        self.names: Mapping[str, Any] = {"cells_by_label": _cells_by_label}
 
     def before(self, name: str) -> list[str]:
         found = ", ".join(f"{side}.{own}" for side in ("self", "other") for own in (self._labels, name))

@@ -159,7 +159,7 @@ class HBlockSplit(BaseCrossValidator):
         self.gap_blocks = gap_blocks
         self.gap = gap
         self.step = step
-        self.per_class = check_flag("per_class", per_class)
+        self.per_class: bool = check_flag("per_class", per_class)
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """The number of folds: one for every `step` blocks, rounded up.

@@ -84,7 +84,7 @@ class EarlyStopping:
         self.min_delta: float = float(check_number("min_delta", min_delta, wanted, lambda d: d >= 0))
         self.patience = patience
         self.warmup = warmup
-        self.restore = check_flag("restore", restore)
+        self.restore: bool = check_flag("restore", restore)
         self.epoch = 0
         self.best: float | None = None
         self.best_epoch: int | None = None

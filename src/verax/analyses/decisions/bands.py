@@ -92,7 +92,8 @@ class States:
     """
 
     def __init__(self, cells: Cells, n_thresholds: int) -> None:
-        self.cells, self.n_thresholds = cells, n_thresholds
+        self.cells: Cells = cells
+        self.n_thresholds: int = n_thresholds
         models = cells.n_models
         numbers = np.arange(2 ** (models + 1))[:, None]
         self.acts: Bools = np.stack([numbers >> (models - 1 - i) & 1 == 1 for i in range(models)])

@@ -26,6 +26,7 @@ from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import check_one_way, distinct, paired
 from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.skipping import Skipped
 
 # Smaller parts of a whole are rounding.
 _NONE = 1e-15
@@ -199,7 +200,7 @@ class Counted:
         if not all(each.exact for each in counts.values()):
             counts = {name: each.in_bins() for name, each in counts.items()}
         self._ranks = {name: Ranked.all(each, len(self.events)) for name, each in counts.items()}
-        self.skipped = found.skipped
+        self.skipped: Skipped | None = found.skipped
         units = self.states(0, self.models[0]).cells.units
         n_groups = units.n if units.grouped else None
         self.rows: ScannedRows = ScannedRows(first.rows, n_groups, handle.n_classes, ordered, units)
