@@ -180,7 +180,7 @@ def test_standardized_benefits_agree_with_the_jackknife(grouped):
     # The intervals are not symmetric, and those of groups allow for the dependence of rows in another way.
     assert np.ptp(curve.interval, axis=0) / 2 == pytest.approx(error[0], rel=0.12 if grouped else 0.06)
     gap = found.difference("p", "q")
-    assert np.ptp(gap.interval, axis=0) / 2 == pytest.approx(error[1], rel=0.12)
+    assert np.ptp(gap.interval, axis=0) / 2 == pytest.approx(error[1], rel=0.25 if grouped else 0.12)
     back = found.difference("q", "p")
     assert back.interval.tolist() == (-gap.interval[::-1]).tolist()
 
