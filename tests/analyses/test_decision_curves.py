@@ -177,10 +177,13 @@ def test_standardized_benefits_agree_with_the_jackknife(grouped):
         left_out.append([rest.curve(model="p").values, rest.difference("p", "q").values])
     n = len(left_out)
     error = np.sqrt((n - 1) / n * ((np.array(left_out) - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
-    # The intervals are not symmetric, and those of groups allow for the dependence of rows in another way.
-    assert np.ptp(curve.interval, axis=0) / 2 == pytest.approx(error[0], rel=0.12 if grouped else 0.06)
+    # The intervals are not symmetric. Those of groups have a design effect, which makes them wider than the
+    # jackknife where few rows are acted on, and never much narrower.
     gap = found.difference("p", "q")
-    assert np.ptp(gap.interval, axis=0) / 2 == pytest.approx(error[1], rel=0.25 if grouped else 0.12)
+    for shown, known, near in ((curve, error[0], 0.06), (gap, error[1], 0.12)):
+        ratio = np.ptp(shown.interval, axis=0) / 2 / known
+        assert ratio.min() > (0.94 if grouped else 1 - near)
+        assert ratio.max() < (1.2 if grouped else 1 + near)
     back = found.difference("q", "p")
     assert back.interval.tolist() == (-gap.interval[::-1]).tolist()
 
