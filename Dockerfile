@@ -8,7 +8,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim
 COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir "$(ls /wheels/verax-*.whl)[all]" \
+RUN pip install --no-cache-dir "$(ls /wheels/verax_scores-*.whl)[all]" \
     && rm -r /wheels \
     && useradd --create-home verax
 USER verax

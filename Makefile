@@ -101,7 +101,7 @@ UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quie
 
 # The package as users get it: built as a wheel, then installed.
 .venv/installed: .venv/bin/python $(SOURCES)
-	@$(UV_INSTALL) --reinstall-package verax '.[all]' || $(PIP_INSTALL) '.[all]'
+	@$(UV_INSTALL) --reinstall-package verax-scores '.[all]' || $(PIP_INSTALL) '.[all]'
 	@touch $@
 
 .venv/tools: .venv/installed

@@ -7,7 +7,7 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("verax", "numpy", "numba", "scipy", "scikit-learn", "pyarrow", "xgboost", "torch")
+PACKAGES = ("verax-scores", "numpy", "numba", "scipy", "scikit-learn", "pyarrow", "xgboost", "torch")
 
 
 def describe() -> str:

@@ -121,5 +121,5 @@ def test_what_is_optional_says_how_to_get_it(package, call, said):
     code = f"import sys; sys.modules[{package!r}] = None; import verax as vx\ntry:\n    {call}\n"
     code += "except vx.MissingPackageError as error: print(error)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    ways = {extra: f"pip install 'verax[{extra}]'." for extra in ("plot", "sklearn", "report")}
+    ways = {extra: f"pip install 'verax-scores[{extra}]'." for extra in ("plot", "sklearn", "report")}
     assert said.format_map(ways) in found.stdout

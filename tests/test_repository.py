@@ -158,3 +158,51 @@ def test_the_readme_of_package_indexes_has_no_links_that_lead_nowhere():
     texts = re.findall(r"(?<!!)\[([^]!]+)\]\(docs/[^)]*\)", readme)
     assert texts
     assert all(said in text for said in texts)
+
+
+# `verax` on PyPI belongs to somebody else.
+OTHER_PROJECT = re.compile(
+    r"""\bverax\[[a-z]|\b(?:pip|pipx|uv|conda)\b[^`\n|;&]*\b(?:install|add)\b[^`\n|;&]*["'\s]verax(?![-\w./])"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("pip install verax", True),
+        ("pip install 'verax[torch]'", True),
+        ("uv add verax", True),
+        ("python -m pip install --quiet verax", True),
+        ("pip install 'verax-scores[torch]' && verax demo", False),
+        ("pip install '.[all]'", False),
+    ],
+)
+def test_the_other_project_is_recognised(text, wrong):
+    assert bool(OTHER_PROJECT.search(text)) == wrong
+
+
+def test_nothing_tells_users_to_install_the_other_project():
+    folders = ("src", "docs", "man", "benchmarks", "studies", ".github")
+    beside = (
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Makefile",
+        "Dockerfile",
+        "action.yml",
+        "pyproject.toml",
+    )
+    endings = {".py", ".pyi", ".md", ".rst", ".yml", ".ipynb", ".html", ".js", ".1"}
+    paths = [
+        p
+        for f in folders
+        for p in (ROOT / f).rglob("*")
+        if p.suffix in endings and "generated" not in p.parts
+    ]
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in [*paths, *(ROOT / name for name in beside)]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if OTHER_PROJECT.search(line)
+    ]
+    assert found == []

@@ -45,4 +45,4 @@ def test_missing_packages_are_named(missing, named):
         text=True,
         check=True,
     )
-    assert result.stdout.startswith(f"verax.adapters.keras needs {named}: pip install 'verax[keras]' and a ")
+    assert result.stdout.startswith(f"verax.adapters.keras needs {named}: pip install 'verax-scores[keras]' and a ")

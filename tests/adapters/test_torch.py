@@ -466,7 +466,7 @@ def test_missing_packages_are_named(missing, use, message):
     code = f"import sys; sys.modules[{missing!r}] = None\nimport verax as vx\ntry:\n    {use}\n"
     code += "except vx.MissingPackageError as error:\n    print(error)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == f"{message}: pip install 'verax[torch]'.\n"
+    assert result.stdout == f"{message}: pip install 'verax-scores[torch]'.\n"
 
 
 def test_losses_do_without_torchmetrics():

@@ -565,7 +565,7 @@ except vx.MissingPackageError as error:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     name = {"vl_convert": "vl-convert-python"}.get(package, package)
-    assert result.stdout == f"The model\nA report needs {name}: pip install 'verax[report]'.\n"
+    assert result.stdout == f"The model\nA report needs {name}: pip install 'verax-scores[report]'.\n"
 
 
 @pytest.mark.parametrize(

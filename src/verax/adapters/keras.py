@@ -29,7 +29,7 @@ except ImportError as _error:
     _missing: str = str(_error.name).partition(".")[0]
     raise MissingPackageError(
         f"verax.adapters.keras needs {'Keras 3' if _missing == 'keras' else f'the backend {_missing}'}: "
-        "pip install 'verax[keras]' and a backend (torch, jax or tensorflow), named in KERAS_BACKEND."
+        "pip install 'verax-scores[keras]' and a backend (torch, jax or tensorflow), named in KERAS_BACKEND."
     ) from None
 
 

@@ -24,7 +24,7 @@ def needed(module: str, what: str, extra: str, package: str | None = None) -> An
 
     >>> needed("no_such_module.part", "Flying", "wings")
     Traceback (most recent call last):
-    verax.errors.MissingPackageError: Flying needs no_such_module: pip install 'verax[wings]'.
+    verax.errors.MissingPackageError: Flying needs no_such_module: pip install 'verax-scores[wings]'.
     """
     first = module.partition(".")[0]
     try:
@@ -32,4 +32,4 @@ def needed(module: str, what: str, extra: str, package: str | None = None) -> An
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != first:
             raise
-        raise MissingPackageError(f"{what} needs {package or first}: pip install 'verax[{extra}]'.") from None
+        raise MissingPackageError(f"{what} needs {package or first}: pip install 'verax-scores[{extra}]'.") from None

@@ -25,7 +25,7 @@ __getattr__, __dir__ = exports(
     __name__,
     {"Card": "metrics", "Loss": "losses", "Score": "metrics"},
     missing={
-        "torch": "verax.adapters.torch needs PyTorch: pip install 'verax[torch]'.",
-        "torchmetrics": "{name} needs torchmetrics: pip install 'verax[torch]'.",
+        "torch": "verax.adapters.torch needs PyTorch: pip install 'verax-scores[torch]'.",
+        "torchmetrics": "{name} needs torchmetrics: pip install 'verax-scores[torch]'.",
     },
 )
