@@ -45,4 +45,5 @@ def test_missing_packages_are_named(missing, named):
         text=True,
         check=True,
     )
-    assert result.stdout.startswith(f"verax.adapters.keras needs {named}: pip install 'verax-scores[keras]' and a ")
+    way = "pip install 'verax-scores[keras]'"
+    assert result.stdout.startswith(f"verax.adapters.keras needs {named}: {way} and a ")

@@ -24,7 +24,9 @@ try:
 except ImportError as _error:
     if _error.name != "mlflow":
         raise
-    raise MissingPackageError("verax.adapters.mlflow needs MLflow: pip install 'verax-scores[mlflow]'.") from None
+    raise MissingPackageError(
+        "verax.adapters.mlflow needs MLflow: pip install 'verax-scores[mlflow]'."
+    ) from None
 
 # What MLflow accepts in names everywhere.
 _REFUSED = re.compile(r"[^\w\-. /]+")

@@ -32,4 +32,5 @@ def needed(module: str, what: str, extra: str, package: str | None = None) -> An
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != first:
             raise
-        raise MissingPackageError(f"{what} needs {package or first}: pip install 'verax-scores[{extra}]'.") from None
+        way = f"pip install 'verax-scores[{extra}]'"
+        raise MissingPackageError(f"{what} needs {package or first}: {way}.") from None

@@ -39,7 +39,7 @@ from verax.scores.registry import name_of
 class Report:
     """All there is to say about one or several models' probabilities, as one page.
 
-    Made by `Report.of`. `to_html` and `save` need the packages of `verax-scores[report]`; `verdict` and `to_dict`
+    Made by `Report.of`. `to_html` and `save` need the extra `verax-scores[report]`; `verdict` and `to_dict`
     do not.
 
     Attributes
