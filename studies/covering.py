@@ -351,7 +351,7 @@ def league_and_date(kinds: list[np.ndarray], rng: np.random.Generator) -> tuple[
     return y, softmax(z, axis=1)
 
 
-def line_of(card: vx.Scorecard, name: str) -> Any:
+def line_of(card: vx.results.Scorecard, name: str) -> Any:
     return {**card.scores, **card.metrics}[name]
 
 

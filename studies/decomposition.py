@@ -35,7 +35,7 @@ def table(*header: str) -> None:
     row("---", *["---:"] * (len(header) - 1))
 
 
-def span(components: vx.Components, name: str, digits: int = 4) -> str:
+def span(components: vx.results.Components, name: str, digits: int = 4) -> str:
     value = getattr(components, name)
     if components.intervals is None:
         return f"{value:.{digits}f}"

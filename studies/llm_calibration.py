@@ -83,7 +83,7 @@ def draw_places(p: np.ndarray, y: np.ndarray, records: list[dict[str, object]]) 
     figure.savefig(HERE / "figures" / "llm-places.png", dpi=110)
 
 
-def lengths(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> vx.LengthComparison:
+def lengths(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> vx.results.LengthComparison:
     """What shorter lists lose, on all prompts together; the questions of a subject belong together."""
     n = len(p)
     every = vx.compare_lengths(

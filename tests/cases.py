@@ -17,7 +17,7 @@ import verax as vx
 
 # The registered rules and one or more of every other parametrisation.
 RULES = [
-    *vx.RULES.values(),
+    *vx.rules.RULES.values(),
     vx.Brier("half"),
     vx.Brier("mean"),
     vx.Log(base=2),

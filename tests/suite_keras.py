@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't
 
 
 @dataclass(frozen=True, repr=False)
-class Sharp(vx.Rule):
+class Sharp(vx.rules.Rule):
     """A rule that verax does not have: no adapter can know it."""
 
     name = "sharp"
@@ -244,7 +244,7 @@ def test_the_log_loss_is_cross_entropy():
 
 
 def test_bad_losses():
-    with pytest.raises(vx.RuleError, match="must change with the probabilities"):
+    with pytest.raises(vx.errors.RuleError, match="must change with the probabilities"):
         Loss("zero_one")
     assert math.isnan(float(Loss("brier")(np.array([0, 3]), np.full((2, 3), 1 / 3, np.float32))))
 
@@ -337,8 +337,8 @@ def test_probabilities_one_hot_rows_and_a_rule_of_ones_own(tmp_path, monkeypatch
         assert history[f"val_{name}"][-1] == pytest.approx(rule(held_y, p), rel=1e-5)
     # A model goes with the text of its rules, and loads once there is a rule of that name.
     model.save(tmp_path / "model.keras")
-    with pytest.raises((vx.ParseError, TypeError), match="no rule called 'sharp'"):
+    with pytest.raises((vx.errors.ParseError, TypeError), match="no rule called 'sharp'"):
         keras.models.load_model(tmp_path / "model.keras")
-    monkeypatch.setitem(vx.RULES, "sharp", Sharp())
+    monkeypatch.setitem(vx.rules.RULES, "sharp", Sharp())
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.loss.rule == Sharp()

@@ -19,14 +19,14 @@ FLOORS = (
     {"display", "inputs"},
     {"engines"},
     {"scores"},
-    {"compat", "inference", "selection"},
+    {"compat", "inference", "rules", "selection"},
     {"analyses"},
-    {"adapters", "files", "report"},
+    {"adapters", "files", "report", "results"},
     {"scans"},
     {"cli"},
     {"__main__"},
 )
-PUBLIC_PACKAGES = {"adapters", "compat", "files", "report", "selection"}
+PUBLIC_PACKAGES = {"adapters", "compat", "errors", "files", "report", "results", "rules", "selection"}
 
 
 def name_of(path: Path) -> str:

@@ -84,7 +84,7 @@ def test_what_has_no_counterpart_is_refused():
         (vx.brier, "scoringrules", 3),
         (vx.rps, "scikit-learn", 3),
     ):
-        with pytest.raises(vx.RuleError, match="has no score for 3 classes"):
+        with pytest.raises(vx.errors.RuleError, match="has no score for 3 classes"):
             compat.convert(1.0, rule, to=to, n_classes=k)
     good = {"value": 1.0, "rule": vx.brier, "to": "scikit-learn", "n_classes": 3}
     for argument, bad in (("value", "a"), ("rule", "brier"), ("to", "torchmetrics"), ("n_classes", 0)):

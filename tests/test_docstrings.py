@@ -26,7 +26,10 @@ PLACES = {
     "verax.adapters.training": [],
     "verax.compat": [],
     "verax.files": [],
+    "verax.errors": [],
     "verax.report": [],
+    "verax.results": [],
+    "verax.rules": [],
     "verax.selection": ["sklearn"],
 }
 # What users are handed and do not make themselves.
@@ -36,7 +39,7 @@ RESULTS = {
     "verax.analyses.calibration.places": ["Claim"],
     "verax.analyses.cards.lines": ["CardLine"],
     "verax.analyses.cases": ["Case", "ListCase"],
-    "verax.analyses.comparison.records": ["Difference", "Model"],
+    "verax.analyses.comparison.records": ["Model"],
     "verax.analyses.comparison.traits": ["Traits"],
     "verax.analyses.decisions.curves": ["CurveDifference", "EventCurve", "EventCurves"],
     "verax.analyses.decisions.deferral": ["DeferralLine"],
@@ -44,12 +47,10 @@ RESULTS = {
     "verax.analyses.discrimination.result": ["RankPart"],
     "verax.analyses.recalibration.records": ["Gain", "Trial"],
     "verax.analyses.subgroups.result": ["Subgroup"],
-    "verax.analyses.worst": ["Worst"],
-    "verax.inference.intervals": ["Interval", "Resampling"],
+    "verax.inference.intervals": ["Resampling"],
     "verax.inputs.handles": ["Handle"],
     "verax.inputs.skipping": ["Skipped"],
     "verax.scores.certificates.certify": ["Counterexample", "Finding", "Resolution"],
-    "verax.scores.combinators": ["Padded", "Penalized"],
     "verax.scores.landscape": ["Lowest"],
 }
 # Left out: ES01 and SA01 ask for text and links where there may be nothing to say; SS05 takes every word that

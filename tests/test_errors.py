@@ -479,10 +479,10 @@ def test_parameters_of_rules_are_checked():
 
 def test_penalized_refuses_what_no_theorem_covers():
     for improper in (vx.sa_rps, vx.abs_rps, vx.Log(clip=1e-7)):
-        with pytest.raises(vx.RuleError, match="needs a proper rule"):
+        with pytest.raises(vx.errors.RuleError, match="needs a proper rule"):
             vx.penalized(improper)
     for nested in (vx.pbs, vx.zero_one):
-        with pytest.raises(vx.RuleError, match="adds nothing"):
+        with pytest.raises(vx.errors.RuleError, match="adds nothing"):
             vx.penalized(nested)
 
 

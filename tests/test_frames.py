@@ -61,7 +61,7 @@ PARTS = {"CalibrationLine", "Counterexample", "DecisionCurve", "Interval", "Tall
 
 def classes():
     """The public classes that say what they are as plain values."""
-    for face in (vx, vx.selection):
+    for face in (vx, vx.results, vx.selection):
         for name in face.__all__:
             cls = getattr(face, name)
             if inspect.isclass(cls) and hasattr(cls, "to_dict"):

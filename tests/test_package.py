@@ -82,8 +82,50 @@ def test_every_promised_name_is_there():
     for name in vx.__all__:
         assert getattr(vx, name) is not None
         assert name in dir(vx)
-    with pytest.raises(AttributeError, match="no attribute 'briar'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'briar'\. Did you mean 'brier'"):
         vx.briar  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("Scorecard", "results"), ("Rule", "rules"), ("RULES", "rules"), ("RuleError", "errors")],
+)
+def test_names_that_have_moved_say_where_they_are(name, place):
+    with pytest.warns(DeprecationWarning, match=f"verax.{name} is now verax.{place}.{name}"):
+        assert getattr(vx, name) is getattr(getattr(vx, place), name)
+
+
+def test_all_names_of_version_0_2_are_still_there():
+    moved = """CalibrationLine CalibrationSlopes Certificate Combination Comparison Components DecisionCurve
+        DecisionCurves Decomposition Deferral Holds Landscape LengthComparison ListCard ListDecomposition
+        ListReliability MissingPackageError Murphy ParseError Properties RULES RankScore RankScores
+        Recalibration Reliability ReliabilityCurve RetentionCurve RetentionCurves RiskCoverage Rule RuleError
+        Scorecard Subgroups Thresholds"""
+    found = {name for place in (vx.errors, vx.results, vx.rules) for name in place.__all__}
+    assert set(moved.split()) <= found - set(vx.__all__)
+    assert len(vx.__all__) <= 70
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("auc", "vx.roc_auc"), ("qwk", '"qwk"'), ("Report", "vx.report.Report.of")]
+)
+def test_names_of_other_packages_are_answered_with_the_line_to_type(name, line):
+    with pytest.raises(AttributeError, match=f"Type .*{line}"):
+        getattr(vx, name)
+
+
+def test_hints_are_lines_that_run():
+    known = {
+        "y": [0, 1, 2] * 4,
+        "p": np.tile([0.2, 0.3, 0.5], (12, 1)),
+        "decisions": [2] * 12,
+        "K": 3,
+        "vx": vx,
+    }
+    for name, line in vx._HINTS.items():
+        if name != "scorer" and "half" not in line:
+            for each in line.split(", or "):
+                assert eval(each, known) is not None
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -119,7 +161,7 @@ def test_examples_in_the_documentation(page):
 )
 def test_what_is_optional_says_how_to_get_it(package, call, said):
     code = f"import sys; sys.modules[{package!r}] = None; import verax as vx\ntry:\n    {call}\n"
-    code += "except vx.MissingPackageError as error: print(error)"
+    code += "except vx.errors.MissingPackageError as error: print(error)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     ways = {extra: f"pip install 'verax-scores[{extra}]'." for extra in ("plot", "sklearn", "report")}
     assert said.format_map(ways) in found.stdout

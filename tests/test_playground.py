@@ -18,7 +18,7 @@ import javascript
 import playground
 
 STATIC = DOCS / "_static"
-RULES = list(vx.RULES.values())
+RULES = list(vx.rules.RULES.values())
 # Corners, edges, ties of two and three classes, neighbours of ties, and others.
 POINTS = [[1, 0, 0], [0, 0, 1], [0.5, 0.5, 0], [0, 0.3, 0.7], [0.4, 0.4, 0.2], [1 / 3, 1 / 3, 1 / 3]]
 POINTS += [[0.41, 0.39, 0.2], [0.25, 0.5, 0.25], [1e-9, 0.25, 0.75 - 1e-9], [0.1, 0.2, 0.7]]
@@ -48,7 +48,7 @@ def run(steps, known):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_the_steps_compute_the_losses(n_classes):
-    rules = {**vx.RULES, "lowest": vx.ZeroOne("lowest")}
+    rules = {**vx.rules.RULES, "lowest": vx.ZeroOne("lowest")}
     trace = javascript.trace_of(rules, n_classes)
     assert set(ANSWERS) | {"exp", "abs"} == set(javascript.TEXTS)
     rng = np.random.default_rng(0)

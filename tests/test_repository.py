@@ -47,7 +47,7 @@ def test_the_citation_has_what_the_format_requires():
     assert {"cff-version", "message", "title", "authors"} <= set(cited)
     assert (cited["cff-version"], cited["version"], cited["type"]) == ("1.2.0", vx.__version__, "software")
     assert cited["license"] == "BSD-3-Clause"
-    known = {rule.reference for rule in vx.RULES.values()}
+    known = {rule.reference for rule in vx.rules.RULES.values()}
     for work in cited["references"]:
         assert {"type", "title", "authors", "year"} <= set(work)
         assert all({"family-names", "given-names"} == set(author) for author in work["authors"])

@@ -20,7 +20,7 @@ RULES = rulepages.all_rules()
 
 
 def test_every_rule_has_a_page():
-    assert {*vx.RULES, "padded"} == set(RULES)
+    assert {*vx.rules.RULES, "padded"} == set(RULES)
     table = rulepages.overview(RULES)
     assert all(f"\ngenerated/{name}\n" in table for name in RULES)
     assert set(peers.PEERS) < set(RULES)

@@ -24,7 +24,7 @@ _INK = {"light": "#222832", "dark": "#ced6dd"}
 _COLOURED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 
 
-def draw_rule(rule: vx.Rule, folder: Path, name: str) -> dict[str, vx.Landscape]:
+def draw_rule(rule: vx.rules.Rule, folder: Path, name: str) -> dict[str, vx.results.Landscape]:
     """Draw the landscapes of a rule into files, and say what they are of."""
     drawn = {
         "outcomes": vx.landscape(rule),
@@ -57,7 +57,7 @@ def _save_both(figure: Figure, path: Path) -> None:
     plt.close(figure)
 
 
-def _draw_thumbnail(landscape: vx.Landscape, path: Path) -> None:
+def _draw_thumbnail(landscape: vx.results.Landscape, path: Path) -> None:
     _, ax = plt.subplots(figsize=(1.2, 1.05))
     landscape.plot(ax)
     ax.get_legend().remove()

@@ -11,6 +11,10 @@ from sphinx.util.nodes import make_refnode
 
 import verax as vx
 
+# Where classes are that functions of verax return or refuse with.
+PLACES = {
+    name: f"{place}.{name}" for place in ("errors", "rules", "results") for name in getattr(vx, place).__all__
+}
 CALLED = re.compile(r"(?:vx|verax)\.([A-Za-z_][\w.]*)")
 QUOTED = re.compile(r'(?<![`\w])"([\w./-]*(?:_|\*[\w./-]*))"(?!`)')
 PLAIN = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)?(?:\(\))?")
@@ -20,12 +24,12 @@ def public(text: str) -> str | None:
     """The public name that the text speaks of, if it does."""
     found = CALLED.match(text) or PLAIN.fullmatch(text)
     name = found[1].rstrip(".") if found else ""
-    return name if name.partition(".")[0] in vx.__all__ else None
+    return name if name.partition(".")[0] in vx.__all__ else PLACES.get(name)
 
 
 def link(name: str, shown: nodes.Node, document: str) -> addnodes.pending_xref:
     """A link to the page of a rule, or to the reference of the name, where there is one."""
-    if name in vx.RULES:
+    if name in vx.rules.RULES:
         place = {"refdomain": "", "reftype": "rule", "reftarget": f"rules/generated/{name}"}
     else:
         place = {"refdomain": "py", "reftype": "obj", "reftarget": f"verax.{name}"}
@@ -33,8 +37,12 @@ def link(name: str, shown: nodes.Node, document: str) -> addnodes.pending_xref:
 
 
 def find_rule(app, env, node: addnodes.pending_xref, shown: nodes.Node) -> nodes.reference | None:
-    """The page of a rule, from other pages."""
+    """The page of a rule, or the reference of a function, from other pages."""
     page = node["reftarget"]
+    if node["reftype"] == "obj" and page in vx.__all__:
+        # Results speak of the functions that return them.
+        domain = env.get_domain("py")
+        return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", f"verax.{page}", node, shown)
     if node["reftype"] == "rule" and page in env.found_docs and page != node["refdoc"]:
         return make_refnode(app.builder, node["refdoc"], page, "", shown)
     return None

@@ -27,7 +27,7 @@ def facts() -> list[dict[str, Any]]:
             "proper": rule.properties.proper.at(N_CLASSES),
             "page": f"rules/generated/{name}.html",
         }
-        for name, rule in vx.RULES.items()
+        for name, rule in vx.rules.RULES.items()
     ]
 
 
@@ -38,7 +38,7 @@ def markup(static: str) -> str:
 <div class="playground"><noscript>This page needs JavaScript.</noscript></div>
 <script>
 (() => {{
-{print_rules(vx.RULES, N_CLASSES)}
+{print_rules(vx.rules.RULES, N_CLASSES)}
 window.veraxRules = {{rules: {rules}, losses}};
 }})();
 </script>

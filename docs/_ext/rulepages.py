@@ -35,11 +35,11 @@ FOLDER = "rules/generated"
 SIZES = (2, 3, 5, 10, 100)
 
 
-def all_rules() -> dict[str, vx.Rule]:
+def all_rules() -> dict[str, vx.rules.Rule]:
     """Every rule that gets a page: those registered, and what else the Brier score can be made into."""
-    made = {rule.name for rule in vx.RULES.values()}
+    made = {rule.name for rule in vx.rules.RULES.values()}
     others = {name: make(vx.brier) for name, make in registry._MAKERS.items() if name not in made}
-    return {**vx.RULES, **others}
+    return {**vx.rules.RULES, **others}
 
 
 # ---- words ---------------------------------------------------------------------------------------
@@ -64,9 +64,9 @@ def range_of(rule: Any) -> str:
     return "; ".join(f"K = {k}: {text}" for k, text in texts.items())
 
 
-def spelling(name: str, rule: vx.Rule) -> str:
+def spelling(name: str, rule: vx.rules.Rule) -> str:
     """How the rule is written in Python."""
-    return f"vx.{name}" if name in vx.RULES else f"vx.{name}(vx.{registry.name_of(rule.rule)})"
+    return f"vx.{name}" if name in vx.rules.RULES else f"vx.{name}(vx.{registry.name_of(rule.rule)})"
 
 
 def linked(reference: str) -> str:
@@ -82,7 +82,7 @@ def linked(reference: str) -> str:
     return re.sub(r"(https://\S+)", r"<\1>", reference)
 
 
-def references_of(rule: vx.Rule) -> list[str]:
+def references_of(rule: vx.rules.Rule) -> list[str]:
     """What the documentation of the rule's maker cites."""
     maker = registry._MAKERS.get(rule.name, type(rule))
     lines = NumpyDocString(getdoc(maker) or "")["References"]
@@ -101,7 +101,7 @@ def meanings() -> dict[str, str]:
 # ---- parts of a page -----------------------------------------------------------------------------
 
 
-def facts(name: str, rule: vx.Rule) -> str:
+def facts(name: str, rule: vx.rules.Rule) -> str:
     """What the rule is, at a glance."""
     lines = [
         ["In Python", f"`{spelling(name, rule)}`"],
@@ -113,7 +113,7 @@ def facts(name: str, rule: vx.Rule) -> str:
     return table(["", ""], lines)
 
 
-def formula(rule: vx.Rule) -> str:
+def formula(rule: vx.rules.Rule) -> str:
     """The formula, with what its letters mean."""
     parts = [f"$$\nS(p, y) = {rule.latex}\n$$" if rule.latex else ""]
     said = "K classes, forecast $p$, outcome $y$"
@@ -126,7 +126,7 @@ def formula(rule: vx.Rule) -> str:
     return "\n\n".join([*parts, said + "."])
 
 
-def constants(rule: vx.Rule) -> str:
+def constants(rule: vx.rules.Rule) -> str:
     """What a wrong mode costs, for several numbers of classes."""
     if not isinstance(rule, Penalized):
         return ""
@@ -141,7 +141,7 @@ def constants(rule: vx.Rule) -> str:
     )
 
 
-def example(name: str, rule: vx.Rule) -> str:
+def example(name: str, rule: vx.rules.Rule) -> str:
     """A call with its result."""
     if isinstance(rule, Padded):
         lists = vx.TopLists.from_dicts([{0: 0.5, 1: 0.2}, {2: 0.6}], n_classes=4)
@@ -170,7 +170,7 @@ def picture(name: str, kind: str, alt: str, *, width: str = "") -> str:
 _TRIANGLE = "Each point of a triangle is a forecast of three classes; a corner is certainty of that class."
 
 
-def pictures(name: str, rule: vx.Rule, drawn: dict[str, vx.Landscape]) -> str:
+def pictures(name: str, rule: vx.rules.Rule, drawn: dict[str, vx.results.Landscape]) -> str:
     """The landscapes, with what they show."""
     title, truth = rule.title, ", ".join(map(str, TRUTH))
     tie = ""
@@ -197,7 +197,7 @@ def pictures(name: str, rule: vx.Rule, drawn: dict[str, vx.Landscape]) -> str:
     )
 
 
-def properties(rule: vx.Rule, certificates: dict[int, vx.Certificate]) -> str:
+def properties(rule: vx.rules.Rule, certificates: dict[int, vx.results.Certificate]) -> str:
     """What the rule promises and what the search finds."""
     texts, rows, failures = meanings(), [], []
     for each in fields(Properties):
@@ -243,7 +243,7 @@ def comparison(peers: list[Peer]) -> str:
     return "\n\n".join(["Computed when this page was built, for", code, table(header, rows)])
 
 
-def see_also(rule: vx.Rule) -> str:
+def see_also(rule: vx.rules.Rule) -> str:
     """Where to read on."""
     pages = [("the scores", "../../guide/scores.md"), ("conventions", "../../guide/conventions.md")]
     if rule.ordinal:
@@ -256,7 +256,7 @@ def see_also(rule: vx.Rule) -> str:
     return "See also: " + ", ".join(f"[{text}]({target})" for text, target in pages) + "."
 
 
-def rule_page(name: str, rule: vx.Rule, folder: Path) -> str:
+def rule_page(name: str, rule: vx.rules.Rule, folder: Path) -> str:
     """The page of a rule; its pictures are drawn into the folder."""
     certificates = {k: vx.certify(rule, k) for k in (2, 3)}
     drawn = draw_rule(rule, folder, name)
@@ -302,7 +302,7 @@ def metrics_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def overview(rules: dict[str, vx.Rule]) -> str:
+def overview(rules: dict[str, vx.rules.Rule]) -> str:
     """The table of all rules, and where their pages are."""
     rows = []
     for name, rule in rules.items():
@@ -325,13 +325,13 @@ def overview(rules: dict[str, vx.Rule]) -> str:
 # ---- the build -----------------------------------------------------------------------------------
 
 
-def own_rule(page: Path) -> vx.Rule:
+def own_rule(page: Path) -> vx.rules.Rule:
     """The rule that the examples of the page about rules of one's own define."""
     test = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, page.name, str(page), 0)
     names: dict[str, Any] = {"__name__": "own"}
     for part in test.examples:
         exec(compile(part.source, str(page), "single"), names)
-        if isinstance(names.get("rule"), vx.Rule):
+        if isinstance(names.get("rule"), vx.rules.Rule):
             return names["rule"]
     raise ValueError(f"{page} defines no rule")
 

@@ -17,18 +17,58 @@ from verax._version import __version__ as __version__
 _named, _, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted(name for name in _names if name != "__version__")
 
+# What to type instead of names that other packages use.
+_HINTS = {
+    "Report": "vx.report.Report.of(y, p)",
+    "accuracy": 'vx.evaluate(y, p)["accuracy"]',
+    "accuracy_score": 'vx.evaluate(y, p)["accuracy"]',
+    "auc": "vx.roc_auc(y, p)",
+    "auroc": "vx.roc_auc(y, p)",
+    "average_precision_score": "vx.average_precision(y, p)",
+    "brier_score": "vx.brier(y, p)",
+    "brier_score_loss": 'vx.Brier(scale="half")(y, p)',
+    "calibration_curve": "vx.reliability(y, p)",
+    "calibration_error": "vx.ece(y, p)",
+    "cohen_kappa_score": "vx.kappa(y, decisions, n_classes=K)",
+    "cross_entropy": "vx.log_score(y, p)",
+    "expected_calibration_error": "vx.ece(y, p)",
+    "log_loss": "vx.log_score(y, p)",
+    "nll": "vx.log_score(y, p)",
+    "qwk": 'vx.evaluate(y, p, ordered=True)["qwk"], or vx.kappa(y, decisions, n_classes=K)',
+    "ranked_probability_score": "vx.rps(y, p)",
+    "roc_auc_score": "vx.roc_auc(y, p)",
+    "scorer": "vx.adapters.sklearn.scorer(vx.rps)",
+}
+
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
         globals()[name] = value = _named(name)
         return value
-    if not name.startswith("_"):
-        from verax.scores.registry import RULES
+    if name.startswith("_"):
+        raise AttributeError(f"module 'verax' has no attribute {name!r}")
+    from verax.scores.registry import RULES
 
-        # Rules that others have registered.
-        if name in RULES:
-            return RULES[name]
-    raise AttributeError(f"module 'verax' has no attribute {name!r}")
+    # Rules that others have registered.
+    return RULES[name] if name in RULES else _moved(name)
+
+
+def _moved(name: str) -> Any:
+    """What version 0.2 had under this name; where it is not known, an error with the line to type."""
+    import difflib
+    import warnings
+    from importlib import import_module
+
+    if name in _HINTS:
+        raise AttributeError(f"module 'verax' has no attribute {name!r}. Type {_HINTS[name]}.")
+    for place in ("verax.errors", "verax.results", "verax.rules"):
+        module = import_module(place)
+        if name in module.__all__:
+            warnings.warn(f"verax.{name} is now {place}.{name}.", DeprecationWarning, stacklevel=3)
+            return getattr(module, name)
+    near = difflib.get_close_matches(name, [*__all__, *_HINTS], n=1)
+    known = f" Did you mean {near[0]!r}?" if near else ""
+    raise AttributeError(f"module 'verax' has no attribute {name!r}.{known}")
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # How many offending rows an error names; all are counted.
 SHOWN_ROWS = 3
 
+__all__ = ["InputError", "MissingPackageError", "ParseError", "RuleError", "VeraxError"]
+
 Kind = Literal[
     "type",  # an argument of the wrong Python type, dtype or shape
     "value",  # an option outside its range, or none of the allowed values
@@ -242,7 +244,7 @@ class RuleError(VeraxError):
     >>> import verax as vx
     >>> try:
     ...     vx.penalized(vx.sa_rps)
-    ... except vx.RuleError as error:
+    ... except vx.errors.RuleError as error:
     ...     print(type(error).__name__)
     RuleError
     """
@@ -256,7 +258,7 @@ class ParseError(VeraxError):
     >>> import verax as vx
     >>> try:
     ...     vx.parse("briar")
-    ... except vx.ParseError as error:
+    ... except vx.errors.ParseError as error:
     ...     print(error)
     There is no rule called 'briar'. Did you mean 'brier'?
     """
@@ -268,7 +270,7 @@ class MissingPackageError(VeraxError, ImportError):
     Examples
     --------
     >>> import verax as vx
-    >>> issubclass(vx.MissingPackageError, ImportError)
+    >>> issubclass(vx.errors.MissingPackageError, ImportError)
     True
     """
 

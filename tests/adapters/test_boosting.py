@@ -474,9 +474,9 @@ def told(make, rule, k, **more):
 
 @pytest.mark.parametrize("make", OBJECTIVES)
 def test_rules_that_train_nothing_are_refused_at_once(make):
-    with pytest.raises(vx.RuleError, match="abs_rps is not proper"):
+    with pytest.raises(vx.errors.RuleError, match="abs_rps is not proper"):
         make("abs_rps")
-    with pytest.raises(vx.RuleError, match="zero_one has no gradient"):
+    with pytest.raises(vx.errors.RuleError, match="zero_one has no gradient"):
         make("zero_one")
     for wrong in ({"scale": 0.0}, {"scale": -1.0}, {"floor": -0.1}, {"floor": np.nan}):
         with pytest.raises(vx.VeraxError, match="must be a"):
@@ -485,7 +485,7 @@ def test_rules_that_train_nothing_are_refused_at_once(make):
 
 def test_rules_that_train_two_classes_only_are_refused_when_there_are_more():
     y, z = np.array([0, 1]), np.zeros((2, 3))
-    with pytest.raises(vx.RuleError, match="sa_rps is not proper for 3 classes"):
+    with pytest.raises(vx.errors.RuleError, match="sa_rps is not proper for 3 classes"):
         xgboost_objective("sa_rps")(y, z)
     g, _ = xgboost_objective("sa_rps")(y, z[:, 0])
     assert g.tolist() == [0.5, -0.5]

@@ -37,7 +37,8 @@ def test_the_suite_passes_on(backend):
 )
 def test_missing_packages_are_named(missing, named):
     code = f"import sys; sys.modules[{missing!r}] = None\nimport verax as vx\n"
-    code += "try:\n    import verax.adapters.keras\nexcept vx.MissingPackageError as error:\n    print(error)"
+    code += "try:\n    import verax.adapters.keras\n"
+    code += "except vx.errors.MissingPackageError as error:\n    print(error)"
     result = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"KERAS_BACKEND": "tensorflow"},

@@ -88,7 +88,7 @@ def test_infinite_scores_are_told_apart_from_metrics(store):
 
 
 @dataclass(frozen=True, repr=False)
-class Quartic(vx.Rule):
+class Quartic(vx.rules.Rule):
     """A rule that no adapter has heard of."""
 
     power: int = 4

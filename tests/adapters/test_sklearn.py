@@ -48,7 +48,7 @@ def model():
 
 
 @dataclass(frozen=True, repr=False)
-class Quartic(vx.Rule):
+class Quartic(vx.rules.Rule):
     """A rule that no adapter has heard of."""
 
     name = "quartic"
@@ -78,7 +78,7 @@ def test_binary_problems_too():
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
-@pytest.mark.parametrize("rule", [*vx.RULES.values(), vx.penalized(vx.rps), Quartic()], ids=repr)
+@pytest.mark.parametrize("rule", [*vx.rules.RULES.values(), vx.penalized(vx.rps), Quartic()], ids=repr)
 def test_any_rule_with_columns_matched_by_name(data, rule):
     x, y = data
     fitted = model().fit(x, NAMES[y])

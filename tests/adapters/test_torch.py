@@ -31,7 +31,7 @@ SMOOTH = [rule for rule in RULES if rule not in STEPS]
 
 
 @dataclass(frozen=True, repr=False)
-class Sharp(vx.Rule):
+class Sharp(vx.rules.Rule):
     """A rule that verax does not have: no adapter can know it."""
 
     name = "sharp"
@@ -415,7 +415,7 @@ def test_half_precision_logits_are_widened():
 
 @pytest.mark.parametrize("rule", STEPS, ids=repr)
 def test_rules_without_a_gradient_are_refused(rule):
-    with pytest.raises(vx.RuleError, match="must change with the probabilities"):
+    with pytest.raises(vx.errors.RuleError, match="must change with the probabilities"):
         Loss(rule)
 
 
@@ -423,7 +423,7 @@ def test_bad_arguments_of_losses():
     with pytest.raises(vx.InputError) as caught:
         Loss("brier", reduction="max")
     assert (caught.value.argument, caught.value.values) == ("reduction", ("max",))
-    with pytest.raises(vx.ParseError, match="Did you mean 'brier'"):
+    with pytest.raises(vx.errors.ParseError, match="Did you mean 'brier'"):
         Loss("briar")
     for bad in (-1, 3):
         with pytest.raises(vx.InputError) as caught:
@@ -464,7 +464,7 @@ def test_training_by_rps_lowers_it():
 )
 def test_missing_packages_are_named(missing, use, message):
     code = f"import sys; sys.modules[{missing!r}] = None\nimport verax as vx\ntry:\n    {use}\n"
-    code += "except vx.MissingPackageError as error:\n    print(error)"
+    code += "except vx.errors.MissingPackageError as error:\n    print(error)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == f"{message}: pip install 'verax-scores[torch]'.\n"
 

@@ -19,7 +19,7 @@ Loss = losses.Loss
 
 
 @dataclass(frozen=True, repr=False)
-class Steep(vx.Rule):
+class Steep(vx.rules.Rule):
     """A rule that verax does not have, which moves with every statistic that logits move."""
 
     name = "steep"

@@ -547,7 +547,7 @@ def test_text_and_dict():
 @pytest.mark.parametrize("k", [2, 3])
 def test_rules_that_have_no_such_parts(rule, reason, k):
     y, p = forecasts(30, k)
-    with pytest.raises(vx.RuleError, match=reason):
+    with pytest.raises(vx.errors.RuleError, match=reason):
         vx.decompose(y, p, rule=rule)
 
 

@@ -209,9 +209,9 @@ def test_many_classes_cost_nothing_and_edges_are_refused():
         vx.reliability([0, 1], [[0.5, 0.5]] * 2, places=2)
     with pytest.raises(vx.InputError, match="`kind`"):
         vx.ece([0, 1], empty, kind="classwise")
-    with pytest.raises(vx.RuleError, match="by brier only"):
+    with pytest.raises(vx.errors.RuleError, match="by brier only"):
         vx.decompose([0, 1], empty, rule="log")
-    with pytest.raises(vx.RuleError, match="no cumulative probabilities"):
+    with pytest.raises(vx.errors.RuleError, match="no cumulative probabilities"):
         vx.decompose([0, 1], empty, rule="rps")
 
 

@@ -28,7 +28,7 @@ def test_the_card_has_the_scores_and_what_the_lists_cover():
     y, _, lists = problem()
     w = np.random.default_rng(1).exponential(size=len(y))
     card = vx.evaluate(y, lists, weights=w)
-    assert isinstance(card, vx.ListCard)
+    assert isinstance(card, vx.results.ListCard)
     assert list(card.scores) == [*SHOWN, "padded(penalized(brier))", "padded(penalized(log))"]
     for name in ("brier", "log", "spherical", "zero_one", "pbs", "pll"):
         mean = np.average(vx.parse(name).samples(y, lists), weights=w)
@@ -193,7 +193,7 @@ def test_zero_probability_outcomes_are_located():
 
 def test_ordered_classes_are_refused():
     y, _, lists = problem(5)
-    with pytest.raises(vx.RuleError, match="Ordinal rules need the full distribution"):
+    with pytest.raises(vx.errors.RuleError, match="Ordinal rules need the full distribution"):
         vx.evaluate(y, lists, ordered=True)
 
 

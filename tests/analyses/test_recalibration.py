@@ -282,7 +282,7 @@ def test_groups_of_two_kinds(tmp_path):
     folds = dealt(y, Groups.of(groups, 400), 5, 0)
     assert all(len(set(folds[groups[0] == g])) == 1 for g in range(20))
     found.save(tmp_path / "c.json")
-    assert vx.Recalibration.load(tmp_path / "c.json").n_groups == (20, 20)
+    assert vx.results.Recalibration.load(tmp_path / "c.json").n_groups == (20, 20)
 
 
 def test_folds_have_equal_parts_of_every_class():
@@ -316,7 +316,7 @@ def test_doing_nothing_is_said(tmp_path):
     drawn_from = found.with_sample(500, 4000)
     assert drawn_from.verdict.startswith("Undecided on 500 of 4,000 rows: no significant gain.")
     drawn_from.save(tmp_path / "a.json")
-    assert vx.Recalibration.load(tmp_path / "a.json").verdict == drawn_from.verdict
+    assert vx.results.Recalibration.load(tmp_path / "a.json").verdict == drawn_from.verdict
     assert repr(drawn_from).count("From a random sample of 500 of 4,000 rows.") == 1
     np.testing.assert_array_equal(found.apply(p), p)
     assert repr(found).splitlines()[2].startswith("->  none")
@@ -483,7 +483,7 @@ def test_wrong_options_are_refused_by_name(options, argument):
 @pytest.mark.parametrize("rule", ["zero_one", "abs_rps"])
 def test_rules_that_are_not_proper_are_refused(rule):
     y, p, _ = drawn(100, 3)
-    with pytest.raises(vx.RuleError):
+    with pytest.raises(vx.errors.RuleError):
         vx.recalibrate(y, p, rule=rule)
 
 

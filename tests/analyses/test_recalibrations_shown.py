@@ -25,7 +25,7 @@ def test_what_is_saved_is_what_is_loaded(method, tmp_path):
     names = ["a", "b", "ü\n"]
     found = vx.recalibrate(np.array(names)[y], p, method=method, classes=names, groups=np.arange(300) % 50)
     found.save(tmp_path / "calibration.json")
-    loaded = vx.Recalibration.load(tmp_path / "calibration.json")
+    loaded = vx.results.Recalibration.load(tmp_path / "calibration.json")
     np.testing.assert_array_equal(loaded.apply(p), found.apply(p))
     assert loaded.to_dict(stored=False) == found.to_dict(stored=False)
     assert repr(loaded) == repr(found)
@@ -37,7 +37,7 @@ def test_what_is_saved_is_what_is_loaded(method, tmp_path):
 def test_infinite_losses_survive_a_file(tmp_path):
     found = vx.recalibrate([0, 1] * 40, [[0.9, 0.1], [0.2, 0.8]] * 39 + [[1.0, 0.0]] * 2, rule="log")
     found.save(tmp_path / "c.json")
-    assert repr(vx.Recalibration.load(tmp_path / "c.json")) == repr(found)
+    assert repr(vx.results.Recalibration.load(tmp_path / "c.json")) == repr(found)
 
 
 def test_classes_that_json_cannot_hold_are_refused(tmp_path):
@@ -104,7 +104,7 @@ def test_files_that_are_not_ours_are_refused(path, value, tmp_path):
     vx.recalibrate(y, p, method="temperature").save(file)
     file.write_text(spoiled(file.read_text(), path, value))
     with pytest.raises(vx.InputError) as error:
-        vx.Recalibration.load(file)
+        vx.results.Recalibration.load(file)
     assert error.value.kind == "file"
 
 
@@ -112,9 +112,9 @@ def test_files_that_are_not_ours_are_refused(path, value, tmp_path):
 def test_files_that_are_no_json_are_refused(text, tmp_path):
     (tmp_path / "c.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(vx.InputError):
-        vx.Recalibration.load(tmp_path / "c.json")
+        vx.results.Recalibration.load(tmp_path / "c.json")
     with pytest.raises(vx.InputError):
-        vx.Recalibration.load(tmp_path / "missing.json")
+        vx.results.Recalibration.load(tmp_path / "missing.json")
 
 
 # ---- how it is shown ---------------------------------------------------------------------------

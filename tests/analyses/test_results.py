@@ -126,7 +126,9 @@ def test_results_that_differ_are_not_equal():
 def test_what_was_stored_is_read_by_a_fresh_process(tmp_path):
     path = tmp_path / "subgroups.json"
     path.write_text(json.dumps(RESULTS["subgroups of lists"]().to_dict()))
-    code = "import json, sys, verax as vx\nprint(vx.Subgroups.from_dict(json.load(open(sys.argv[1]))))"
+    code = (
+        "import json, sys, verax as vx\nprint(vx.results.Subgroups.from_dict(json.load(open(sys.argv[1]))))"
+    )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == repr(RESULTS["subgroups of lists"]())
 
@@ -143,7 +145,7 @@ def test_what_verax_does_not_know_by_name_is_not_stored():
     assert card.to_dict()["stored"] is None
     assert card == vx.evaluate(Y, P, rules=[Halved()])
     with pytest.raises(vx.InputError, match="nothing stored"):
-        vx.Scorecard.from_dict(card.to_dict())
+        vx.results.Scorecard.from_dict(card.to_dict())
 
 
 def changed(values, *places, to):
@@ -170,7 +172,7 @@ def test_other_values_are_refused():
         (strict(vx.decompose(Y, Q, rule="brier")), "those of a Scorecard"),
     ):
         with pytest.raises(vx.InputError, match=words):
-            vx.Scorecard.from_dict(values)
+            vx.results.Scorecard.from_dict(values)
 
 
 def test_numbers_for_loggers():

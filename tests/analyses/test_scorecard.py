@@ -44,7 +44,7 @@ def test_the_rules_that_fit():
     y, p = forecasts(20, 3)
     nominal = {"brier", "log_score", "spherical", "zero_one", "pbs", "pll"}
     assert set(vx.evaluate(y, p).scores) == nominal
-    assert set(vx.evaluate(y, p, ordered=True).scores) == set(vx.RULES)
+    assert set(vx.evaluate(y, p, ordered=True).scores) == set(vx.rules.RULES)
     chosen = vx.evaluate(y, p, rules=["rps", vx.Brier("half"), "rps", "penalized(spherical)"])
     assert list(chosen.scores) == ["rps", "brier(scale='half')", "penalized(spherical)"]
     assert list(vx.evaluate(y, p, rules="rps").scores) == ["rps"]

@@ -175,7 +175,7 @@ def test_costs_of_the_same_numbers_merge():
     costs = [[0, 1, 5], [1, 0, 1], [2, 1, 0]]
     a, b = vx.evaluate(y, p, costs=costs), vx.evaluate(y, p, costs=np.array(costs))
     assert (a + b)["ec"] == pytest.approx(a["ec"], rel=1e-12)
-    assert vx.Scorecard.from_bytes(a.to_bytes())["ec"] == a["ec"]
+    assert vx.results.Scorecard.from_bytes(a.to_bytes())["ec"] == a["ec"]
 
 
 def test_cards_are_added_and_refuse_other_things():

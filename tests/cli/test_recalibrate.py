@@ -90,7 +90,7 @@ def test_the_choice_is_shown_and_kept(folder, tmp_path):
     expected = vx.recalibrate(NAMES[y], p, rule="brier", classes=NAMES.tolist())
     assert repr(expected) in result.stdout
     assert f"The recalibration is in {keep}." in result.stdout
-    loaded = vx.Recalibration.load(keep)
+    loaded = vx.results.Recalibration.load(keep)
     assert loaded.columns == ("p_cat", "p_dog", "p_fox")
     write(tmp_path / "test.parquet", *sample(1), outcomes=False)
     arguments = ["--apply", tmp_path / "test.parquet", "--out", tmp_path / "out.parquet"]
@@ -112,7 +112,7 @@ def test_renamed_columns_of_a_file_that_a_kept_one_is_applied_to(folder, tmp_pat
     assert "there is no 'p_cat' and 2 more" in refused.stderr
     assert not (tmp_path / "o.csv").exists()
     assert verax("recalibrate", *arguments, "--probs", "q0,q1,q2").returncode == 0
-    expected = vx.Recalibration.load(keep).apply(p)
+    expected = vx.results.Recalibration.load(keep).apply(p)
     np.testing.assert_allclose(pacsv.read_csv(tmp_path / "o.csv")["q2"].to_numpy(), expected[:, 2])
 
 

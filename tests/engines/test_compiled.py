@@ -134,7 +134,7 @@ def test_both_paths_give_the_same_statistics(k, dtype, layout):
 
 
 @dataclass(frozen=True, repr=False)
-class Mine(vx.Rule):
+class Mine(vx.rules.Rule):
     """A rule that the fusion can translate: the squared miss of the outcome alone."""
 
     name = "mine"
@@ -181,11 +181,11 @@ class Forgetful(Mine):
 @pytest.mark.parametrize("n", [50, COMPILED_FROM // 3 + 1])
 def test_a_statistic_that_is_not_named_is_not_there(n):
     y, p = forecasts(n, 3)
-    with pytest.raises(vx.RuleError, match="a statistic that `needs` does not name"):
+    with pytest.raises(vx.errors.RuleError, match="a statistic that `needs` does not name"):
         Forgetful()(y, p)
 
 
-class Plain(vx.Rule):
+class Plain(vx.rules.Rule):
     """The least that a rule of one's own can be: no dataclass, no name, no summary."""
 
     needs = frozenset({"rest_sq"})
@@ -205,14 +205,14 @@ def test_a_plain_rule():
     card = vx.evaluate(y, p, rules=[rule, "brier"])
     assert card["plain"] == card[rule] == pytest.approx(rule(y, p))
     assert len(card.to_frame()) == 3
-    with pytest.raises(vx.RuleError, match="is not known to be proper"):
+    with pytest.raises(vx.errors.RuleError, match="is not known to be proper"):
         vx.penalized(rule)
     with pytest.raises(vx.InputError, match="two different rules are called 'plain'"):
         vx.evaluate(y, p, rules=[rule, Plain()])
 
 
 def test_one_loop_serves_every_number_of_classes():
-    rules = tuple(vx.RULES.values())
+    rules = tuple(vx.rules.RULES.values())
     kernels = {id(fusion.fuse(rules, k, False)[0]) for k in (4, 11, 1000)}
     assert len(kernels) == 1
 
@@ -224,7 +224,7 @@ def test_an_inner_loss_is_computed_once():
 
 
 def test_a_trace_computes_what_the_formulas_do():
-    rules = (*vx.RULES.values(), Mine(), vx.Log(clip=0.1), vx.penalized(vx.rps, "minimal"))
+    rules = (*vx.rules.RULES.values(), Mine(), vx.Log(clip=0.1), vx.penalized(vx.rps, "minimal"))
     y, p = forecasts(50, 4, ties=False)
     needs = {"log_true", *(name for rule in rules for name in rule.needs)}
     stats = compute(vx.Forecasts(y, p).batch(0, 50), needs)
@@ -295,7 +295,7 @@ import numpy as np, verax as vx
 from verax.engines.fusion import Layout, fuse_rows
 p = np.random.default_rng(0).dirichlet(np.ones(5), 2_000_000)
 vx.evaluate(np.zeros(2_000_000, int), p, ordered=True)
-kernel = fuse_rows(tuple(vx.RULES.values()), Layout(5, False, "probabilities", False, False, True))[0]
+kernel = fuse_rows(tuple(vx.rules.RULES.values()), Layout(5, False, "probabilities", False, False, True))[0]
 print(len(kernel.signatures), len(kernel.stats.cache_hits))
 """
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0\n"
@@ -311,7 +311,7 @@ def test_memory_does_not_grow_with_the_rows():
         p, y = np.full((n, 4), 0.25, np.float32), np.zeros(n, np.int32)
         vx.brier(y, p)
         tracemalloc.start()
-        Tally(list(vx.RULES.values()), 4).update(vx.Forecasts(y, p))
+        Tally(list(vx.rules.RULES.values()), 4).update(vx.Forecasts(y, p))
         extra.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert max(extra) < 64e6
@@ -424,5 +424,5 @@ def test_a_formula_that_reads_what_it_does_not_name_is_told_which():
         def formula(self, stats):
             return stats.cdf_l2
 
-    with pytest.raises(vx.RuleError, match="cdf_l2 was not asked for"):
+    with pytest.raises(vx.errors.RuleError, match="cdf_l2 was not asked for"):
         Careless()([0], [[0.5, 0.5]])

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch")
 
 
 @dataclass(frozen=True, repr=False)
-class Sharp(vx.Rule):
+class Sharp(vx.rules.Rule):
     """A rule that verax does not have, which may be infinite."""
 
     name = "sharp"

@@ -141,7 +141,7 @@ def test_short_lists_with_repeats_are_named_on_both_paths(monkeypatch):
 
 
 @dataclass(frozen=True, repr=False)
-class Mine(vx.Rule):
+class Mine(vx.rules.Rule):
     """A symmetric rule from outside: the squared miss, and a constant where the mode is wrong."""
 
     name = "mine"

@@ -109,7 +109,7 @@ KINDS = [
     strided,
     lists,
 ]
-RULES = [*vx.RULES.values(), vx.penalized(vx.rps, "minimal"), vx.Log(base=2), vx.padded(vx.brier)]
+RULES = [*vx.rules.RULES.values(), vx.penalized(vx.rps, "minimal"), vx.Log(base=2), vx.padded(vx.brier)]
 # A kernel with all rules takes long to compile. These read all statistics, which is enough where what differs
 # is how rows are stored. Other kinds share their kernels with `dense`, `zeros` and `logits`.
 STORED = [columns, separate, single, column_logits, binary, binary_logits]
@@ -159,7 +159,7 @@ def test_compiled_and_array_paths_agree(kind, weighted, monkeypatch):
     for rule in RULES:
         if refused(kind, rule):
             for threshold in (0, 2**40):
-                with pytest.raises(vx.RuleError):
+                with pytest.raises(vx.errors.RuleError):
                     by_path(monkeypatch, threshold, lambda rule=rule: rule(y, p))
     compiled, plain = (
         by_path(monkeypatch, threshold, lambda: tally(y, p, rules, options)) for threshold in (0, 2**40)
@@ -180,7 +180,7 @@ def test_any_number_of_classes(k, monkeypatch):
     p = extremes(rng, 1500, k)
     y = rng.integers(0, k, len(p))
     found = [
-        by_path(monkeypatch, threshold, lambda: tally(y, p, list(vx.RULES.values()), {}))
+        by_path(monkeypatch, threshold, lambda: tally(y, p, list(vx.rules.RULES.values()), {}))
         for threshold in (0, 2**40)
     ]
     assert_same(*found)

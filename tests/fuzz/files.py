@@ -145,7 +145,7 @@ def write(rng: np.random.Generator, table: pa.Table, folder: Path) -> Path:
     return path
 
 
-def score(path: Path, rng: np.random.Generator, **options: object) -> vx.Scorecard | vx.VeraxError:
+def score(path: Path, rng: np.random.Generator, **options: object) -> vx.results.Scorecard | vx.VeraxError:
     """The card of a file, or why it was refused; anything else is a failure."""
     rows = int(rng.choice([1, 3, 1000]))
     try:

@@ -344,11 +344,10 @@ def targets() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for name in vx.__all__:
         value = getattr(vx, name)
-        if isinstance(value, vx.Rule):
+        if isinstance(value, vx.rules.Rule):
             found |= dict(_methods(name, lambda rule=value: rule, _RULE_METHODS))
-        elif inspect.isfunction(value) or (inspect.isclass(value) and issubclass(value, vx.Rule)):
+        elif inspect.isfunction(value) or (inspect.isclass(value) and issubclass(value, vx.rules.Rule)):
             found[name] = value
-    del found["Rule"]
     found["Forecasts"] = vx.Forecasts
     found["TopLists"] = vx.TopLists
     found |= {f"TopLists.{name}": getattr(vx.TopLists, name) for name in _LIST_MAKERS.split()}

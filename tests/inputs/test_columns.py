@@ -17,7 +17,7 @@ def test_separate_columns_are_the_same_forecasts(n, dtype):
     p = p.astype(dtype)
     apart = Columns([np.ascontiguousarray(column) for column in p.T])
     # Two rules of many rows: a kernel with all of them takes long to compile.
-    rules = [*vx.RULES] if n < 1000 else ["brier", "rps"]
+    rules = [*vx.rules.RULES] if n < 1000 else ["brier", "rps"]
     card, whole = (vx.evaluate(y, forecast, rules=rules, ordered=True) for forecast in (apart, p))
     assert [card[rule] for rule in rules] == pytest.approx([whole[rule] for rule in rules], rel=1e-12)
     np.testing.assert_array_equal(card.confusion, whole.confusion)

@@ -228,22 +228,22 @@ def test_float32_probabilities():
 )
 def test_rules_that_are_not_symmetric_are_refused(rule):
     lists = top_list([0], [0.5], 3)
-    with pytest.raises(vx.RuleError, match=r"5/32|ties='fractional'"):
+    with pytest.raises(vx.errors.RuleError, match=r"5/32|ties='fractional'"):
         rule([0], lists)
-    with pytest.raises(vx.RuleError, match=r"5/32|ties='fractional'"):
+    with pytest.raises(vx.errors.RuleError, match=r"5/32|ties='fractional'"):
         vx.evaluate([0], lists, rules=[rule])
-    with pytest.raises(vx.RuleError, match=r"symmetric rule|proper rule"):
+    with pytest.raises(vx.errors.RuleError, match=r"symmetric rule|proper rule"):
         vx.padded(rule)
 
 
 def test_why_padded_refuses():
-    with pytest.raises(vx.RuleError, match=r"rps is not: a list does not say where .* 5/32.* 11/72"):
+    with pytest.raises(vx.errors.RuleError, match=r"rps is not: a list does not say where .* 5/32.* 11/72"):
         vx.padded(vx.rps)
-    with pytest.raises(vx.RuleError, match="lowest index judge a list by the numbering"):
+    with pytest.raises(vx.errors.RuleError, match="lowest index judge a list by the numbering"):
         vx.padded(vx.penalized(vx.brier, ties="lowest"))
-    with pytest.raises(vx.RuleError, match="needs a proper rule"):
+    with pytest.raises(vx.errors.RuleError, match="needs a proper rule"):
         vx.padded(vx.Log(clip=1e-7))
-    with pytest.raises(vx.RuleError, match="adds nothing"):
+    with pytest.raises(vx.errors.RuleError, match="adds nothing"):
         vx.padded(vx.padded(vx.brier))
     for arguments, wrong in (
         (("brier",), "rule"),

@@ -46,7 +46,7 @@ READERS = [getattr(vx, name) for name in vx.__all__]
 READERS = [
     f for f in READERS if inspect.isfunction(f) and {"y", "invalid"} <= {*inspect.signature(f).parameters}
 ]
-READERS += [vx.Rule.__call__, vx.Rule.samples]
+READERS += [vx.rules.Rule.__call__, vx.rules.Rule.samples]
 
 # What each function takes besides y and p; where p has another name.
 EXTRA = {

@@ -560,7 +560,7 @@ report = vx.report.Report.of([0, 1] * 10, [[0.7, 0.3], [0.2, 0.8]] * 10)
 print(report.verdict[:9])
 try:
     report.to_html()
-except vx.MissingPackageError as error:
+except vx.errors.MissingPackageError as error:
     print(error)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -237,7 +237,7 @@ def test_two_kinds_of_groups_and_ids_of_two_columns_say_what_memory_says():
 
 def test_what_lists_cannot_do_says_so(tmp_path):
     handle = vx.scan(table(), probs=MODELS["a"], lists=True, classes=M, **COLUMNS)
-    with pytest.raises(vx.RuleError, match="A top list has no cumulative probabilities"):
+    with pytest.raises(vx.errors.RuleError, match="A top list has no cumulative probabilities"):
         vx.evaluate(handle, ordered=True)
     with pytest.raises(vx.InputError, match="cannot be used with top lists"):
         vx.evaluate(handle, costs="zero_one")

@@ -70,5 +70,5 @@ def test_the_same_refusals_everywhere():
     for source in ((Y, np.where(np.arange(900).reshape(300, 3) == 10, 0.99, P)),):
         with pytest.raises(vx.InputError, match="row 3 sums to"):
             heavy_losses(*source, **ASKED)
-    with pytest.raises(vx.RuleError, match="cumulative"):
+    with pytest.raises(vx.errors.RuleError, match="cumulative"):
         heavy_losses(lists.in_memory()[0], lists.in_memory()[1]["a"], rule="rps", limit=0.1)

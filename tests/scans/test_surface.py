@@ -64,18 +64,18 @@ def public():
     """The names of all public functions and methods that take outcomes, `y`."""
     found = {name: getattr(vx, name) for name in vx.__all__}
     found |= {f"compat.{name}": getattr(vx.compat, name) for name in ("pbs", "pll")}
-    found |= {"Report": Report}
+    found |= {"Report": Report, "Rule": vx.rules.Rule}
     for name, thing in list(found.items()):
-        if inspect.isclass(thing) and (not issubclass(thing, vx.Rule) or thing is vx.Rule):
+        if inspect.isclass(thing) and (not issubclass(thing, vx.rules.Rule) or thing is vx.rules.Rule):
             methods = {each for each in dir(thing) if each == "__call__" or not each.startswith("_")}
             found |= {f"{name}.{each}": getattr(thing, each) for each in methods}
     for name, thing in found.items():
-        if callable(thing) and not isinstance(thing, vx.Rule) and name.split(".")[-1] != "from_dict":
+        if callable(thing) and not isinstance(thing, vx.rules.Rule) and name.split(".")[-1] != "from_dict":
             try:
                 names = inspect.signature(thing).parameters
             except (TypeError, ValueError):
                 continue
-            if "y" in names and not (inspect.isclass(thing) and issubclass(thing, vx.Rule)):
+            if "y" in names and not (inspect.isclass(thing) and issubclass(thing, vx.rules.Rule)):
                 yield name
 
 

@@ -20,7 +20,7 @@ from verax.scores.certificates.sweeps import lattice, lattice_width
 NAMES = ["proper", "strictly_proper", "local", "symmetric", "distance_sensitive", "superior", "bounded"]
 
 VARIANTS = [
-    *vx.RULES.values(),
+    *vx.rules.RULES.values(),
     vx.Brier("half"),
     vx.Brier("mean"),
     vx.Log(base=2),
@@ -171,7 +171,7 @@ def test_an_improper_loss_is_no_gain():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "n_classes"),
-    [(rule, k) for rule in VARIANTS for k in ((2, 3, 5) if rule in vx.RULES.values() else (2, 3, 4))],
+    [(rule, k) for rule in VARIANTS for k in ((2, 3, 5) if rule in vx.rules.RULES.values() else (2, 3, 4))],
     ids=repr,
 )
 def test_declared_properties_are_found(rule, n_classes):
@@ -385,7 +385,7 @@ def test_rounding_errors_are_no_counterexamples(loss):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["pbs", "ranked_log", "sa_rps"])
 def test_six_classes(name):
-    certificate, declared = certify(name, 6), vx.RULES[name].properties.at(6)
+    certificate, declared = certify(name, 6), vx.rules.RULES[name].properties.at(6)
     assert {n: getattr(certificate, n) for n in NAMES} == declared
 
 
@@ -450,7 +450,7 @@ def test_the_resolution_is_stated():
 @pytest.mark.parametrize("name", EXACT)
 def test_counterexamples_hold_exactly(name, n_classes):
     loss = EXACT[name]
-    certificate = certify(vx.RULES.get(name, loss), n_classes)
+    certificate = certify(vx.rules.RULES.get(name, loss), n_classes)
     for prop, finding in certificate.findings.items():
         assert finding.holds == (finding.counterexample is None)
         assert finding.checked >= 0

@@ -19,7 +19,7 @@ from verax.kernels.limits import COMPILED_FROM
 
 
 def test_every_registered_rule_is_held_to_the_laws():
-    assert set(vx.RULES.values()) <= set(RULES)
+    assert set(vx.rules.RULES.values()) <= set(RULES)
 
 
 def test_a_perfect_forecast_loses_nothing(rule):
@@ -230,7 +230,7 @@ def test_a_rule_says_what_it_is(rule):
         (vx.abs_rps, lambda p, y: sum(q * abs(j - y) for j, q in enumerate(p)) / (len(p) - 1)),
         (vx.zero_one, lambda p, y: 1 - Fraction(p[y] == max(p), p.count(max(p)))),
     ],
-    ids=lambda x: repr(x) if isinstance(x, vx.Rule) else "",
+    ids=lambda x: repr(x) if isinstance(x, vx.rules.Rule) else "",
 )
 def test_exact_fractions(rule, exact):
     rng = np.random.default_rng(5)

@@ -16,7 +16,7 @@ from verax.scores.gradients.duals import Dual, DualNamespace
 from verax.scores.gradients.logits import derivatives
 from verax.scores.rules import Brier, OrdinalRule
 
-TRAINABLE = [rule for rule in SMOOTH if rule.properties.strictly_proper == vx.Holds.ALWAYS]
+TRAINABLE = [rule for rule in SMOOTH if rule.properties.strictly_proper == vx.rules.Holds.ALWAYS]
 
 
 @dataclass(frozen=True, repr=False)
@@ -252,7 +252,7 @@ def test_what_is_no_rule_has_no_gradient():
 
 @pytest.mark.parametrize("rule", [vx.sa_rps, vx.abs_rps, vx.Log(clip=0.01), Everything()], ids=repr)
 def test_rules_that_are_not_proper_train_nothing(rule):
-    with pytest.raises(vx.RuleError, match="is not proper for 3 classes"):
+    with pytest.raises(vx.errors.RuleError, match="is not proper for 3 classes"):
         vx.expected_hessian(rule, [[0.0, 0.0, 0.0]])
 
 
@@ -260,9 +260,9 @@ def test_rules_of_unknown_propriety_train_nothing():
     @dataclass(frozen=True, repr=False)
     class Unknown(Brier):
         name = "unknown"
-        properties = replace(vx.brier.properties, proper=vx.Holds.UNKNOWN)
+        properties = replace(vx.brier.properties, proper=vx.rules.Holds.UNKNOWN)
 
-    with pytest.raises(vx.RuleError, match="is not known to be proper for 2 classes"):
+    with pytest.raises(vx.errors.RuleError, match="is not known to be proper for 2 classes"):
         vx.expected_hessian(Unknown(), [[0.0, 0.0]])
 
 
@@ -271,7 +271,7 @@ def test_a_rule_that_is_proper_for_two_classes_trains_two():
 
 
 def test_a_rule_that_only_jumps_trains_nothing():
-    with pytest.raises(vx.RuleError, match="zero_one has no gradient"):
+    with pytest.raises(vx.errors.RuleError, match="zero_one has no gradient"):
         vx.expected_hessian(vx.zero_one, [[0.0, 0.0, 0.0]])
 
 
@@ -283,7 +283,7 @@ def test_formulas_that_cannot_be_differentiated_say_why():
         def formula(self, stats):
             return stats.xp.logaddexp(stats.p_true, 0.5)
 
-    with pytest.raises(vx.RuleError, match="the derivative of logaddexp is not known"):
+    with pytest.raises(vx.errors.RuleError, match="the derivative of logaddexp is not known"):
         vx.gradient(Odd(), [0], [[0.0, 0.0]])
 
     @dataclass(frozen=True, repr=False)
@@ -291,7 +291,7 @@ def test_formulas_that_cannot_be_differentiated_say_why():
         name = "lists"
         needs = frozenset({"length"})
 
-    with pytest.raises(vx.RuleError, match="needs `length`, which only top lists have"):
+    with pytest.raises(vx.errors.RuleError, match="needs `length`, which only top lists have"):
         vx.gradient(Lists(), [0], [[0.0, 0.0]])
 
 

@@ -12,16 +12,16 @@ import verax as vx
 from verax.display.landscape import draw_landscape
 
 TRUTHS = ([0.5, 0.2, 0.3], [1 / 3, 1 / 3, 1 / 3], [0.7, 0.3, 0.0], [0.4, 0.4, 0.2])
-PROPER = [name for name, rule in vx.RULES.items() if rule.properties.proper.at(3)]
+PROPER = [name for name, rule in vx.rules.RULES.items() if rule.properties.proper.at(3)]
 
 
 @dataclass(frozen=True, repr=False)
-class Cubic(vx.Rule):
+class Cubic(vx.rules.Rule):
     """A rule of a user: the loss is not convex, and improper."""
 
     name = "cubic"
     needs = frozenset({"p_true"})
-    properties = vx.Properties(*[vx.Holds.UNKNOWN] * 7)
+    properties = vx.rules.Properties(*[vx.rules.Holds.UNKNOWN] * 7)
 
     def formula(self, stats):
         miss = 1 - stats.p_true
@@ -39,7 +39,7 @@ def lenient(y, p):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    "rule", [*vx.RULES, "padded(pbs)", "penalized(rps, 'minimal')", "log(clip=0.1)", Cubic()]
+    "rule", [*vx.rules.RULES, "padded(pbs)", "penalized(rps, 'minimal')", "log(clip=0.1)", Cubic()]
 )
 def test_losses_are_those_of_the_rule(rule, n_classes):
     found = vx.landscape(rule, n_classes=n_classes)
@@ -62,10 +62,10 @@ def test_a_proper_rule_is_lowest_at_the_truth(rule, truth):
     found = vx.landscape(rule, truth)
     assert found.truth_is_best
     assert found.minimiser.tolist() == truth
-    assert found.lowest.loss == pytest.approx(vx.RULES[rule].entropy(truth))
-    assert found.lowest.alone == vx.RULES[rule].properties.strictly_proper.at(3)
+    assert found.lowest.loss == pytest.approx(vx.rules.RULES[rule].entropy(truth))
+    assert found.lowest.alone == vx.rules.RULES[rule].properties.strictly_proper.at(3)
     assert found.expected.min() >= found.lowest.loss - 1e-12
-    np.testing.assert_allclose(found.expected, vx.RULES[rule].expected(found.points, truth), rtol=1e-12)
+    np.testing.assert_allclose(found.expected, vx.rules.RULES[rule].expected(found.points, truth), rtol=1e-12)
 
 
 @pytest.mark.parametrize("truth", [(5, 2, 3), (1, 1, 1), (6, 1, 3), (1, 1, 8), (7, 3, 0)])
@@ -111,7 +111,7 @@ def test_the_lowest_place_of_improper_rules(rule, truth, best, loss):
     assert "The truth is expected to lose" in repr(found)
     # Random forecasts, which the search has not seen, do no better.
     others = np.random.default_rng(1).dirichlet(np.ones(len(truth)), 2000)
-    if isinstance(rule, (str, vx.Rule)):
+    if isinstance(rule, (str, vx.rules.Rule)):
         assert vx.parse(rule).expected(others, truth).min() >= found.lowest.loss - 1e-12
 
 

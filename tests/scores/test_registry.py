@@ -72,7 +72,7 @@ def test_texts_that_name_no_rule(text, message):
 
 
 def test_every_registered_rule_is_an_attribute():
-    for name, rule in vx.RULES.items():
+    for name, rule in vx.rules.RULES.items():
         assert getattr(vx, name) is rule
 
 
@@ -111,8 +111,8 @@ def test_numbers_of_numpy_have_a_text_form_too():
 
 
 def test_every_rule_of_the_registry_is_listed_by_name():
-    made = {name for name, value in vars(registry).items() if isinstance(value, vx.Rule)}
-    assert made == set(vx.RULES)
+    made = {name for name, value in vars(registry).items() if isinstance(value, vx.rules.Rule)}
+    assert made == set(vx.rules.RULES)
 
 
 def test_a_rule_is_its_own_text():

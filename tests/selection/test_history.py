@@ -61,9 +61,9 @@ def test_rules_are_read_from_names(name, part, rule):
     assert (read.part, read.rule, read.direction) == (part, rule, "min")
 
 
-@pytest.mark.parametrize("name", vx.RULES)
+@pytest.mark.parametrize("name", vx.rules.RULES)
 def test_every_registered_rule_is_known(name):
-    assert Name.of(f"val_{name}").rule == vx.RULES[name]
+    assert Name.of(f"val_{name}").rule == vx.rules.RULES[name]
 
 
 @pytest.mark.parametrize(
@@ -595,5 +595,5 @@ print(sorted({"sklearn", "torch", "keras", "pandas", "matplotlib"} & set(sys.mod
 
 
 def test_a_metric_that_is_no_rule_needs_a_direction():
-    with pytest.raises(vx.ParseError, match="leave it out and say mode='min' or mode='max'"):
+    with pytest.raises(vx.errors.ParseError, match="leave it out and say mode='min' or mode='max'"):
         EarlyStopping("val_loss")

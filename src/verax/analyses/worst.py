@@ -37,6 +37,12 @@ class Worst(MaySkip):
         The worst rows.
     named : bool
         Whether their ids were given.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> [case.row for case in vx.worst([0, 1, 1], [0.4, 0.5, 0.1], rule="brier", n=2)]
+    [2, 1]
     """
 
     rule: str

@@ -67,7 +67,7 @@ class Rule(ABC):
     >>> y, p = [0, 1], [[0.75, 0.25], [0.5, 0.5]]
     >>> vx.brier(y, p), vx.brier.samples(y, p).tolist()
     (0.3125, [0.125, 0.5])
-    >>> isinstance(vx.brier, vx.Rule)
+    >>> isinstance(vx.brier, vx.rules.Rule)
     True
     """
 

@@ -33,6 +33,12 @@ class Penalized(Rule):
         What a wrong mode costs.
     ties : {"fractional", "lowest"}, default "fractional"
         Which class counts as the mode when several are most likely.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.pbs == vx.rules.Penalized(vx.brier)
+    True
     """
 
     rule: Rule
@@ -188,6 +194,12 @@ class Padded(Rule):
         A symmetric proper rule.
     invalid_penalty : float, default 1.0
         What an invalid list costs above its largest valid sublist; ignored for the zero-one loss.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> vx.rules.Padded(vx.brier) == vx.padded(vx.brier)
+    True
     """
 
     rule: Rule

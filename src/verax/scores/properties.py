@@ -21,7 +21,7 @@ class Holds:
     Examples
     --------
     >>> import verax as vx
-    >>> proper = vx.Holds(2)
+    >>> proper = vx.rules.Holds(2)
     >>> proper.at(2), proper.at(3)
     (True, False)
     """

@@ -27,7 +27,7 @@ _READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_li
 class History(Result, Epochs):
     """Values of any metrics over the epochs of a training run.
 
-    Which way a metric is better is never guessed. Names of rules (`vx.RULES`, or any text for
+    Which way a metric is better is never guessed. Names of rules (`vx.rules.RULES`, or any text for
     `vx.parse`) are losses, also with a part of the data in front or behind ("val_pbs", "val/pbs"); common
     losses and scores are better one way by definition (`verax.selection.directions` lists them:
     "accuracy", "f1", "loss", ...); for all others pass `directions`.

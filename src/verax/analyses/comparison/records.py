@@ -71,6 +71,13 @@ class Difference:
         In how many the loss of `b` is.
     finite_difference : float
         The difference of the means over the rows where both losses are finite.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.compare([0, 1, 1], {"old": [0.4, 0.5, 0.4], "new": [0.2, 0.7, 0.4]}, rule="brier")
+    >>> round(found.difference("new", "old").difference, 4)
+    -0.1867
     """
 
     a: str

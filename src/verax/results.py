@@ -1,0 +1,67 @@
+"""The classes of results, for annotations, `isinstance` and `from_dict`: functions of verax return them.
+
+>>> import verax as vx
+>>> card = vx.evaluate([0, 1, 1], [0.2, 0.7, 0.6], rules=["brier"])
+>>> isinstance(card, vx.results.Scorecard), vx.results.Scorecard.from_dict(card.to_dict()) == card
+(True, True)
+"""
+
+from __future__ import annotations
+
+from verax.analyses.calibration.components import Components, Decomposition
+from verax.analyses.calibration.curves import Reliability, ReliabilityCurve
+from verax.analyses.calibration.lists import ListReliability
+from verax.analyses.calibration.mass import ListDecomposition
+from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
+from verax.analyses.cards.listcard import ListCard
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.combination.combination import Combination
+from verax.analyses.comparison.length_result import LengthComparison
+from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.decisions.deferral import Deferral
+from verax.analyses.decisions.murphy import Murphy
+from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves
+from verax.analyses.decisions.thresholds import Thresholds
+from verax.analyses.discrimination.result import RankScore, RankScores
+from verax.analyses.recalibration.result import Recalibration
+from verax.analyses.retention.result import RetentionCurve, RetentionCurves
+from verax.analyses.retention.risk import RiskCoverage
+from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.worst import Worst
+from verax.inference.intervals import Interval
+from verax.scores.certificates.certify import Certificate
+from verax.scores.landscape import Landscape
+
+__all__ = [
+    "CalibrationLine",
+    "CalibrationSlopes",
+    "Certificate",
+    "Combination",
+    "Comparison",
+    "Components",
+    "DecisionCurve",
+    "DecisionCurves",
+    "Decomposition",
+    "Deferral",
+    "Difference",
+    "Interval",
+    "Landscape",
+    "LengthComparison",
+    "ListCard",
+    "ListDecomposition",
+    "ListReliability",
+    "Murphy",
+    "RankScore",
+    "RankScores",
+    "Recalibration",
+    "Reliability",
+    "ReliabilityCurve",
+    "RetentionCurve",
+    "RetentionCurves",
+    "RiskCoverage",
+    "Scorecard",
+    "Subgroups",
+    "Thresholds",
+    "Worst",
+]

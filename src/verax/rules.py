@@ -1,0 +1,31 @@
+"""The classes of rules, to set parameters, test with `isinstance` and derive your own; and their registry.
+
+>>> import verax as vx
+>>> isinstance(vx.pbs, vx.rules.Penalized), vx.rules.RULES["rps"] == vx.rules.RPS()
+(True, True)
+"""
+
+from __future__ import annotations
+
+from verax.scores.base import Rule
+from verax.scores.combinators import Padded, Penalized
+from verax.scores.properties import Holds, Properties
+from verax.scores.registry import RULES
+from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
+
+__all__ = [
+    "RPS",
+    "RULES",
+    "AbsRPS",
+    "Brier",
+    "Holds",
+    "Log",
+    "Padded",
+    "Penalized",
+    "Properties",
+    "RankedLog",
+    "Rule",
+    "SaRPS",
+    "Spherical",
+    "ZeroOne",
+]
