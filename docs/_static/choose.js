@@ -6,11 +6,12 @@ document.addEventListener("DOMContentLoaded", () => {
   const text = (cell) => cell.textContent.trim();
   const questions = [...table.querySelectorAll("thead th")].map(text).slice(0, -1);
   const rows = [...table.querySelectorAll("tbody tr")].map((row) => [...row.cells]);
+  const choices = questions.map((_, i) => [...new Set(rows.map((row) => text(row[i])))].filter((answer) => answer !== "any"));
   const form = document.createElement("form");
   questions.forEach((question, i) => {
     const field = document.createElement("fieldset");
     field.append(Object.assign(document.createElement("legend"), { textContent: question }));
-    const answers = [...new Set(rows.map((row) => text(row[i])))].filter((answer) => answer !== "any");
+    const answers = [...choices[i]];
     // Special cases come first in the table, and last among the answers.
     (answers.length > 2 ? answers.reverse() : answers).forEach((answer) => {
       const label = document.createElement("label");
@@ -26,15 +27,15 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const show = () => {
     const answers = questions.map((_, i) => new FormData(form).get(i));
-    const open = (row) => row.slice(0, -1).every((cell, i) => ["any", answers[i] ?? text(cell)].includes(text(cell)));
-    const fitting = rows.filter(open);
-    const decided = fitting[0].slice(0, -1).every((cell, i) => text(cell) === "any" || answers[i]);
-    const left = new Set(fitting.map((row) => row.at(-1).querySelector("a").hash));
-    if (!decided && left.size > 1) {
-      output.textContent = `${answers.filter(Boolean).length} of ${questions.length} answered; ${left.size} recommendations are left.`;
+    // A recommendation is reachable if it is the first that fits some way of answering the open questions.
+    const paths = choices.reduce((some, all, i) => some.flatMap((path) => (answers[i] ? [answers[i]] : all).map((each) => [...path, each])), [[]]);
+    const first = (path) => rows.find((row) => path.every((answer, i) => ["any", answer].includes(text(row[i]))));
+    const left = [...new Set(paths.map((path) => first(path).at(-1).querySelector("a").hash))];
+    if (left.length > 1) {
+      output.textContent = `${answers.filter(Boolean).length} of ${questions.length} answered; ${left.length} recommendations left.`;
       return;
     }
-    const section = document.getElementById(decodeURIComponent(fitting[0].at(-1).querySelector("a").hash.slice(1)));
+    const section = document.getElementById(decodeURIComponent(left[0].slice(1)));
     const copy = section.cloneNode(true);
     copy.removeAttribute("id");
     copy.querySelectorAll("[id]").forEach((element) => element.removeAttribute("id"));
