@@ -31,6 +31,7 @@ from verax.analyses.calibration.overconfidence import overconfidence_of
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, permutation_p
 from verax.inference.intervals import Resampling
+from verax.inference.series import LongRun
 from verax.inputs.forecasts import Forecasts
 
 Measure = Callable[[int, int], tuple[float, float]]
@@ -415,14 +416,36 @@ def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.exponential(size=n) - 1
 
 
-def of_series(n: int, r: float) -> Losses:
-    """An autoregressive series of order one."""
+def series(n: int, r: float, noise: float, replications: int, seed: int) -> np.ndarray:
+    """(n, R) autoregressive series of order one and variance 1, with noise of some variance added."""
+    rng = np.random.default_rng([seed, n, round(1000 * r), round(noise)])
+    before = int(10 / (1 - r)) + 50
+    steps = math.sqrt(1 - r * r) * rng.normal(size=(replications, before + n))
+    drift = lfilter([1], [1, -r], steps, axis=1)[:, before:]
+    return (drift + math.sqrt(noise) * rng.normal(size=(replications, n))).T
+
+
+def of_series(n: int, r: float, noise: float = 0.0) -> Losses:
+    """The difference of two models is such a series."""
 
     def draw(rng: np.random.Generator) -> tuple[np.ndarray, Units]:
-        series = lfilter([1], [1, -r], rng.normal(size=n + 200))[200:]
-        return np.column_stack([series, np.zeros(n)]), Units("blocks")
+        drawn = series(n, r, noise, 1, int(rng.integers(2**32)))
+        return np.column_stack([drawn, np.zeros(n)]), Units("blocks")
 
     return draw
+
+
+def rejections_in_time(n: int, r: float, noise: float, *, cautioned: bool = False) -> Measure:
+    """How often the t test of a series rejects, or how often it carries a caution."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        columns = series(n, r, noise, replications, seed)
+        found = LongRun.of(columns, None)
+        p_values = Estimate(columns.mean(axis=0), found.error, found.freedom).p_values()
+        hits = [bool(c) for c in found.cautions] if cautioned else (p_values <= 0.05).tolist()
+        return share_of(hits)
+
+    return measure
 
 
 @cache
@@ -447,11 +470,9 @@ def claims_of_comparisons() -> None:
         for n in (8, 20, 50)
         for name, effects in (("normal", bell), ("skewed", skewed))
     }
-    designs |= {
-        f"in order of time, {n} rows, autocorrelation {r:g}": (of_series(n, r), 0.065 if r < 0.8 else 0.09)
-        for r in (0.0, 0.5, 0.8, 0.9)
-        for n in (100, 200, 400, 1000)
-    }
+    in_time = [(n, r) for r in (0.0, 0.5, 0.8, 0.9) for n in (100, 200, 400, 1000)]
+    names = {(n, r): f"in order of time, {n} rows, autocorrelation {r:g}" for n, r in in_time}
+    designs |= {name: (of_series(*own), 0.065 if own[1] < 0.8 else 0.09) for own, name in names.items()}
     for label, (losses, most) in designs.items():
         for method in ("moments", "bootstrap", "permutation"):
 
@@ -461,9 +482,29 @@ def claims_of_comparisons() -> None:
                 return share_of(rejections(losses, replications, seed)[method])
 
             claim(f"comparison: size, {method}, {label}", 0.03, most, measure)
+    # All series at once: many more of them.
+    for (n, r), label in names.items():
+        name = f"comparison: size, moments, {label}"
+        claim(name, 0.03, CLAIMS[name].wanted[1], rejections_in_time(n, r, 0.0), 4000)
 
 
 claims_of_comparisons()
+
+
+def claims_of_series() -> None:
+    """Sizes of the test in order of time where noise hides slow drift."""
+    for n in (200, 1000, 3000):
+        for r in (0.97, 0.98, 0.99):
+            for noise in (1, 4, 9, 25):
+                label = f"{n} rows, drift {r:g}, noise {noise}"
+                most = 0.3 if n < 500 else 0.09
+                claim(f"noisy drift: size, {label}", 0.0, most, rejections_in_time(n, r, noise), 2000)
+                least = 1.0 if n < 500 else 0.0
+                measure = rejections_in_time(n, r, noise, cautioned=True)
+                claim(f"noisy drift: cautioned, {label}", least, 1.0, measure, 2000)
+
+
+claims_of_series()
 
 
 # ---- decision curves ---------------------------------------------------------------------------

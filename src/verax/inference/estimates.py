@@ -15,7 +15,7 @@ from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities, widened
 from verax.inference.intervals import Interval, Resampling, few, few_groups
-from verax.inference.series import LongRun, between_blocks, n_blocks
+from verax.inference.series import LongRun, Memory
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, is_two_way
 
@@ -189,14 +189,15 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
 def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
     """Bootstrap means of rows in order of time."""
     n = len(columns)
-    blocks = n_blocks(columns, lags)
+    memory = Memory.of(columns)
+    blocks = memory.blocks(lags)
     length = -(-n // blocks)
     drawn = block_multiplicities(n, length, plan.replicates, plan.seed)
     with np.errstate(invalid="ignore"):
         means = np.array([row @ columns / n for row in drawn])
         if blocks < 2:
             return means
-        more = math.sqrt(blocks / (blocks - 1)) * between_blocks(columns, length, lags)
+        more = math.sqrt(blocks / (blocks - 1)) * memory.between_blocks(length, lags)
         return widened(means, columns.mean(axis=0), more * means.std(axis=0), blocks - 1, plan.confidence)
 
 
@@ -216,8 +217,9 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
     if units.kind == "groups":
         unit = units.codes
     elif units.kind == "blocks":
-        length = -(-len(columns) // n_blocks(columns, units.lags))
-        unit, more = unit // length, between_blocks(columns, length, units.lags)
+        memory = Memory.of(columns)
+        length = -(-len(columns) // memory.blocks(units.lags))
+        unit, more = unit // length, memory.between_blocks(length, units.lags)
     _, sums = sums_by_label(unit, columns)
     observed = np.abs(sums.sum(axis=0))
     rng = np.random.default_rng(seed)

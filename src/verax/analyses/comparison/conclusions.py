@@ -215,14 +215,14 @@ def _with_floor(name: str) -> Log | None:
 
 
 def too_short(rule: str, differences: list[Difference]) -> list[str]:
-    """What to know about differences whose series is too short for its memory."""
-    short = [f"{d.a} - {d.b}" for d in differences if d.interval.caution and d.interval.defined]
-    if not short:
-        return []
-    named = join(short if len(short) <= 3 else [*short[:2], f"{len(short) - 2} other pairs"])
+    """Which differences come from a series that is too short, by each caution."""
+    cautions = {d.interval.caution: "" for d in differences if d.interval.caution and d.interval.defined}
+    for caution in cautions:
+        short = [f"{d.a} - {d.b}" for d in differences if d.interval.caution == caution]
+        cautions[caution] = join(short if len(short) <= 3 else [*short[:2], f"{len(short) - 2} other pairs"])
     return [
-        f"{rule}: the series is too short for the autocorrelation of {named}; "
-        "p-values are too small and intervals too narrow."
+        f"{rule}, {named}: {caution}; p-values may be too small and intervals too narrow."
+        for caution, named in cautions.items()
     ]
 
 
