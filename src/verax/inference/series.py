@@ -131,7 +131,7 @@ class Memory:
         usual = int(np.clip(max(round(0.4 * n ** (2 / 3)), _FEWEST_COSINES), 0, most))
         if usual == 0:
             return np.zeros(n_columns), np.ones(n_columns), np.ones(n_columns)
-        order = np.arange(1, usual + 1)
+        order = np.arange(1.0, usual + 1)
         mean = np.cumsum(_spectra(n, order), axis=0) / order[:, None]
         flatness = np.minimum(mean / _of_mean(n, n), 1.0)
         flat = flatness @ self.weights
@@ -182,7 +182,7 @@ def _mixed(drift: Floats, variance: Floats) -> Floats:
 def _spectra(n_rows: int, order: Floats) -> Floats:
     """(J, M) power of cosines of these orders, as each kind of drift has it."""
     r, variance = _kinds(n_rows)
-    angle = np.cos(math.pi / n_rows * np.asarray(order, float))[:, None]
+    angle = np.cos(math.pi / n_rows * order)[:, None]
     return _mixed((1 - r) ** 2 / (1 + r**2 - 2 * r * angle), variance)
 
 
