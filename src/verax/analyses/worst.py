@@ -20,7 +20,7 @@ from verax.inputs.options import Form, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
-from verax.scores.registry import RULES, as_rules, each_of, name_of, parse
+from verax.scores.registry import RULES, as_rules, default_rules, each_of, name_of, parse
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -140,7 +140,8 @@ def worst(
     y: object,
     p: object = None,
     *,
-    rule: Rule | str,
+    rule: Rule | str | None = None,
+    ordered: bool = False,
     n: int = 10,
     others: Sequence[Rule | str] | None = None,
     ids: object | None = None,
@@ -157,8 +158,11 @@ def worst(
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Of `TopLists` a case has the list, the place of the outcome in it, and how much was left
         for all others.
-    rule : Rule or str
-        What ranks the rows. Of equal losses the first row comes first.
+    rule : Rule or str, optional
+        What ranks the rows; by default the Brier score, or RPS if `ordered`. Of equal losses the first row
+        comes first.
+    ordered : bool, default False
+        Whether the classes have an order.
     n : int, default 10
         The number of rows.
     others : sequence of Rule or str, optional
@@ -185,8 +189,9 @@ def worst(
     >>> vx.worst([0, 0], p, rule=vx.brier, n=1)[0].row, vx.worst([0, 0], p, rule=vx.rps, n=1)[0].row
     (0, 1)
     """
-    rules = ranking(rule, others)
-    return find(open_rows(y, p, ordered=needs_order(rules), single=True, ids=ids, **read), rules, n)
+    rules = ranking(default_rules(ordered=ordered)[0] if rule is None else rule, others)
+    in_order = needs_order(rules, ordered=ordered)
+    return find(open_rows(y, p, ordered=in_order, single=True, ids=ids, **read), rules, n)
 
 
 def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> list[Rule]:

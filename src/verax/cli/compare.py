@@ -17,7 +17,7 @@ from verax.errors import InputError, Remedy
 from verax.inference.estimates import Method
 from verax.inputs.lists.toplists import TopLists
 from verax.scores.metrics import needs_order
-from verax.scores.registry import as_rules
+from verax.scores.registry import as_rules, default_rules
 
 if TYPE_CHECKING:
     from verax.files import Joined
@@ -75,7 +75,7 @@ def compare(
 
     paths = _paths(given, reading)
     reading.check_groups(html)
-    rules = as_rules(rule or (["rps", "log"] if reading.ordered else ["brier", "log"]))
+    rules = as_rules(rule or default_rules(ordered=reading.ordered))
     order_matters = needs_order(rules, ordered=reading.ordered)
     how: dict[str, Any] = {"time_ordered": time_ordered, "method": cast(Method, method)}
     how |= {"reference": reference, "bootstrap": bootstrap, "ordered": order_matters}

@@ -16,7 +16,7 @@ from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, draw_to, show
 from verax.scores.metrics import needs_order
-from verax.scores.registry import parse
+from verax.scores.registry import default_rules, parse
 
 _EXAMPLES = """Examples: `verax decompose preds.parquet`,
 `verax decompose grades.csv --target grade --ordered --classes none,mild,severe --plot reliability.png`,
@@ -48,7 +48,7 @@ def decompose(
     """
     from verax.cli.opening import Opened
 
-    chosen = parse(rule or ("rps" if reading.ordered else "brier"))
+    chosen = parse(rule or default_rules(ordered=reading.ordered)[0])
     order_matters = needs_order([chosen], ordered=reading.ordered)
     opened = Opened.of(given, reading)
     plan: dict[str, Any] = {"seed": seed, "confidence": confidence}

@@ -23,7 +23,7 @@ from verax.errors import show as quote
 from verax.inference.intervals import WeightsAre
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
-from verax.scores.registry import as_rules
+from verax.scores.registry import as_rules, default_rules
 
 _EXAMPLES = """Examples:
 `verax retain grades.csv --target grade --ordered --classes none,mild,severe --metric ec`,
@@ -124,7 +124,7 @@ def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> l
         raise VeraxError("Pass either --rule, which uses the outcome, or --doubt, not both.")
     if doubts:
         return [doubt(by) for by in doubts]
-    return [*as_rules(rules or ["rps" if ordered else "brier"])]
+    return [*as_rules(rules or default_rules(ordered=ordered)[0])]
 
 
 def _shares(removed: str | None) -> list[float] | None:

@@ -13,6 +13,7 @@ from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, progress, show
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
+from verax.scores.registry import default_rules
 
 if TYPE_CHECKING:
     from verax.cli.opening import Opened
@@ -41,7 +42,7 @@ def worst(
     from verax.cli.opening import Opened
     from verax.scans.sources import SourceHandle
 
-    rules = ranking(rule or ("rps" if reading.ordered else "brier"))
+    rules = ranking(rule or default_rules(ordered=reading.ordered)[0])
     order_matters = needs_order(rules)
     opened = Opened.of(given, reading)
     if opened.top is not None:

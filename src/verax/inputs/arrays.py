@@ -100,7 +100,10 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
         return np.asarray(x.values), _names_along(x)
     if x is None or isinstance(x, (str, bytes, type, Mapping, Set)) or hasattr(x, "__next__"):
         raise InputError(
-            f"must be an array, a list or a column, not a {type(x).__name__}", argument=argument, kind="type"
+            f"must be an array, a list or a column, not a {type(x).__name__}",
+            argument=argument,
+            kind="type",
+            remedies=_meant(x) if argument == "p" else (),
         )
     return _as_numpy(x, argument), None
 
@@ -179,6 +182,21 @@ def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any
     return np.stack(parts).astype(_number_type(first), copy=False)
 
 
+def _meant(x: object) -> list[Remedy]:
+    """What to type instead, where the forecasts are missing or those of several models."""
+    if x is None:
+        text = "Open a table or file of outcomes and forecasts with vx.evaluate(vx.scan(table, target=...))."
+    elif isinstance(x, Mapping):
+        text = "Compare several models with vx.compare(y, {name: p, ...})."
+    else:
+        return []
+    return [Remedy(text, python_only=True)]
+
+
+# Classifiers with several outputs give a list of arrays.
+ONE_OUTPUT = Remedy("Score several outputs one at a time: vx.evaluate(y[:, 0], p[0]).", python_only=True)
+
+
 def _number_type(row: object) -> Any:
     return row.dtype if isinstance(row, np.ndarray) and row.dtype.kind == "f" else np.float64
 
@@ -187,8 +205,13 @@ def _as_numpy(x: object, argument: str) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(x)
     except ValueError:
+        tables = isinstance(x, (list, tuple)) and all(getattr(each, "ndim", 1) == 2 for each in x)
         raise InputError(
-            "must be rectangular", argument=argument, kind="type", found="its rows differ in length"
+            "must be rectangular",
+            argument=argument,
+            kind="type",
+            found="its rows differ in length",
+            remedies=[ONE_OUTPUT] if tables else (),
         ) from None
     except Exception as error:
         # The object's own conversion failed, with whatever it raises.

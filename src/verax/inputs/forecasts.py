@@ -11,6 +11,7 @@ import numpy as np
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, Offenders, Remedy, join, passing
 from verax.inputs.arrays import (
+    ONE_OUTPUT,
     Array,
     Floats,
     Ints,
@@ -455,7 +456,13 @@ def _check_form_of_p(p: Array) -> None:
         raise InputError("must hold real numbers", argument="p", kind="type", found=f"the type is {p.dtype}")
     shape = tuple(int(n) for n in p.shape)
     if p.ndim not in (1, 2):
-        raise InputError("must have shape (N, K)", argument="p", kind="type", found=f"the shape is {shape}")
+        raise InputError(
+            "must have shape (N, K)",
+            argument="p",
+            kind="type",
+            found=f"the shape is {shape}",
+            remedies=[ONE_OUTPUT] if p.ndim == 3 else (),
+        )
     if p.ndim == 2 and shape[1] < 2:
         raise InputError(
             "must have at least two classes",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from verax.errors import InputError
+from verax.errors import InputError, Remedy
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_lists
@@ -121,6 +121,7 @@ def open_rows(
             argument=named,
             kind="type",
             found=f"it is a {type(p).__name__}",
+            remedies=[Remedy('Name the models: {"a": p, "b": q}.', python_only=True)],
         )
     if single or not isinstance(p, Mapping):
         rows = Forecasts(y, p, **own) if dense else pair(y, p, **own)

@@ -132,12 +132,15 @@ def _reading(
     own = [p for p in named.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     known = {p.name for p in (*own, *options)}
     at = next((i for i, p in enumerate(own) if p.name == "y"), len(own))
+    most = sum(p.kind is not inspect.Parameter.KEYWORD_ONLY for p in own)
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
+        if len(args) > most:
+            raise TypeError(_too_many(function.__name__, args, at, most))
         if isinstance(kwargs.get("confidence"), Fraction):
             # Results keep it, and neither JSON nor special functions know fractions.
             kwargs["confidence"] = float(kwargs["confidence"])  # type: ignore[arg-type]
@@ -223,6 +226,14 @@ def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
     section_follows = lines[end].strip() != ""
     around = (refusals, "") if section_follows else ("", refusals)
     return "\n".join([*lines[:end], *around, *lines[end:]])
+
+
+def _too_many(function: str, args: tuple[Any, ...], at: int, most: int) -> str:
+    """The error of Python about too many arguments, with the line that was probably meant."""
+    if hasattr(args[at], "fit"):
+        return "A rule is not a scikit-learn scorer. Pass scoring=verax.adapters.sklearn.scorer(rule)."
+    hint = '. Name the models: compare(y, {"a": p, "b": q})' if function == "compare" else ""
+    return f"{function}() takes at most {most} positional arguments, not {len(args)}{hint}"
 
 
 def _unexpected(function: str, name: str, known: set[str]) -> str:

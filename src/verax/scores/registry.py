@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from inspect import signature
 from typing import Any
 
+from verax.common.checks import check_flag
 from verax.errors import InputError, ParseError, VeraxError, show
 from verax.scores.base import Rule
 from verax.scores.combinators import Penalized, padded, penalized
@@ -70,6 +71,11 @@ def as_rules(rules: Rule | str | Sequence[Rule | str], argument: str = "rule") -
             values=[twice],
         )
     return chosen
+
+
+def default_rules(*, ordered: bool) -> tuple[str, ...]:
+    """The rules that models are compared by if none is named; the first is for analyses by one rule."""
+    return ("rps", "log") if check_flag("ordered", ordered) else ("brier", "log")
 
 
 def parse(text: Rule | str) -> Rule:

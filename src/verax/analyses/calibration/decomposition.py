@@ -27,7 +27,7 @@ from verax.inputs.rows import pair
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
-from verax.scores.registry import parse
+from verax.scores.registry import default_rules, parse
 
 # From this many rows on, threads share the events and their refits.
 _MANY = 2**16
@@ -38,7 +38,8 @@ def decompose(
     y: object,
     p: object = None,
     *,
-    rule: Rule | str,
+    rule: Rule | str | None = None,
+    ordered: bool = False,
     bootstrap: int = 0,
     seed: int = 0,
     confidence: float = 0.95,
@@ -74,8 +75,11 @@ def decompose(
     p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
-    rule : Rule or str
-        `brier`, `rps` (any scale), `log` (any base) or `ranked_log`.
+    rule : Rule or str, optional
+        `brier`, `rps` (any scale), `log` (any base) or `ranked_log`; by default `brier`, or `rps` if
+        `ordered`.
+    ordered : bool, default False
+        Whether the classes have an order.
     bootstrap : int, default 0
         Number of random draws for the p-value of calibration; 0 for no p-value and no intervals. The
         intervals take from 20 to 60 more draws, which measure how far the isotonic fit follows noise.
@@ -114,10 +118,11 @@ def decompose(
     y <= dry  0.1867          0.0200          0.0833       0.2500
     score = miscalibration - discrimination + uncertainty; rps is the mean over the thresholds.
     """
-    rule = parse(rule)
+    rule = parse(default_rules(ordered=ordered)[0] if rule is None else rule)
+    ordered = needs_order([rule], ordered=ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
     if isinstance(y, Handle):
-        handle = y.in_order() if needs_order([rule]) else y
+        handle = y.in_order() if ordered else y
         # Most callers have distributions in memory, and need not wait for what the others import.
         if handle.lists:
             from verax.analyses.calibration.liststreams import decomposition_of_list_handle
@@ -126,7 +131,7 @@ def decompose(
         from verax.analyses.calibration.streams import decomposition_of_handle
 
         return decomposition_of_handle(handle, rule, plan)
-    rows = pair(y, p, ordered=needs_order([rule]), **read)
+    rows = pair(y, p, ordered=ordered, **read)
     if isinstance(rows, Forecasts):
         return decomposition_of(rows, rule, plan)
     from verax.analyses.calibration.mass import decomposition_of_lists

@@ -45,7 +45,7 @@ from verax.inputs.options import Reading, reads
 from verax.inputs.rows import pair_each
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
-from verax.scores.registry import as_rules, name_of
+from verax.scores.registry import as_rules, default_rules, name_of
 
 _NOT_IN_MEMORY = "with predictions that are not in memory, because it needs all rows at once"
 
@@ -57,7 +57,7 @@ def compare(
     y: object,
     forecasts: Mapping[str, object] | None = None,
     *,
-    rule: Rule | str | Sequence[Rule | str],
+    rule: Rule | str | Sequence[Rule | str] | None = None,
     ordered: bool = False,
     time_ordered: bool = False,
     lags: int | None = None,
@@ -80,8 +80,8 @@ def compare(
     forecasts : mapping of str to forecasts, optional
         The forecasts of each model, by name, row for row the same cases: full distributions or
         `TopLists` of any length, also side by side. A single model is enough with a `reference`.
-    rule : Rule, str or sequence of these
-        One rule or several.
+    rule : Rule, str or sequence of these, optional
+        One rule or several; by default Brier and log score, or RPS and log score if `ordered`.
     ordered : bool, default False
         Whether the classes have an order.
     time_ordered : bool, default False
@@ -137,7 +137,7 @@ def compare(
     >>> comparison.best(), comparison.difference("good", "flat").p_value < 1e-6
     ('good', True)
     """
-    rules = as_rules(rule)
+    rules = as_rules(default_rules(ordered=ordered) if rule is None else rule)
     time_ordered = check_flag("time_ordered", time_ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
     check_choice("method", method, get_args(Method))
