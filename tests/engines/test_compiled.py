@@ -353,7 +353,8 @@ def function(write):
     lines = Lines(4)
     lines.let(write(lines), "result")
     lines.all_hold("known")
-    return compile_text("\n".join(["def kernel(x):", *lines.text, "    return result, known"]), __file__)
+    text = ["def kernel(x) -> (float, bool):", *lines.text, "    return result, known"]
+    return compile_text("\n".join(text), __file__)
 
 
 def test_the_exponential_function_of_compiled_loops():

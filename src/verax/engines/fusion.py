@@ -79,7 +79,7 @@ def _buffer_loop(trace: Trace, weighted: bool) -> str:
     tail.add("fine = n_rows == last - first")
     _write_acceptance(tail, n, weighted)
     tail.add("return fine")
-    start = "def kernel(s, first, last, w, c, m, out, sums):"
+    start = "def kernel(s, first, last, w, c, m, out, sums) -> bool:"
     return "\n".join([start, *head.text, *body.text, *tail.text])
 
 
@@ -143,13 +143,11 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
         if layout.weighted:
             head.add(f"square_table = np.zeros((1, {k * k + 1}))")
     strip = _strips(layout, head)
-    if layout.weighted:
-        strip.add("strip_weights = w[start : start + n]")
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
     row = _row(layout)
     if layout.weighted:
-        row.let("strip_weights[i]", "weight_of_row")
+        row.let("w[start + i]", "weight_of_row")
         row.require("(weight_of_row >= 0.0) & (weight_of_row < math.inf)")
     needs = {*trace.statistics, *({"decision"} if layout.counts else ())}
     needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
@@ -178,7 +176,7 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     if layout.counts and not layout.weighted:
         _write_flush(tail, "table", "cells", _TABLES, k)
     tail.add("return n_left")
-    start = "def kernel(p, y, w, clear, c, m, rough, sums, cells, squares, left):"
+    start = "def kernel(p, y, w, clear, c, m, rough, sums, cells, squares, left) -> int:"
     return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
 
 
@@ -224,27 +222,31 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
         row.add(f"made[i + {r * size}] = {made}")
     end = Lines(8)
     end.add("for r in range(kept.size):")
-    end.add(f"    losses[r, start : start + n] = made[kept[r] * {size} : kept[r] * {size} + n]")
-    end.add(f"top_of[start : start + n] = made[{n_losses * size} : {n_losses * size} + n]")
+    end.add("    for i in range(n):")
+    end.add(f"        losses[r, start + i] = made[kept[r] * {size} + i]")
     end.add("for i in range(n):")
+    end.add(f"    top_of[start + i] = made[i + {n_losses * size}]")
     end.add(f"    decision_of[start + i] = np.int64(made[i + {(n_losses + 1) * size}])")
     end.add(f"    if made[i + {(n_losses + 2) * size}] == 0.0:")
     end.add("        left[n_left] = start + i")
     end.add("        n_left += 1")
-    end.add("if cells.size:")
+    end.add("if cells.size > 0:")
     _write_class_sums(end, k, n_losses, size)
     tail = Lines(4)
     tail.text += [
         tail.indent + line
         for line in f"""\
-if cells.size:
+if cells.size > 0:
     for turn in range({_TABLES}):
-        cells += counts[turn].reshape({k}, {k})
-        for r in range({n_losses}):
-            sums[:, r] += table[r, turn]
+        for own in range({k}):
+            for decided in range({k}):
+                cells[own, decided] += counts[turn, own * {k} + decided]
+            for r in range({n_losses}):
+                sums[own, r, 0] += table[r, turn, own, 0]
+                sums[own, r, 1] += table[r, turn, own, 1]
 return n_left""".splitlines()
     ]
-    start = "def kernel(p, y, clear, c, kept, losses, top_of, decision_of, cells, sums, left):"
+    start = "def kernel(p, y, clear, c, kept, losses, top_of, decision_of, cells, sums, left) -> int:"
     return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
 
 
@@ -263,14 +265,15 @@ def _write_class_sums(lines: Lines, k: int, n_losses: int, size: int) -> None:
     for i in range(whole, n):
         counts[0, place[i] * U({k}) + U(decision_of[start + i])] += 1.0
     for r in range({n_losses}):
-        own, into = made[r * {size} : r * {size} + n], table[r]
         for i in range(0, whole, {_TABLES}):
             for turn in range({_TABLES}):
-                into[turn, place[i + turn], 0] += own[i + turn]
-                into[turn, place[i + turn], 1] += own[i + turn] * own[i + turn]
+                own = made[r * {size} + i + turn]
+                table[r, turn, place[i + turn], 0] += own
+                table[r, turn, place[i + turn], 1] += own * own
         for i in range(whole, n):
-            into[0, place[i], 0] += own[i]
-            into[0, place[i], 1] += own[i] * own[i]""".splitlines()
+            last = made[r * {size} + i]
+            table[r, 0, place[i], 0] += last
+            table[r, 0, place[i], 1] += last * last""".splitlines()
     ]
 
 
@@ -288,27 +291,21 @@ def _strips(layout: Layout, head: Lines) -> Lines:
     head.add(f"for start in range(0, y.size, {size}):")
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
-    strip.add("outcomes = y[start : start + n]")
     if layout.columns:
-        for j in range(layout.n_given):
-            strip.add(f"column{j} = p[{j}][start : start + n]")
         return strip
     # Rows are turned into columns, so that the compiler can do several at once.
-    strip.add("rows = p[start : start + n]")
     strip.add("for i in range(n):")
     for j in range(k):
-        strip.add(f"    strip[{j}, i] = rows[i, {j}]")
-    for j in range(k):
-        strip.add(f"column{j} = strip[{j}]")
+        strip.add(f"    strip[{j}, i] = p[start + i, {j}]")
     return strip
 
 
 def _row(layout: Layout) -> Lines:
     """The body of the loop over the rows of a strip, with the numbers of a row by name."""
     row = Lines(12)
-    row.let("outcomes[i]", "o")
+    row.let("y[start + i]", "o")
     for j in range(layout.n_given):
-        row.let(f"np.float64(column{j}[i])", f"q{j}")
+        row.let(f"p[{j}][start + i]" if layout.columns else f"strip[{j}, i]", f"q{j}")
     return row
 
 
@@ -406,8 +403,8 @@ def _write_counting(lines: Lines, k: int, weighted: bool) -> None:
     # The sums of a strip are short; those of all strips are compensated.
     lines.add("    for i in range(n):")
     lines.add(f"        if cell[i] < U({k * k}):")
-    lines.add("            table[0, cell[i]] += strip_weights[i]")
-    lines.add("            square_table[0, cell[i]] += strip_weights[i] * strip_weights[i]")
+    lines.add("            table[0, cell[i]] += w[start + i]")
+    lines.add("            square_table[0, cell[i]] += w[start + i] * w[start + i]")
     inner = Lines(12)
     _write_flush(inner, "table", "cells", 1, k)
     _write_flush(inner, "square_table", "squares", 1, k)

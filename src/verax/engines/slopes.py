@@ -73,21 +73,18 @@ def _loop(trace: Trace, slopes: dict[str, str], k: int, *, binary: bool, weighte
     head.add(f"for start in range(0, y.size, {size}):")
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
-    strip.add("outcomes = y[start : start + n]")
-    if weighted:
-        strip.add("strip_weights = w[start : start + n]")
     strip.add("for i in range(n):")
     for j in range(n_given):
         strip.add(f"    strip[{j}, i] = z[start + i{'' if binary else f', {j}'}]")
     strip.add("for i in range(n):")
     row = Lines(12)
-    row.let("outcomes[i]", "o")
+    row.let("y[start + i]", "o")
     for j in range(n_given):
         row.let(f"strip[{j}, i]", f"q{j}")
     write_probabilities(row, k, "logits", binary=binary)
     results = _write_derivatives(row, trace, slopes, k, kept)
     if weighted:
-        results = [row.let(f"{result} * strip_weights[i]") for result in results]
+        results = [row.let(f"{result} * w[start + i]") for result in results]
     row.require(f"{row.total([row.let(f'abs({result})') for result in results])} < math.inf")
     row.all_hold("ok")
     for j, result in enumerate([*results, "select(ok, 0.0, 1.0)"], n_given):

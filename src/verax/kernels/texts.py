@@ -186,25 +186,22 @@ class Lines:
 def compile_text(source: str, file: str) -> Kernel:
     """The kernel that a text defines as `kernel`; `file` is the module that printed it.
 
-    numba's disk cache goes by file, name and byte code. The name carries the digest of the text and of the
-    operations it uses, so that it can neither confuse two kernels nor outlive a change of either.
+    numba's disk cache goes by file, name and byte code. The name carries the digest of the text and of what
+    translates it, so that it can neither confuse two kernels nor outlive a change of either.
     """
     import numba
 
-    from verax.kernels import arithmetic
+    from verax.kernels import arithmetic, translation
 
-    digest = hashlib.sha256((source + _operations()).encode()).hexdigest()[:16]
-    names = ("select", "plus", "fma", "bits", "from_bits")
-    scope: dict[str, Any] = {name: getattr(arithmetic, name) for name in names}
-    scope |= {"math": math, "np": np, "U": np.uint64, "__name__": __name__}
-    exec(compile(source.replace("def kernel", f"def kernel_{digest}"), file, "exec"), scope)
+    digest = hashlib.sha256((source + _text_of(translation.__file__)).encode()).hexdigest()[:16]
+    arguments = source[source.index("(") : source.index(")") + 1]
+    caller = f"def kernel_{digest}{arguments}:\n    return translated{arguments}"
+    scope: dict[str, Any] = {"translated": translation.translated(source), "__name__": __name__}
+    exec(compile(caller, file, "exec"), scope)
     return numba.njit(**arithmetic.OPTIONS)(scope[f"kernel_{digest}"])  # type: ignore[no-any-return]
 
 
 @cache
-def _operations() -> str:
-    """The text of the module that defines the operations."""
-    from verax.kernels import arithmetic
-
-    with open(arithmetic.__file__, encoding="utf-8") as text:
+def _text_of(path: str) -> str:
+    with open(path, encoding="utf-8") as text:
         return text.read()
