@@ -13,6 +13,8 @@ sys.path[:0] = [str(HERE / "_ext")]
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 from fast import FAST, WARNINGS  # noqa: E402
+from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
+from related import links  # noqa: E402
 
 import verax  # noqa: E402
 
@@ -36,6 +38,7 @@ extensions = [
     # Of our own, in docs/_ext.
     "blocks",
     "copies",
+    "darkfigures",
     "formulas",
     "names",
     "notebooks",
@@ -58,9 +61,21 @@ myst_heading_anchors = 4
 myst_links_external_new_tab = False
 
 autosummary_generate = ["api/scoring.md"] if FAST else [f"api/{page.name}" for page in HERE.glob("api/*.md")]
+# Pages of the reference begin with links to the guide and to examples.
+autosummary_context = {"related": links(gallery=not FAST)}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+# Types of parameters and of what is returned are links, if they are classes of verax.
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = (
+    {name: f"verax.results.{name}" for name in verax.results.__all__}
+    | {name: f"verax.{name}" for name in ("TopLists", "Forecasts", "Tally", "Recorded", "ConfidenceSequence")}
+    | {"Rule": "verax.rules.Rule", "Report": "verax.report.Report"}
+)
+numpydoc_xref_ignore = "all"
+# Other sites are not linked.
+DEFAULT_LINKS.clear()
 # `name` in a docstring is code; names that are public become links (docs/_ext/names.py).
 default_role = "name"
 
@@ -78,6 +93,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "abort_on_example_error": True,
     "nested_sections": False,
+    "image_scrapers": ("darkfigures.scrape",),
     # Examples print what they want to show; a figure needs no name beside it.
     "capture_repr": (),
     "subsection_order": [
@@ -102,6 +118,10 @@ html_sidebars = {
         "start",
         "choose",
         "playground",
+        "paths",
+        "coming",
+        "faq",
+        "glossary",
         "errata",
         "benchmarks",
         "changelog",
@@ -120,6 +140,6 @@ html_theme_options = {
     | {f"notebooks/generated/{path.stem}": [] for path in HERE.glob("notebooks/*.ipynb")},
     "footer_start": [],
     "footer_end": [],
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "github-dark",
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }

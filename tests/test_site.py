@@ -53,6 +53,17 @@ def test_the_reference_has_every_name_once_and_every_rule():
     assert {f"verax.{name}" for name in vx.rules.RULES} <= set(names)
 
 
+def test_every_page_of_the_reference_links_to_its_guide_page():
+    links = runpy.run_path(str(DOCS / "_ext" / "related.py"))["links"](gallery=True)
+    assert set(links) == set(listed())
+    for text in links.values():
+        pages = [DOCS / f"{place}.md" for place in re.findall(r"</(guide/\w+)>", text)]
+        examples = [DOCS / "gallery" / f"{place}.py" for place in re.findall(r"</examples/([\w/]+)>", text)]
+        assert len(pages) == 1
+        assert all(path.exists() for path in [*pages, *examples])
+    assert sum("Examples" in text for text in links.values()) > 40
+
+
 def fits(cell, answer):
     return cell in ("any", answer)
 

@@ -108,7 +108,7 @@ def facts(name: str, rule: vx.rules.Rule) -> str:
         ["As text", f"`{registry.name_of(rule)}`"],
         ["Range", range_of(rule)],
         ["Orientation", "a loss: lower is better, 0 is best"],
-        ["Order of the classes", "matters" if rule.ordinal else "does not matter"],
+        ["Class order", "matters" if rule.ordinal else "does not matter"],
     ]
     return table(["", ""], lines)
 
@@ -134,7 +134,7 @@ def constants(rule: vx.rules.Rule) -> str:
     rows = [[f"`penalty={kind!r}`", *(number(r.constant(k)) for k in SIZES)] for kind, r in kinds.items()]
     return "\n\n".join(
         [
-            "The penalty, computed:",
+            "The penalty for several numbers of classes:",
             table(["", *(f"K = {k}" for k in SIZES)], rows),
             f"`{spelling(registry.name_of(rule), rule)}` has `penalty={rule.penalty!r}`.",
         ]
@@ -176,8 +176,8 @@ def pictures(name: str, rule: vx.rules.Rule, drawn: dict[str, vx.results.Landsca
     tie = ""
     if {"hit", "hit_lowest"} & set(rule.needs):
         tie = (
-            "At a tie the loss jumps: on one side the outcome is the most likely class, on the other not. "
-            "The dot in the curves is the loss of the tie itself."
+            "The loss jumps at a tie: on one side the outcome is the most likely class, on the other not. "
+            "The dot on the curves is the loss at the tie."
         )
     infinite = "Red lines: the loss is infinite." if np.isinf(drawn["outcomes"].losses).any() else ""
     return "\n\n".join(
@@ -188,10 +188,10 @@ def pictures(name: str, rule: vx.rules.Rule, drawn: dict[str, vx.results.Landsca
             picture(
                 name,
                 "expected",
-                f"Expected {title} under a truth, with the forecast that loses least",
+                f"Expected {title} under a given truth, with its minimum",
                 width="460px",
             ),
-            "Two classes, for each outcome and expected:",
+            "Two classes, for each outcome and in expectation:",
             picture(name, "binary", f"{title} of two classes"),
         ]
     )
@@ -213,14 +213,14 @@ def properties(rule: vx.rules.Rule, certificates: dict[int, vx.results.Certifica
     parts = [table(header, rows)]
     if failures:
         parts.append(
-            "Counterexamples, which can be checked by hand (outcomes count from 0):\n\n" + "\n".join(failures)
+            "Counterexamples that you can check by hand (outcomes count from 0):\n\n" + "\n".join(failures)
         )
     resolution = certificates[3].resolution
     if resolution is not None:
-        parts.append(f"How far the search for K = 3 looked: {resolution}")
+        parts.append(f"Resolution of the search for K = 3: {resolution}")
     parts.append(
-        '"Proved" is what verax declares. "Found" is what '
-        "[certify](../../guide/scores.md#certify-a-rule) finds without reading it: a counterexample, or none."
+        '"Proved" is what verax declares. "Found" is the result of '
+        "[certify](../../guide/scores.md#certify-a-rule), which does not read the declaration."
     )
     return "\n\n".join(parts)
 
@@ -239,8 +239,8 @@ def comparison(peers: list[Peer]) -> str:
     used = {name for name in NAMES for peer in peers if re.search(rf"\b{name}\b", peer.theirs + peer.ours)}
     lines = [line for line in data_as_text().splitlines() if line.partition(" ")[0] in used]
     code = "```python\n" + "\n".join(lines) + "\n```"
-    header = ["package", "what it prints, and what verax prints"]
-    return "\n\n".join(["Computed when this page was built, for", code, table(header, rows)])
+    header = ["package", "its number, and the number from verax"]
+    return "\n\n".join(["Computed when this page was built, with", code, table(header, rows)])
 
 
 def see_also(rule: vx.rules.Rule) -> str:
@@ -263,14 +263,14 @@ def rule_page(name: str, rule: vx.rules.Rule, folder: Path) -> str:
     parts = [f"# {rule.title or name}", rule.description or rule.summary, facts(name, rule)]
     sections = {
         "Formula": [formula(rule), constants(rule), example(name, rule)],
-        "Picture": [pictures(name, rule, drawn)],
+        "Plots": [pictures(name, rule, drawn)],
         "Properties": [properties(rule, certificates)],
         "When to use it": [
             rule.use and f"**Good for.** {rule.use}",
             rule.avoid and f"**Not for.** {rule.avoid}",
         ],
         "Other packages": [comparison(PEERS.get(name, []))],
-        "Where papers and packages differ": ["\n".join(f"- {text}" for text in ERRATA.get(name, ()))],
+        "Differences between papers and packages": ["\n".join(f"- {text}" for text in ERRATA.get(name, ()))],
         "References": ["\n".join(f"- {work}" for work in references_of(rule)), see_also(rule)],
     }
     for heading, texts in sections.items():
@@ -283,22 +283,22 @@ def metrics_page() -> str:
     """One page about all metrics of decisions."""
     parts = [
         "# Metrics of decisions",
-        "These judge which class was decided for, not the probabilities. A model can have good decisions and "
-        "bad probabilities; use them beside a proper score, not in its place.",
+        "These metrics judge decisions, not probabilities. A model can make good decisions with bad "
+        "probabilities; report them beside a proper score, not instead of one.",
     ]
     for name, metric in METRICS.items():
         lines = [
             ["Name", f"`{name}`"],
             ["Range, K = 3", "{} to {}".format(*map(number, metric.bounds(3)))],
             ["Orientation", metric.orientation],
-            ["Order of the classes", "matters" if metric.ordinal else "does not matter"],
+            ["Class order", "matters" if metric.ordinal else "does not matter"],
         ]
         errata = "\n".join(f"- {text}" for text in ERRATA.get(name, ()))
         works = f"Reference: {linked(metric.reference)}."
         compared = comparison(METRIC_PEERS.get(name, []))
         texts = [f"## {metric.title}", metric.description, table(["", ""], lines), compared, errata, works]
         parts += filter(None, texts)
-    parts.append("See also: [decisions and their costs](../../guide/decisions.md).")
+    parts.append("See also: [Decide](../../guide/decisions.md).")
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,10 +1,11 @@
-"""Draws the pictures of the theory pages and of the errata, into folders that are not in the repository."""
+"""Draw the figures of the theory pages and of the errata, light and dark."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+from darkfigures import save_both
 from fast import FAST
 
 import verax as vx
@@ -212,10 +213,11 @@ def draw_pictures(app) -> None:
     changed = Path(__file__).stat().st_mtime
     for name, draw in PICTURES.items():
         path = Path(app.srcdir) / name
-        if not path.exists() or path.stat().st_mtime < changed:
+        dark = path.with_name(f"{path.stem}-dark.png")
+        if not dark.exists() or dark.stat().st_mtime < changed:
             path.parent.mkdir(parents=True, exist_ok=True)
             figure = draw(plt)
-            figure.savefig(path, dpi=140)
+            save_both(figure, path, dpi=140)
             plt.close(figure)
 
 
