@@ -72,7 +72,8 @@ def described(figure: Figure, title: str) -> str:
         axes = " against ".join(filter(None, (ax.get_ylabel(), ax.get_xlabel())))
         panels.append(": ".join(filter(None, (ax.get_title(), axes))))
     shown = "; ".join(dict.fromkeys(filter(None, panels)))
-    return " ".join(f"{title}. {shown}".split()).rstrip(". ") + "."
+    end = "" if title.endswith("?") else "."
+    return " ".join(f"{title}{end} {shown}".split()).rstrip(". ") + "."
 
 
 def scrape(block: Any, variables: dict[str, Any], conf: dict[str, Any]) -> str:
