@@ -70,8 +70,8 @@ class Scattered(Handle):
 class Cut:
     """A table whose rows are cut at random places and handed out in random order."""
 
-    def __init__(self, table: Any, seed: int) -> None:
-        self.table, self.seed = table, seed
+    def __init__(self, table: Any, seed: int, cuts: int = 8) -> None:
+        self.table, self.seed, self.cuts = table, seed, cuts
 
 
 class CutHandle(PartitionedHandle):
@@ -80,7 +80,7 @@ class CutHandle(PartitionedHandle):
     def _run(self, work: Any) -> Any:
         rng, table = np.random.default_rng(self._frame.seed), self._frame.table
         n = table.num_rows
-        parts = np.split(np.arange(n), np.sort(rng.integers(0, n + 1, 8)))
+        parts = np.split(np.arange(n), np.sort(rng.integers(0, n + 1, self._frame.cuts)))
         found = [
             work.score(table.select(work.reader.columns).take(part).to_batches(max_chunksize=301), i)
             for i, part in enumerate(parts)
@@ -95,14 +95,22 @@ class CutHandle(PartitionedHandle):
 def cut_engine(monkeypatch: Any, table: Any, seed: int) -> Cut:
     """A source that `scan` opens: an engine is a function `opened`."""
 
+    open_cuts(monkeypatch)
+    return Cut(table, seed)
+
+
+def open_cuts(monkeypatch: Any) -> None:
+    """Let `scan` open such tables."""
+
+    others = dask_engine.opened
+
     def opened(source: Any, asked: Any) -> Any:
         if not isinstance(source, Cut):
-            return None
+            return others(source, asked)
         return CutHandle("the rows", source, asked, source.table.slice(0, 50))
 
     assert "dask" in scanning.ENGINES
     monkeypatch.setattr(dask_engine, "opened", opened)
-    return Cut(table, seed)
 
 
 def stored(found: Summaries, recipes: Mapping[str, Recipe[Any]]) -> Summaries:

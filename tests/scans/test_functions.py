@@ -39,36 +39,6 @@ def numbers(result):
     return {name: v for name, v in result.to_dict().items() if name not in ("words", "comparability")}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lists", [False, True])
-def test_lengths_are_compared_as_in_memory(lists, kind):
-    y, p, own = list_case(kind) if lists else case(kind, k=8)
-    for options in ({}, {"k": [0, 2], "rule": ["brier", "log_score"]}):
-        found, exact = both(vx.compare_lengths, y, p, own, **options)
-        alike(numbers(found), numbers(exact))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lists", [False, True])
-def test_models_compare_as_in_memory(lists, kind):
-    y, p, own = list_case(kind) if lists else case(kind, k=4)
-    models = (
-        in_memory()[1] if lists else {"a": p, "b": p[:, ::-1], "c": np.sqrt(p) / np.sqrt(p).sum(1)[:, None]}
-    )
-    one, several = ["brier"], ["brier", "log", "zero_one"] if lists else ["rps", "log", "brier"]
-    for rule, reference in ((one, None), (several, "uniform"), (several, "b"), (several, "frequencies")):
-        if lists and reference == "frequencies":
-            continue
-        found, exact = both(vx.compare, y, models, own, rule=rule, reference=reference)
-        alike(found.to_dict(stored=False), exact.to_dict(stored=False))
-        for name, models_found in exact.models.items():
-            means = [m.mean for m in models_found] + [d.difference for d in exact.differences[name]]
-            again = [m.mean for m in found.models[name]] + [d.difference for d in found.differences[name]]
-            assert again == pytest.approx(means, rel=1e-12, abs=1e-14, nan_ok=True)
-        assert found.claims == exact.claims
-        assert set(exact.traits) == (set() if lists else set(models))
-
-
 def test_a_handle_in_memory_answers_one_question_after_the_other():
     y, p, own = case("weights", n=60)
     models = {"a": p, "b": p[:, ::-1]}
@@ -115,16 +85,6 @@ def test_lengths_of_rows_of_which_one_has_all_weight_have_no_intervals(lists):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lists", [False, True])
-def test_slopes_are_those_of_the_rows(lists, kind):
-    y, p, own = list_case(kind) if lists else case(kind)
-    for options in [{}, {"places": 2} if lists else {"ordered": True}]:
-        found, exact = both(vx.calibration_slope, y, p, own, **options)
-        alike(found.to_dict(), exact.to_dict(), near=1e-9)
-        assert found.heading == exact.heading
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lists", [False, True])
 def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind):
     y, p, own = list_case(kind) if lists else case(kind)
     more = {"rule": "brier"} if lists else {"rule": "rps", "by": "entropy"}
@@ -164,14 +124,6 @@ def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind):
     again = type(found).from_dict(found.to_dict())
     assert again.aurc == found.aurc
     assert "histogram" in repr(found)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_deferral_costs_what_it_costs_in_memory(kind):
-    y, p, own = case(kind)
-    for options in ({"defer": [0.1, 0.3, 0.9]}, {"defer": 0.4, "costs": "quadratic"}):
-        found, exact = both(vx.deferral, y, p, own, **options)
-        alike(found.to_dict(), exact.to_dict())
 
 
 FITS = {
@@ -215,20 +167,6 @@ RANKS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", RANKS)
-def test_rankings_are_those_of_the_rows(name, kind):
-    function, every = RANKS[name]
-    y, p, own = case(kind, n=200)
-    rough = np.round(p, 1)
-    rough[:, 0] = np.round(1 - rough[:, 1:].sum(axis=1), 1)
-    for options in every:
-        found, exact = both(function, y, {"a": p, "b": np.abs(rough)}, own, **options)
-        alike(found.to_dict(), exact.to_dict(), near=1e-9)
-        assert all(score.within == 0 for score in found.values())
-        assert str(found) == str(exact)
-
-
 @pytest.mark.parametrize("name", RANKS)
 def test_rankings_by_bins_lie_within_their_bounds(name, monkeypatch):
     monkeypatch.setattr("verax.analyses.discrimination.counts.MOST_VALUES", 100)
@@ -257,18 +195,6 @@ def test_rankings_of_sure_forecasts_by_bins_are_near_those_of_the_rows(function,
     found, exact = both(function, y, p, {})
     assert found.value == pytest.approx(exact.value, abs=found.within + 1e-12)
     assert found.within < 1e-4
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("function", [vx.net_benefit, vx.murphy])
-def test_curves_over_thresholds_are_the_same_in_any_parts(function, kind):
-    y, p, own = case(kind, n=150)
-    own_options = {"standardized": True} if function is vx.net_benefit else {"ordered": True}
-    for options in ({}, {**own_options, "thresholds": [0.1, 0.25, 0.5, 0.8]}):
-        found, exact = both(function, y, {"a": p, "b": np.roll(p, 1, axis=0)}, own, **options)
-        alike(found.to_dict(stored=False), exact.to_dict(stored=False), near=1e-12)
-        assert found.rows.heading("x") == exact.rows.heading("x")
-        assert type(found).from_dict(found.to_dict()) == found
 
 
 EDGES = {

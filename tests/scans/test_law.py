@@ -1,33 +1,239 @@
-"""However rows are cut, and in whatever order summaries merge, every analysis says the same."""
+"""Every public function says the same of rows in memory, in one part, in many, and saved and merged.
+
+`law.TABLE` says how each is asked. Exceptions stand below, with their reasons.
+"""
 
 from __future__ import annotations
 
+import inspect
+from functools import cache
+
+import numpy as np
 import pytest
 
-from scanned import ANALYSES, alike, asked, expected, same, table
-from scattered import cut_engine
+import law
+import verax as vx
+from law import TABLE, WAYS, equal, refusal
+from scattered import Scattered, open_cuts
+from verax.report import Report
 
-NAMES = [*ANALYSES, "compare"]
-# A report takes a while and holds most of the others.
-CASES = [(name, seed) for name in NAMES for seed in range(1 if name == "report" else 2)]
+# What saved summaries refuse: it needs another pass over the rows.
+REFUSED_SAVED = {
+    "average_precision",
+    "c_index",
+    "calibration_slope",
+    "calibration_slope of thresholds",
+    "roc_auc",
+    "roc_auc of thresholds",
+    "compare with class frequencies",
+}
+# Parts of a result that may differ in one way of reading, and why.
+EXCEPT = {
+    ("worst", "many parts"): ({"row"}, "rows have no number among all; they are known by their ids"),
+    ("worst", "saved and merged"): (
+        {"row", "ranks"},
+        "the same; ranks by other rules need another pass over the rows",
+    ),
+}
+PLACES = "folds follow the order of rows, and shards know only their own"
+APART = "rows in memory and elsewhere have code of their own"
+# Results that differ, and why.
+DIFFERS = {
+    **{(name, "saved and merged"): PLACES for name in ("choose_thresholds", "fit_pool", "recalibrate")},
+    **{
+        (name, way): APART
+        for name in (
+            "Report.of",
+            "decompose with intervals",
+            "reliability",
+            "retention",
+            "risk_coverage",
+            "selective",
+            "subgroups",
+        )
+        for way in WAYS
+    },
+}
+# Refusals that differ, and why.
+REFUSES_ALONE = {
+    ("worst", "a negative weight"): "it has no weights in memory",
+    ("worst", "no weight"): "it has no weights in memory",
+    ("subgroups", "one group"): APART,
+}
+
+CASES = [(name, kind, way) for name, asked in TABLE.items() for kind in asked.takes for way in WAYS]
+CASES += [(name, "plain", "many parts") for name, asked in TABLE.items() if "dense" in asked.takes]
 
 
 @pytest.fixture(autouse=True)
-def small_runs(monkeypatch):
-    monkeypatch.setattr("verax.scans.parts.rows_at_a_time", lambda width: 400)
+def cuts(monkeypatch):
+    open_cuts(monkeypatch)
 
 
-@pytest.mark.parametrize(("name", "seed"), CASES)
-def test_parts_and_orders_of_merging_do_not_matter(name, seed, monkeypatch):
-    found = asked(cut_engine(monkeypatch, table(), seed), name)
-    alike(found.to_dict(), expected(name))
-    if name == "evaluate":
-        same(found)
+@cache
+def in_memory(name, kind):
+    return TABLE[name].in_memory(law.ROWS[kind]())
+
+
+@pytest.mark.parametrize(("name", "kind", "way"), CASES)
+def test_numbers_do_not_depend_on_where_rows_are(name, kind, way, tmp_path, request):
+    if (name, way) in DIFFERS:
+        request.applymarker(pytest.mark.xfail(reason=DIFFERS[name, way]))
+    asked, given = TABLE[name], law.ROWS[kind]()
+    if way == "saved and merged" and name in REFUSED_SAVED:
+        with pytest.raises(vx.InputError, match=r"lacks summaries that|need a second pass"):
+            WAYS[way](asked, given, tmp_path)
+        return
+    ignored, _ = EXCEPT.get((name, way), (set(), ""))
+    assert not equal(WAYS[way](asked, given, tmp_path), in_memory(name, kind), ignored=ignored)
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+
+def faulty(fault):
+    """Rows with something wrong."""
+    given = law.dense(40)
+    p, own, y = given.models["a"].copy(), dict(given.per_row), list(given.y)
+    if fault == "a row that does not sum to 1":
+        p[7] *= 0.9
+    elif fault == "a negative probability":
+        p[7, 0], p[7, 1] = -0.1, p[7, 1] + p[7, 0] + 0.1
+    elif fault == "not a number":
+        p[7, 0] = np.nan
+    elif fault == "an unknown label":
+        y[7] = "none"
+    elif fault == "a negative weight":
+        own["weights"] = np.where(np.arange(40) == 7, -1.0, 1.0)
+    elif fault == "no weight":
+        own["weights"] = np.zeros(40)
+    elif fault == "one group":
+        own["groups"] = np.zeros(40, int)
+    elif fault == "one class":
+        y = ["low"] * 40
+    return law.of_arrays(y, {"a": p, "b": given.models["b"]}, own)
+
+
+FAULTS = [
+    "a row that does not sum to 1",
+    "a negative probability",
+    "not a number",
+    "an unknown label",
+    "a negative weight",
+    "no weight",
+    "one group",
+    "one class",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        (name, fault)
+        for name, asked in TABLE.items()
+        for fault in FAULTS
+        if "dense" in asked.takes and name != "Report.of" and (name, fault) not in REFUSES_ALONE
+    ],
+)
+def test_invalid_rows_are_refused_wherever_they_are(name, fault, tmp_path):
+    asked, given = TABLE[name], faulty(fault)
+    held(
+        refusal(lambda: asked.in_memory(given)),
+        refusal(lambda: WAYS["many parts"](asked, given, tmp_path)),
+        EXCEPT.get((name, "many parts"), (set(), ""))[0],
+        compared=(name, "many parts") not in DIFFERS,
+    )
+
+
+OPTIONS = {"confidence": 2, "bootstrap": -1, "seed": "x", "rule": "nothing", "weights_are": "x", "ordered": 2}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_invalid_options_are_refused_wherever_rows_are(option):
+    given = law.dense(40)
+    for name, asked in TABLE.items():
+        known = inspect.signature(asked.function).parameters
+        if option in known and "dense" in asked.takes and name != "Report.of":
+            own = {option: OPTIONS[option]}
+            memory = refusal(lambda: asked.in_memory(given, **own))  # noqa: B023
+            assert memory[1] is not None, name
+            assert refusal(lambda: asked.of_handle(asked.open(given.table, given), **own)) == memory, name  # noqa: B023
+
+
+def test_lists_are_refused_wherever_they_are():
+    given = law.lists(40)
+    for name, asked in TABLE.items():
+        # Pools of lists are fitted in memory only.
+        if "lists" not in asked.takes and name not in ("Report.of", "fit_pool"):
+            memory = refusal(lambda: asked.in_memory(given))  # noqa: B023
+            assert memory[1] is not None, name
+            assert refusal(lambda: asked.of_handle(asked.open(given.table, given))) == memory, name  # noqa: B023
+
+
+def held(memory, elsewhere, ignored, *, compared=True):
+    """Both refuse alike, or say the same."""
+    assert elsewhere[1] == memory[1]
+    if memory[1] is None and compared:
+        assert not equal(elsewhere[0], memory[0], ignored=ignored)
+
+
+# ---- clusters ------------------------------------------------------------------------------------
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "report"])
-def test_dask_says_what_one_process_says(name):
+@pytest.mark.parametrize("name", ["evaluate", "compare", "worst", "roc_auc", "recalibrate"])
+def test_dask_says_the_same(name):
     dd = pytest.importorskip("dask.dataframe")
-    frame = dd.from_pandas(table().drop_columns(["all_p"]).to_pandas(), npartitions=5, sort=False)
-    alike(asked(frame, name).to_dict(), expected(name))
+    asked, given = TABLE[name], law.dense()
+    frame = dd.from_pandas(given.table.to_pandas(), npartitions=3, sort=False)
+    ignored = EXCEPT.get((name, "many parts"), (set(), ""))[0]
+    assert not equal(asked.of_handle(asked.open(frame, given)), in_memory(name, "dense"), ignored=ignored)
+
+
+# ---- every function ------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+ROWS = Scattered(RNG.integers(0, 3, 40), np.full((40, 3), 1 / 3))
+# What gives a number for every row, takes decisions instead of forecasts, or depends on the order of rows.
+REFUSES = {
+    "ConfidenceSequence.update": lambda: vx.ConfidenceSequence("brier", n_classes=3).update(ROWS, ROWS, ROWS),
+    "Forecasts": lambda: vx.Forecasts(ROWS, np.full((40, 3), 1 / 3)),
+    "Rule.samples": lambda: vx.brier.samples(ROWS),
+    "TopLists.with_outcomes": lambda: law.lists().models["a"].with_outcomes(ROWS),
+    "expected_cost": lambda: vx.expected_cost(ROWS, [0, 1], n_classes=3),
+    "gradient": lambda: vx.gradient(vx.brier, ROWS, np.full((40, 3), 1 / 3)),
+    "instance_f1": lambda: vx.instance_f1(ROWS, [[0]], labels=3),
+    "kappa": lambda: vx.kappa(ROWS, [0, 1], n_classes=3),
+    "compat.pbs": lambda: vx.compat.pbs(ROWS, np.full((40, 3), 1 / 3)),
+    "compat.pll": lambda: vx.compat.pll(ROWS, np.full((40, 3), 1 / 3)),
+}
+
+
+def public():
+    """The names of all public functions and methods that take outcomes, `y`."""
+    found = {name: getattr(vx, name) for name in vx.__all__}
+    found |= {f"compat.{name}": getattr(vx.compat, name) for name in ("pbs", "pll")}
+    found |= {"Report": Report, "Rule": vx.rules.Rule}
+    found |= {name: getattr(vx.results, name) for name in vx.results.__all__}
+    for name, thing in list(found.items()):
+        if inspect.isclass(thing) and (not issubclass(thing, vx.rules.Rule) or thing is vx.rules.Rule):
+            methods = {each for each in dir(thing) if each == "__call__" or not each.startswith("_")}
+            found |= {f"{name}.{each}": getattr(thing, each) for each in methods}
+    for name, thing in found.items():
+        if callable(thing) and not isinstance(thing, vx.rules.Rule) and name.split(".")[-1] != "from_dict":
+            try:
+                names = inspect.signature(thing).parameters
+            except (TypeError, ValueError):
+                continue
+            if "y" in names and not (inspect.isclass(thing) and issubclass(thing, vx.rules.Rule)):
+                yield name
+
+
+def test_every_public_function_has_a_row():
+    assert sorted(public()) == sorted([*{name.split()[0] for name in TABLE}, *REFUSES])
+
+
+@pytest.mark.parametrize("name", REFUSES)
+def test_what_cannot_be_done_part_by_part_says_what_to_do_instead(name):
+    with pytest.raises(vx.InputError, match=r"in memory.* Read them with|in memory.*Pass it alone"):
+        REFUSES[name]()

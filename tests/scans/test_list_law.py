@@ -32,31 +32,19 @@ def lists_of(seed, longest=6):
 
 
 Y, LISTS, RNG = lists_of(0)
-OTHER = lists_of(1)[1]
 WEIGHTED = {"weights": RNG.integers(0, 4, N) * 0.5, "groups": RNG.integers(0, 40, N)}
 SITE = np.array(["a", "b", "c"])[RNG.integers(0, 3, N)]
 
 
 @pytest.mark.parametrize("own", [{}, WEIGHTED], ids=["rows", "weights and groups"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_cards_worst_rows_and_comparisons_are_exact(own, seed):
-    ids = np.arange(N) + 10_000
-    handle = Scattered(Y, LISTS, n_parts=7, seed=seed, ids=ids, **own)
-    card = vx.evaluate(Y, LISTS, **own)
-    alike(vx.evaluate(handle).to_dict(), card.to_dict())
-    alike(vx.Tally.of(handle).card().to_dict(), card.to_dict())
+def test_rules_and_calibration_errors_are_exact(own):
+    handle = Scattered(Y, LISTS, n_parts=7, **own)
+    shared = {"weights": own.get("weights")}
     for rule in map(vx.parse, RULES):
-        shared = {"weights": own.get("weights")}
         assert rule(handle) == pytest.approx(rule(Y, LISTS, **shared), rel=1e-12)
-    alike(vx.worst(handle, rule="brier").to_dict(), vx.worst(Y, LISTS, rule="brier", ids=ids).to_dict())
-    models = {"a": LISTS, "b": OTHER}
-    for reference in (None, "uniform", "b"):
-        asked = {"rule": ["brier", "log_score"], "reference": reference}
-        found = vx.compare(Scattered(Y, models, n_parts=5, seed=seed, **own), **asked)
-        alike(found.to_dict(), vx.compare(Y, models, **asked, **own).to_dict())
     for kind in ("confidence", "listed", "mass"):
         for norm in ("l1", "l2", "max"):
-            exact = vx.ece(Y, LISTS, kind=kind, norm=norm, weights=own.get("weights"))
+            exact = vx.ece(Y, LISTS, kind=kind, norm=norm, **shared)
             assert vx.ece(handle, kind=kind, norm=norm) == pytest.approx(exact, rel=1e-10)
 
 

@@ -197,6 +197,8 @@ class Summaries:
     found: Mapping[str, Any]
     n_rows: int
     skipped: Skipped | None
+    # Whether some row has a weight above zero.
+    weighed: bool = True
 
     def merge(self, other: Summaries) -> Summaries:
         """The summaries of the rows of both."""
@@ -204,7 +206,8 @@ class Summaries:
         found = reduce(lambda a, b: {name: a[name].merge(b[name]) for name in a}, parts) if parts else {}
         left_out = [part.skipped for part in (self, other) if part.skipped is not None]
         skipped = reduce(add, left_out) if left_out else None
-        return Summaries(found, self.n_rows + other.n_rows, skipped)
+        weighed = any(part.weighed for part in (self, other) if part.n_rows)
+        return Summaries(found, self.n_rows + other.n_rows, skipped, weighed)
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads, without pickle."""
@@ -214,6 +217,7 @@ class Summaries:
                 "found": {name: summary.to_bytes() for name, summary in self.found.items()},
                 "n_rows": self.n_rows,
                 "skipped": None if self.skipped is None else self.skipped.to_bytes(),
+                "weighed": self.weighed,
             },
         )
 
@@ -224,7 +228,8 @@ class Summaries:
         with refusing("is missing or of another type"):
             found = {name: recipes[name].load(stored) for name, stored in values["found"].items()}
             skipped = values["skipped"]
-            return cls(found, int(values["n_rows"]), None if skipped is None else Skipped.from_bytes(skipped))
+            left_out = None if skipped is None else Skipped.from_bytes(skipped)
+            return cls(found, int(values["n_rows"]), left_out, bool(values["weighed"]))
 
     def __getitem__(self, name: str) -> Any:
         return self.found[name]
@@ -236,11 +241,14 @@ class Collector:
     def __init__(self, recipes: Mapping[str, Recipe[Any]]) -> None:
         self._gathered = {name: recipe.gathering() for name, recipe in recipes.items()}
         self._n_rows = 0
+        self._weighed = False
         self._skipped: Skipped | None = None
 
     def add(self, part: Part) -> int:
         """Take in a part; the number of its valid rows. Parts without any reach no recipe."""
         if part.n_rows:
+            weights = part.rows.weights
+            self._weighed = self._weighed or weights is None or bool((weights > 0).any())
             for gathered in self._gathered.values():
                 gathered.add(part)
         self._n_rows += part.n_rows
@@ -252,7 +260,7 @@ class Collector:
         """The summaries of all parts so far."""
         gathered = self._gathered if self._n_rows else {}
         found = {name: each.summary() for name, each in gathered.items()}
-        return Summaries(found, self._n_rows, self._skipped)
+        return Summaries(found, self._n_rows, self._skipped, self._weighed)
 
 
 class Handle(ABC):
@@ -357,6 +365,8 @@ class Handle(ABC):
             none = NO_VALID_ROW if found.skipped is not None and found.skipped.count else NO_ROWS
             left_out = "" if found.skipped is None else str(found.skipped)
             raise InputError(none, argument="source", kind="file", found=left_out, source=self.name)
+        if not found.weighed:
+            raise InputError("must not all be zero", argument="weights", source=self.name)
         return found
 
     def __repr__(self) -> str:

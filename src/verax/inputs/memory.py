@@ -130,17 +130,16 @@ def open_rows(
         raise InputError(
             "must hold the forecasts of at least one model", argument=named or "p", kind="length"
         )
+    for name, each in p.items():
+        if dense and hasattr(each, "with_outcomes"):
+            raise InputError(
+                "must be full distributions here",
+                argument="p",
+                kind="type",
+                found="top lists do not give the probability of every class",
+                source=repr(name),
+            )
     models = dict(pair_each(y, p, **own))
-    if dense:
-        for name, rows in models.items():
-            if not isinstance(rows, Forecasts):
-                raise InputError(
-                    "must be full distributions here",
-                    argument="p",
-                    kind="type",
-                    found="top lists do not give the probability of every class",
-                    source=repr(name),
-                )
     if len(models) < len(p):
         raise InputError("must have different names for all models", argument=named or "p", kind="length")
     first = next(iter(models))

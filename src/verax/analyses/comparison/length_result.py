@@ -322,6 +322,8 @@ def _against(found: Difference) -> str:
     """What one prediction loses against another, in words."""
     if not np.isfinite(found.difference):
         return f"{found.a} is infinite"
+    if abs(found.difference) < 1e-12:
+        return f"{found.a} equals {found.b}"
     shown, way = (found.interval, "above") if found.difference >= 0 else (-found.interval, "below")
     span = f" ({shown:z.4f})" if shown.defined else ""
     other = "the lists as given" if found.b == "as given" else found.b

@@ -1,0 +1,245 @@
+"""One table of all public functions that take outcomes: how each is asked, and where rows may be."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+import verax as vx
+from scattered import Cut, problem
+from verax.report import Report
+
+N, M = 150, 12
+CLASSES = ["low", "middle", "high"]
+LISTED = [f"c{j:02}" for j in range(M)]
+# How `scan` is told what the columns are.
+COLUMNS = {"target": "truth", "weights": "w", "groups": "who", "id": "number", "by": "site"}
+PROBS = {"a": "a_*", "b": "b_*"}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows of two models, as arguments and as a table."""
+
+    y: list[str]
+    models: dict[str, Any]
+    per_row: dict[str, Any]
+    columns: dict[str, Any]
+    classes: list[str]
+    # How the probabilities are found in the table.
+    read: dict[str, Any]
+
+    @property
+    def table(self) -> pa.Table:
+        own = {COLUMNS[{"ids": "id"}.get(name, name)]: v for name, v in self.per_row.items()}
+        return pa.table({"truth": self.y, **self.columns, **own})
+
+    def changed(self, **changes: Any) -> Given:
+        """The same rows with something wrong."""
+        return Given(**{**vars(self), **changes})
+
+
+def per_row(rng: Any, n: int) -> dict[str, Any]:
+    return {
+        "weights": rng.integers(0, 4, n) * 0.5,
+        "groups": rng.integers(0, 25, n),
+        "ids": np.array([f"case {i}" for i in range(n)]),
+        "by": pd.Series(np.array(["north", "south"])[rng.integers(0, 2, n)], name="site"),
+    }
+
+
+@cache
+def dense(n: int = N) -> Given:
+    """Full distributions of three ordered classes."""
+    rng, y, p = problem(n, 3, 0)
+    models = {"a": p, "b": 0.6 * p + 0.4 * problem(n, 3, 1)[2]}
+    return of_arrays([CLASSES[k] for k in y], models, per_row(rng, n))
+
+
+def of_arrays(y: list[str], models: dict[str, Any], own: dict[str, Any]) -> Given:
+    columns = {f"{name}_{c}": p[:, i] for name, p in models.items() for i, c in enumerate(CLASSES)}
+    return Given(y, models, own, columns, CLASSES, {"probs": PROBS})
+
+
+@cache
+def plain_rows() -> Given:
+    """Full distributions without weights and groups."""
+    given = dense()
+    own = {name: given.per_row[name] for name in ("ids", "by")}
+    return given.changed(per_row=own)
+
+
+@cache
+def lists(n: int = N) -> Given:
+    """Top lists of different lengths, some empty, some invalid, some with ties."""
+    rng = np.random.default_rng(3)
+    p = np.round(np.stack([rng.dirichlet(np.full(M, 0.3), n) for _ in range(2)]), 2)
+    y = (rng.random(n)[:, None] > np.cumsum(p[0], axis=1)).sum(axis=1).clip(0, M - 1)
+    order = np.argsort(-p, axis=2, kind="stable")
+    rows = []
+    for k in range(2):
+        chosen = [order[k, i, : rng.integers(0, 5)].tolist() for i in range(n)]
+        for i in range(0, n, 10):
+            # An unlikely class instead of a likely one makes some lists invalid.
+            chosen[i][-1:] = order[k, i, -1:].tolist() if chosen[i] else []
+        rows.append([{LISTED[j]: float(p[k, i, j]) for j in own} for i, own in enumerate(chosen)])
+    maps = pa.map_(pa.string(), pa.float64())
+    columns = {name: pa.array([list(r.items()) for r in rows[k]], maps) for k, name in enumerate("ab")}
+    models = {name: vx.TopLists.from_dicts(rows[k], n_classes=M) for k, name in enumerate("ab")}
+    read = {"probs": {"a": "a", "b": "b"}, "lists": True}
+    return Given([LISTED[k] for k in y], models, per_row(rng, n), columns, LISTED, read)
+
+
+# ---- how functions are asked -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A function with what it is asked, and the kinds of rows that it takes."""
+
+    function: Callable[..., Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    models: int = 1
+    takes: tuple[str, ...] = ("dense", "lists")
+    # What is given per row in memory, and how a handle is told of it.
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+    def in_memory(self, given: Given, **options: Any) -> Any:
+        """What it says of the rows as arguments."""
+        known = inspect.signature(self.function).parameters
+        own = {name: v for name, v in given.per_row.items() if name in known}
+        own = {name: v for name, v in own.items() if name not in ("by", "ids") or name in self.named}
+        if isinstance(given.models["a"], np.ndarray):
+            own["classes"] = given.classes
+        p = given.models if self.models > 1 else given.models["a"]
+        return plain(self.function(given.y, p, **{**self.options, **own, **options}))
+
+    def of_handle(self, handle: Any, **options: Any) -> Any:
+        """What it says of rows that `scan` has opened."""
+        told = {name: v for name, v in self.named.items() if v is not None}
+        return plain(self.function(handle, **{**self.options, **told, **options}))
+
+    def open(self, source: Any, given: Given, **options: Any) -> Any:
+        """The rows of a source as this function needs them."""
+        columns = {name: v for name, v in COLUMNS.items() if v in given.table.column_names}
+        read = {**columns, **given.read, "classes": given.classes, **options}
+        if self.models == 1:
+            read["probs"] = given.read["probs"]["a"]
+        return vx.scan(source, **read)
+
+
+def plain(result: Any) -> Any:
+    """What a result says."""
+    if isinstance(result, vx.Tally):
+        result = result.card()
+    if isinstance(result, Report):
+        return result.to_dict()
+    return result.to_dict(stored=False) if hasattr(result, "to_dict") else result
+
+
+DENSE, LISTS = ("dense",), ("lists",)
+# By the name of the function, with what else is asked of it.
+TABLE = {
+    "Report.of": Asked(Report.of, {"ordered": True}, takes=DENSE, named={"ids": None, "by": None}),
+    "Rule.__call__": Asked(vx.brier),
+    "Tally.of": Asked(vx.Tally.of),
+    "average_precision": Asked(vx.average_precision, models=2, takes=DENSE),
+    "c_index": Asked(vx.c_index, models=2, takes=DENSE),
+    "calibration_slope": Asked(vx.calibration_slope),
+    "calibration_slope of thresholds": Asked(vx.calibration_slope, {"ordered": True}, takes=DENSE),
+    "choose_thresholds": Asked(vx.choose_thresholds, {"bootstrap": 10}, takes=DENSE),
+    "compare": Asked(vx.compare, {"reference": "uniform"}, models=2),
+    "compare with class frequencies": Asked(
+        vx.compare, {"reference": "frequencies", "ordered": True}, models=2, takes=DENSE
+    ),
+    "compare_lengths": Asked(vx.compare_lengths, {"k": [1, 2]}),
+    "decompose": Asked(vx.decompose),
+    "decompose with intervals": Asked(vx.decompose, {"bootstrap": 20, "ordered": True}, takes=DENSE),
+    "deferral": Asked(vx.deferral, {"defer": [0.2, 0.4]}, takes=DENSE),
+    "ece": Asked(vx.ece),
+    "evaluate": Asked(vx.evaluate),
+    "fit_pool": Asked(vx.fit_pool, {"folds": 3}, models=2, takes=DENSE),
+    "murphy": Asked(vx.murphy, {"thresholds": [0.2, 0.5]}, models=2, takes=DENSE),
+    "net_benefit": Asked(vx.net_benefit, {"thresholds": [0.2, 0.5]}, models=2, takes=DENSE),
+    "net_benefit of thresholds": Asked(
+        vx.net_benefit, {"thresholds": [0.2], "ordered": True, "standardized": True}, models=2, takes=DENSE
+    ),
+    "recalibrate": Asked(vx.recalibrate, {"method": "temperature"}, takes=DENSE),
+    "reliability": Asked(vx.reliability, {"resamples": 20}),
+    "retention": Asked(vx.retention, {"rule": "brier", "metric": "accuracy", "bootstrap": 20}),
+    "risk_coverage": Asked(vx.risk_coverage, {"bootstrap": 20}),
+    "roc_auc": Asked(vx.roc_auc, models=2, takes=DENSE),
+    "roc_auc of thresholds": Asked(
+        vx.roc_auc, {"ordered": True, "average": "weighted"}, models=2, takes=DENSE
+    ),
+    "selective": Asked(vx.selective, {"metric": "accuracy", "bootstrap": 20}),
+    "subgroups": Asked(vx.subgroups, {"bootstrap": 20, "least": 1}, named={"by": "site"}),
+    "top_k_error": Asked(vx.top_k_error, {"k": 2}, takes=LISTS),
+    "worst": Asked(vx.worst, {"n": 7}, named={"ids": None}),
+}
+
+
+def equal(found: Any, exact: Any, where: str = "", ignored: Collection[str] = ()) -> list[str]:
+    """Where two results differ by more than 1e-12."""
+    if isinstance(exact, dict):
+        if not isinstance(found, dict) or found.keys() != exact.keys():
+            return [f"{where}: {found} and {exact}"[:200]]
+        keys = [key for key in exact if key not in ignored]
+        return [text for key in keys for text in equal(found[key], exact[key], f"{where}.{key}", ignored)]
+    if isinstance(exact, (list, tuple)):
+        if not isinstance(found, (list, tuple)) or len(found) != len(exact):
+            return [f"{where}: {found} and {exact}"[:200]]
+        pairs = zip(found, exact, strict=True)
+        return [text for i, pair in enumerate(pairs) for text in equal(*pair, f"{where}[{i}]", ignored)]
+    if isinstance(exact, float) and isinstance(found, float) and math.isfinite(exact):
+        return [] if abs(found - exact) <= 1e-12 * max(1.0, abs(exact)) else [f"{where}: {found} and {exact}"]
+    return [] if found == exact else [f"{where}: {found!r} and {exact!r}"]
+
+
+_ROWS = ("y", "p", "forecasts", "target")
+
+
+def refusal(ask: Callable[[], Any]) -> tuple[Any, Any]:
+    """What comes of asking: the result, or the kind and the argument of the refusal."""
+    try:
+        return ask(), None
+    except vx.InputError as error:
+        # A handle takes the place of `y` and of the forecasts, and has its own name for outcomes.
+        return None, (error.kind, "rows" if error.argument in _ROWS else error.argument)
+    except vx.VeraxError as error:
+        return None, type(error).__name__
+
+
+# ---- where rows are ------------------------------------------------------------------------------
+
+
+def one_part(asked: Asked, given: Given, folder: Path) -> Any:
+    return asked.of_handle(asked.open(given.table, given))
+
+
+def many_parts(asked: Asked, given: Given, folder: Path) -> Any:
+    """Random parts, whose summaries travel as bytes and merge in random order."""
+    return asked.of_handle(asked.open(Cut(given.table, 1, 3), given))
+
+
+def saved(asked: Asked, given: Given, folder: Path) -> Any:
+    """Two shards that are analysed one by one, with their summaries saved and merged."""
+    table, half = given.table, len(given.y) // 2
+    for i, part in enumerate((table.slice(0, half), table.slice(half))):
+        shard = vx.Recorded(asked.open(part, given), model="a" if asked.models == 1 else None)
+        asked.of_handle(shard)
+        shard.save(folder / f"{i}.verax")
+    return asked.of_handle(vx.scan([folder / "0.verax", folder / "1.verax"]))
+
+
+WAYS = {"one part": one_part, "many parts": many_parts, "saved and merged": saved}
+ROWS = {"dense": dense, "plain": plain_rows, "lists": lists}
