@@ -15,7 +15,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 import verax as vx
 from cases import forecasts, number
-from verax.analyses.retention.curves import as_metrics, draw
+from scattered import Scattered
 from verax.analyses.retention.cuts import Cuts, Options, Order, Sample
 from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.table import RowTable
@@ -337,16 +337,13 @@ def test_rows_in_parts_make_the_curves_of_all(extra):
     columns = {"weights": rng.integers(1, 4, 300), "groups": rng.integers(0, 40, 300)}
     columns = {name: columns[name] for name in extra}
     whole = vx.retention(y, p, rule=["rps", "brier"], metric=["qwk", vx.brier], bootstrap=20, **columns)
-    parts = [
-        vx.Forecasts(y[a:b], p[a:b], **{name: column[a:b] for name, column in columns.items()})
-        for a, b in ((0, 11), (11, 200), (200, 300))
-    ]
-    options = Options(None, "mean", "nan", 20, 0, 0.95)
-    curves = draw(parts, [vx.rps, vx.brier], as_metrics(["qwk", vx.brier]), options)
-    assert curves.to_dict() == whole.to_dict()
-    options = Options(None, "mean", "nan", 0, 0, 0.95)
-    doubtful = draw(parts, [doubt("entropy")], as_metrics("accuracy"), options)["entropy"]
-    assert doubtful.to_dict() == vx.selective(y, p, by="entropy", weights=columns.get("weights")).to_dict()
+    for n_parts in (2, 5):
+        parts = Scattered(y, p, n_parts=n_parts, seed=n_parts, **columns)
+        found = vx.retention(parts, rule=["rps", "brier"], metric=["qwk", vx.brier], bootstrap=20)
+        assert found.to_dict() == whole.to_dict()
+    shared = {"by": "entropy", "ties": "order", "metric": "ec", "cost_scale": "naive"}
+    doubtful = vx.selective(Scattered(y, p, **columns), **shared)
+    assert doubtful.to_dict() == vx.selective(y, p, **shared, **columns).to_dict()
 
 
 @pytest.mark.parametrize(("kind", "off"), [(np.float32, 2e-5), (np.float16, 2e-3)])

@@ -51,6 +51,7 @@ def test_numbers_are_within_their_bounds(path, command, monkeypatch):
     arguments = [command, path, "--ordered", "--bootstrap", 0]
     exact = run(*arguments)
     monkeypatch.setattr("verax.scans.sources.MOST_IN_MEMORY", 1000)
+    monkeypatch.setattr("verax.analyses.retention.summaries.MOST_ROWS", 1000)
     found = run(*arguments)
     assert found["taken"] == exact["taken"]
     if command == "retain":

@@ -1,4 +1,4 @@
-"""Curves of predictions that are not in memory: within their bounds of the curves of the rows."""
+"""Curves of predictions that are not in memory: those of the rows, or near them where there are many."""
 
 from __future__ import annotations
 
@@ -8,13 +8,65 @@ import pytest
 import verax as vx
 from scattered import Scattered, problem
 from verax.analyses.replicates import poisson_copies
+from verax.analyses.retention import summaries
 from verax.engines import histograms
 from verax.errors import InputError
 from verax.inputs.groups import Groups
+from verax.scans.saved import Recorded, merge_saved
 
 METRICS = ["qwk", "kappa", "accuracy", "macro_f1", "balanced_accuracy", "macro_mae", "ec", vx.log_score]
 
 
+@pytest.fixture
+def binned(monkeypatch):
+    """Count rows in bins, however few they are."""
+    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights", "groups", "costs"])
+def test_curves_are_those_of_the_rows(kind):
+    rng, y, p = problem(700, 3, 5, decimals=1 if kind == "plain" else None)
+    p[:2] = np.eye(3)[:2]
+    n = len(y)
+    columns = {"weights": rng.exponential(size=n), "groups": np.array(["a", "b", "c"])[rng.integers(0, 3, n)]}
+    columns = {name: column for name, column in columns.items() if name == kind}
+    shared = {"metric": METRICS, "removed": [0, 0.03, 0.1, 0.5, 0.9], "bootstrap": 20}
+    shared |= {"decision_costs": "linear"} if kind == "costs" else {}
+    for curves, order in (
+        (vx.retention, {"rule": ["brier", "log"]}),
+        (vx.selective, {"by": ["entropy", "max_probability"]}),
+    ):
+        exact = curves(y, p, **order, **shared, **columns)
+        for n_parts in (2, 9):
+            found = curves(Scattered(y, p, n_parts=n_parts, seed=n_parts, **columns), **order, **shared)
+            assert found.to_dict() == exact.to_dict()
+
+
+def test_saved_rows_merge_to_the_curves_of_all(tmp_path, monkeypatch):
+    _, y, p = problem(300, 3, 1)
+    kinds, halves = [], (slice(0, 150), slice(150, 300))
+    for most in (2**20, 200):
+        monkeypatch.setattr(summaries, "MOST_ROWS", most)
+        for i, rows in enumerate(halves):
+            shard = Recorded(Scattered(y[rows], p[rows]), model="m")
+            vx.evaluate(shard)
+            vx.retention(shard, rule="rps", bootstrap=10)
+            shard.save(tmp_path / f"{i}.verax")
+        paths = [tmp_path / f"{i}.verax" for i in range(2)]
+        one, other = (
+            vx.retention(vx.scan(list(each)), rule="rps", bootstrap=10) for each in (paths, paths[::-1])
+        )
+        merge_saved(paths, vx.evaluate(vx.scan(paths)), tmp_path / "all.verax")
+        together = vx.retention(vx.scan(tmp_path / "all.verax"), rule="rps", bootstrap=10)
+        exact = vx.retention(y, p, rule="rps")
+        assert one.to_dict() == other.to_dict() == together.to_dict()
+        kinds.append(one.within is None)
+        off = 1e-12 if one.within is None else one.within + 1e-12
+        assert (np.abs(one.values - exact.values) <= off).all()
+    assert kinds == [True, False]
+
+
+@pytest.mark.usefixtures("binned")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["plain", "few values", "weights", "whole weights", "costs"])
 def test_curves_lie_within_their_bounds_of_those_of_the_rows(kind, seed):
@@ -41,6 +93,7 @@ def test_curves_lie_within_their_bounds_of_those_of_the_rows(kind, seed):
             assert "from a histogram: within" in repr(curve)
 
 
+@pytest.mark.usefixtures("binned")
 def test_bounds_of_many_rows_are_small_and_intervals_those_of_the_rows():
     _, y, p = problem(100_000, 4, 0)
     shared = {"metric": ["qwk", "accuracy", vx.brier], "bootstrap": 100}
@@ -58,6 +111,7 @@ def test_bounds_of_many_rows_are_small_and_intervals_those_of_the_rows():
         both.difference("brier", "log_score")
 
 
+@pytest.mark.usefixtures("binned")
 @pytest.mark.parametrize("grouped", [False, True])
 def test_replicates_do_not_depend_on_how_rows_are_divided(grouped):
     rng, y, p = problem(600, 3, 1)
@@ -83,6 +137,7 @@ def test_groups_are_drawn_by_name():
     np.testing.assert_array_equal(next(poisson_copies(few, 1, seed=3)), one[[7, 3, 7]])
 
 
+@pytest.mark.usefixtures("binned")
 def test_histograms_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
     monkeypatch.setattr(histograms, "_MOST_KEYS", 300)
     _, y, p = problem(4000, 4, 2)
@@ -95,16 +150,21 @@ def test_histograms_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
     assert found[0]["rps", "qwk"].within.max() > 1e-4
 
 
-def test_what_needs_all_rows_is_refused():
+def test_what_needs_all_rows_is_refused(monkeypatch):
     _, y, p = problem(50, 3, 0)
     handle = Scattered(y, p)
-    for options in (
-        {"metric": lambda y, p: 0.0},
-        {"ties": "order"},
-        {"metric": "ec", "cost_scale": "naive"},
-        {"weights": np.ones(50)},
+    for options, said in (
+        ({"metric": lambda y, p: 0.0}, "needs all rows at once"),
+        ({"weights": np.ones(50)}, "must not be given beside"),
     ):
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=said):
+            vx.retention(handle, rule="brier", **options)
+    monkeypatch.setattr(summaries, "MOST_ROWS", 49)
+    for options, said in (
+        ({"ties": "order"}, "their order is not kept"),
+        ({"metric": "ec", "cost_scale": "naive"}, "no known bound"),
+    ):
+        with pytest.raises(InputError, match=said):
             vx.retention(handle, rule="brier", **options)
 
 

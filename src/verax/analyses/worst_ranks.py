@@ -7,7 +7,7 @@ and rows at the upper end of their bin, have exact ranks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from verax.analyses.parts import seen
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_rows import WorstRecipe, rounded_losses
 from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges, only_counts
-from verax.engines.histograms import Histogram, Keyed, Run, bin_numbers, compiled, joined
+from verax.engines.histograms import Keyed, Run, bin_numbers, compiled, joined
 from verax.engines.tables import RankTable
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries
@@ -38,11 +38,14 @@ class LossCounts(Summary, kind="numbers of losses"):
 
     def rank(self, rule: str, loss: float) -> tuple[int, int]:
         """The smallest rank that a row of this loss can have, and by how much it can be larger."""
-        return _rank_in(self.rules[rule].total, 0, loss)
+        return rank_in(self.rules[rule].total, 0, loss)
 
 
-def _rank_in(run: Run, level: int, loss: float) -> tuple[int, int]:
-    """The same in bins that were joined so many times; the last extremes are those of the losses."""
+def rank_in(run: Run, level: int, loss: float) -> tuple[int, int]:
+    """The smallest rank of a row of this loss, and by how much it can be larger, from the bins of all rows.
+
+    Neighbouring bins were joined `level` times; the last extremes of each are those of the losses.
+    """
     number = int(joined(bin_numbers(np.array([loss])), level)[0])
     place = int(np.searchsorted(run.keys, number))
     counts = run.sums.high[:, 0]
@@ -123,8 +126,8 @@ def worst_recipes(
 ) -> dict[str, Recipe[Any]]:
     """What finds the worst rows of a model and their ranks; summaries that were saved may have no ranks.
 
-    Histograms of losses by the rules `counted` are made by others. They have no rows without weight, so they
-    serve where no row has a weight.
+    Losses by the rules `counted` are kept or counted by others. Histograms have no rows without weight, so
+    they serve where no row has a weight.
     """
     rules = tuple(ranking(rule))
     lacking = tuple(other for other in rules[1:] if handle.weighted or other not in counted)
@@ -140,9 +143,11 @@ def read_ranked(
     model: str,
     rule: Rule,
     classes: tuple[Hashable, ...] | None = None,
-    counted: Mapping[str, Histogram] = {},
+    counted: Callable[[str, float], tuple[int, int]] | None = None,
 ) -> Worst:
-    """The worst rows with their ranks by all rules, from what these recipes found, and from histograms."""
+    """The worst rows with their ranks by all rules, from what these recipes found; `counted` gives
+    other ranks.
+    """
     rules, rows = tuple(ranking(rule)), found[f"{model}/worst"]
     worst = read_worst(rows, handle, rules, classes=classes)
     counts: LossCounts | None = found.found.get(f"{model}/ranks")
@@ -156,7 +161,8 @@ def read_ranked(
             if counts is not None and name in counts.rules:
                 ranks[name], beyond = counts.rank(name, loss)
             else:
-                ranks[name], beyond = _rank_in(counted[name].bins.total, counted[name].level, loss)
+                assert counted is not None
+                ranks[name], beyond = counted(name, loss)
             within |= {name: beyond} if beyond else {}
         cases.append(replace(case, ranks=ranks, rank_within=within))
     return replace(worst, cases=tuple(cases))

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verax.analyses.retention.curves import as_list_metrics, draw
+from verax.analyses.retention.analysis import curves_of
+from verax.analyses.retention.curves import as_list_metrics
 from verax.analyses.retention.cuts import Options
 from verax.analyses.retention.result import RetentionCurves
-from verax.analyses.retention.streams import curves_of
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.worst import Worst, find
 from verax.common.paths import Files
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.rows import Rows, faults_of
 from verax.scores.base import Rule
 
 if TYPE_CHECKING:
@@ -47,12 +46,11 @@ def curves_of_lists(
 ) -> RetentionCurves:
     """Curves of the lists of files."""
     in_order = ordered or any(key.ordinal for key in keys)
+    metrics = as_list_metrics(metric or ["accuracy"])
     if isinstance(read, Handle):
-        metrics = as_list_metrics(metric or ["accuracy"])
         return curves_of(read.in_order() if in_order else read, keys, metrics, cuts)
-    rows: Rows = read.lists.with_outcomes(read.y, weights=read.weights, groups=read.groups, ordered=in_order)
-    curves = draw([rows], keys, as_list_metrics(metric or ["accuracy"]), cuts)
-    return curves.with_faults(faults_of({"": rows})).with_skipped(read.skipped)
+    rows = open_rows(read.y, read.lists, weights=read.weights, groups=read.groups, ordered=in_order)
+    return curves_of(rows, keys, metrics, cuts).with_skipped(read.skipped)
 
 
 def read_lists_together(

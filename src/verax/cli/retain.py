@@ -8,10 +8,10 @@ from typing import Annotated, cast
 
 import typer
 
-from verax.analyses.retention.curves import SEES_THE_OUTCOME, as_metrics, draw
+from verax.analyses.retention.analysis import curves_of
+from verax.analyses.retention.curves import SEES_THE_OUTCOME, as_metrics
 from verax.analyses.retention.cuts import Area, Options, Ties
 from verax.analyses.retention.result import RetentionCurves
-from verax.analyses.retention.streams import curves_of
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore, doubt
 from verax.cli import options
 from verax.cli.app import app
@@ -72,7 +72,6 @@ def retain(
     kept, not its probabilities. Very large files are read into histograms instead, and the curves say within
     what they are exact.
     """
-    from verax import files
     from verax.cli.opening import Opened
     from verax.scans.sources import SourceHandle, fits_in_memory
 
@@ -98,13 +97,8 @@ def retain(
         order_matters = needs_order(keys, metrics, ordered=reading.ordered)
         source = opened.source(ordered=order_matters)
         with progress(f"Reading {opened.file}", source.n_rows) as advance:
-            if fits_in_memory(source):
-                batches = files.forecasts_in(source, advance, ordered=order_matters, **reading.scale)
-                curves = draw((forecasts for forecasts, _ in batches), keys, metrics, cuts)
-                curves = curves.with_skipped(source.skipped)
-            else:
-                handle = SourceHandle(source, ordered=order_matters, progress=advance)
-                curves = curves_of(handle, keys, metrics, cuts)
+            handle = SourceHandle(source, ordered=order_matters, progress=advance)
+            curves = curves_of(handle, keys, metrics, cuts, bounded=not fits_in_memory(source))
         taken, said = source.roles.to_dict(), [f"{opened.file}: {'; '.join(source.taken)}"]
     if plot is not None:
         axes = curves.plot()

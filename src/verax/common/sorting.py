@@ -26,3 +26,36 @@ def stable_order(key: Any) -> Any:
         order.sort()
         order -= run
     return order
+
+
+# Numbers that differ by rounding alone are equal: so many decimals count.
+DECIMALS = 12
+
+
+def rounded_order(key: Any) -> tuple[Any, Any]:
+    """`stable_order` of numbers rounded to 12 decimals, and where the second of two neighbours is larger.
+
+    A rounded number and the place of its row mostly fit into the 63 bits of one integer. Sorting integers
+    takes a quarter of the time of finding an order.
+
+    >>> order, rises = rounded_order(np.array([0.5, 0.1, 0.5 + 1e-14]))
+    >>> order.tolist(), rises.tolist()
+    ([1, 0, 2], [True, False])
+    """
+    n = len(key)
+    bits = max(n - 1, 1).bit_length()
+    with np.errstate(over="ignore"):
+        scaled = np.rint(key * 10.0**DECIMALS)
+    low, high = scaled.min(initial=0.0), scaled.max(initial=0.0)
+    if high - low < 2 ** (63 - bits) and max(high, -low) < 2**53:
+        ordered = (scaled - low).astype(np.int64)
+        ordered <<= bits
+        ordered |= np.arange(n)
+        ordered.sort()
+        order = ordered & ((1 << bits) - 1)
+        ordered >>= bits
+    else:
+        key = np.round(key, DECIMALS)
+        order = stable_order(key)
+        ordered = key[order]
+    return order, ordered[1:] != ordered[:-1]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
+from verax.common.sorting import DECIMALS as DECIMALS
 from verax.common.summaries import (
     Array,
     Sizes,
@@ -43,8 +44,6 @@ _INFINITE = _TOP + (1 << 10)
 LAYOUT = (_NEAR, _SHIFT, _FIRST, _TOP, _INFINITE)
 # So many times may neighbouring bins be joined.
 _LEVELS = 10
-# Losses that differ by rounding alone are equal, as for curves of rows in memory.
-DECIMALS = 12
 # How many keys are kept; where there would be more, neighbouring bins are joined.
 _MOST_KEYS = 2**21
 # Up to this range, compiled loops have a table of all keys; what a row takes, against a probability of a

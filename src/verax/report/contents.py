@@ -14,7 +14,8 @@ from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.retention.curves import as_metrics, draw
+from verax.analyses.retention.analysis import curves_of
+from verax.analyses.retention.curves import as_metrics
 from verax.analyses.retention.cuts import Metric, Options
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore, doubt
@@ -26,6 +27,7 @@ from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate
 from verax.inputs.arrays import Floats
+from verax.inputs.memory import InMemory
 from verax.report.checks import Check, look_over
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, calibration_of
@@ -244,15 +246,20 @@ def _worst(problem: Problem, name: str) -> Worst:
     return found.with_skipped(problem.skipped, problem.numbers)
 
 
+def curve_replicates(problem: Problem) -> int:
+    """How many replicates the curves of rows may have."""
+    return int(min(_MOST, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models))))
+
+
 def _curves(problem: Problem, name: str, plan: dict[str, Any]) -> list[RetentionCurve]:
     """Curves of every metric in every order, ranked by losses or by the forecasts alone.
 
     All from the same bootstrap samples, which take most of the time.
     """
     keys, metrics = curves_shown(problem, problem.n_rows)
-    replicates = min(_MOST, max(_FEWEST, _BUDGET / 5 / problem.n_rows / len(problem.models)))
-    options = Options(None, "mean", "nan", int(replicates), weights_are=problem.weights_are, **plan)
-    return list(draw([problem.forecasts(name)], keys, metrics, options).values())
+    options = Options(None, "mean", "nan", curve_replicates(problem), weights_are=problem.weights_are, **plan)
+    handle = InMemory({name: problem.forecasts(name)})
+    return list(curves_of(handle, keys, metrics, options).values())
 
 
 def curves_shown(problem: Problem, n_rows: float) -> tuple[list[Rule | UncertaintyScore], list[Metric]]:

@@ -26,10 +26,10 @@ from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, OtherGroups
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.parts import probabilities, seen
+from verax.analyses.retention.analysis import read_curves
 from verax.analyses.retention.cuts import Options
-from verax.analyses.retention.lossbins import CurveRecipe, Measures
 from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.retention.streams import read_curves
+from verax.analyses.retention.summaries import CurveRecipe, Measures
 from verax.analyses.samples import Sample, SampleRecipe
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import ranking
@@ -49,6 +49,7 @@ from verax.report.contents import (
     Contents,
     Decisions,
     Findings,
+    curve_replicates,
     curves_shown,
     heaviest,
     mean_with_interval,
@@ -206,7 +207,7 @@ def read_contents(
                 decomposition=parted[model],
                 sureness=overconfidence_from(events[model]),
                 worst=read_ranked(
-                    found, handle, name, problem.primary, problem.names, found[f"{name}/curves"].orders
+                    found, handle, name, problem.primary, problem.names, found[f"{name}/curves"].rank
                 ),
                 panels=panels[model],
                 remedy=remedies[model],
@@ -235,13 +236,18 @@ def read_contents(
 def _precision(findings: Sequence[Findings], subgroups: Iterable[Subgroups]) -> str:
     """What comes from histograms, and how far it can be off."""
     curves = [curve for found in findings for curve in (*found.retained, *found.selected)]
-    largest = max(float(np.max(curve.within)) for curve in curves if curve.within is not None)
+    bounds = [float(np.max(curve.within)) for curve in curves if curve.within is not None]
+    removed = ""
+    if bounds:
+        removed = (
+            "Curves of what is left when rows are removed come from histograms of losses: every value is "
+            f"within {bound(max(bounds))} of that of the rows. "
+        )
     parts = max(found.decomposition.whole.within or 0.0 for found in findings)
     smaller = [line.decomposition.whole.within or 0.0 for found in subgroups for line in found.lines]
     of_subgroups = f" (of subgroups {bound(max(smaller))})" if smaller else ""
     return (
-        "The rows were read once and not kept. Curves of what is left when rows are removed come from "
-        f"histograms of losses: every value is within {bound(largest)} of that of the rows. Reliability "
+        f"The rows were read once and not kept. {removed}Reliability "
         "curves and the parts of the score come from histograms of forecasts: miscalibration and "
         f"discrimination are those of the rows, or less by at most {bound(parts)}{of_subgroups}. {RANKS} All "
         "other figures are exact."
@@ -279,6 +285,8 @@ def _curves(
     assert isinstance(recipe, CurveRecipe)
     _, metrics = curves_shown(problem, 0)
     n = _OF_GROUPS if problem.grouped else plan.replicates
+    if found[f"{name}/curves"].rows is not None:
+        n = curve_replicates(problem)
     options = Options(None, "mean", "nan", n, plan.seed, plan.confidence, weights_are=problem.weights_are)
     curves = read_curves(found[f"{name}/curves"], recipe, metrics, options, n_classes)
     return list(curves.values())

@@ -265,7 +265,7 @@ def know_summaries() -> None:
     import verax.analyses.calibration.slope_fit
     import verax.analyses.comparison.lengths
     import verax.analyses.decisions.cells
-    import verax.analyses.retention.lossbins
+    import verax.analyses.retention.summaries
     import verax.analyses.subgroups.bounded
     import verax.report.elsewhere
     import verax.report.lists.counting  # noqa: F401

@@ -5,42 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Unpack
 
-import numpy as np
-
-from verax.analyses.retention.cuts import (
-    Area,
-    CurveMetric,
-    Cuts,
-    Metric,
-    Options,
-    Order,
-    Sample,
-    Ties,
-    Undefined,
-    measured,
-)
-from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
-from verax.analyses.retention.streams import curves_of
-from verax.analyses.retention.uncertainty_scores import MANY, UncertaintyScore, doubt
-from verax.analyses.table import RowTable
+from verax.analyses.retention.analysis import curves_of
+from verax.analyses.retention.cuts import Area, Metric, Options, Ties, Undefined
+from verax.analyses.retention.result import RetentionCurve, RetentionCurves
+from verax.analyses.retention.uncertainty_scores import doubt
 from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
-from verax.inputs.arrays import Floats
-from verax.inputs.handles import Handle
-from verax.inputs.lists.rows import ListRows
-from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Reading, reads, reads_ranking
-from verax.inputs.rows import Rows, faults_of, pair
-from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
 from verax.scores.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
-from verax.scores.registry import as_rules, name_of
+from verax.scores.registry import as_rules
 
 MetricLike = str | Metric
 
@@ -89,8 +69,8 @@ def retention(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Curves then come from histograms of losses;
-        `within` says how far they can be from those of the rows.
+        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 rows curves then come from histograms
+        of losses; `within` says how far they can be from those of the rows.
     p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough.
@@ -151,7 +131,7 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules, metrics = as_rules(rule), _metrics_for(y, p, metric, costs, cost_scale, decision_costs)
+    rules, metrics = as_rules(rule), _metrics(holds_lists(y, p), metric, costs, cost_scale, decision_costs)
     options = Options(
         removed,
         area,
@@ -162,7 +142,8 @@ def retention(
         ties=ties,
         weights_are=weights_are,
     )
-    curves = _drawn(y, p, rules, metrics, options, decision_costs, read)
+    handle = open_rows(y, p, single=True, ordered=needs_order(rules, metrics, decision_costs), **read)
+    curves = curves_of(handle, rules, metrics, options, decision_costs)
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
 
@@ -195,8 +176,8 @@ def selective(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Curves then come from histograms; `within` says
-        how far they can be from those of the rows.
+        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 rows curves then come from histograms;
+        `within` says how far they can be from those of the rows.
     p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough.
@@ -248,7 +229,7 @@ def selective(
     [0.75, 1.0, 1.0]
     """
     keys = [doubt(key) for key in _listed(by)]
-    metrics = _metrics_for(y, p, metric, costs, cost_scale, decision_costs)
+    metrics = _metrics(holds_lists(y, p), metric, costs, cost_scale, decision_costs)
     options = Options(
         removed,
         area,
@@ -259,41 +240,24 @@ def selective(
         ties=ties,
         weights_are=weights_are,
     )
-    curves = _drawn(y, p, keys, metrics, options, decision_costs, read)
+    handle = open_rows(y, p, single=True, ordered=needs_order(keys, metrics, decision_costs), **read)
+    curves = curves_of(handle, keys, metrics, options, decision_costs)
     return curves.simplified() if isinstance(by, (Rule, str)) else curves
-
-
-def _drawn(
-    y: object,
-    p: object,
-    keys: Sequence[Rule | UncertaintyScore],
-    metrics: Sequence[Metric],
-    options: Options,
-    decision_costs: CostsLike | None,
-    read: Any,
-) -> RetentionCurves:
-    """The curves of rows in memory, or of a handle."""
-    ordered = needs_order(keys, metrics, decision_costs)
-    if isinstance(y, Handle):
-        return curves_of(y.in_order() if ordered else y, keys, metrics, options, decision_costs)
-    rows = pair(y, p, ordered=ordered, **read)
-    return draw([rows], keys, metrics, options, decision_costs).with_faults(faults_of({"": rows}))
 
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _metrics_for(
-    y: object,
-    p: object,
+def _metrics(
+    lists: bool,
     metric: MetricLike | Sequence[MetricLike],
     costs: CostsLike,
     cost_scale: Normalization,
     decision_costs: CostsLike | None,
 ) -> list[Metric]:
     """The metrics for what the forecasts are: top lists have metrics of their own, and no costs."""
-    if not (isinstance(p, TopLists) or (isinstance(y, Handle) and y.lists)):
+    if not lists:
         return as_metrics(metric, costs, cost_scale)
     refuse_costs("decision_costs", decision_costs)
     return as_list_metrics(metric)
@@ -329,77 +293,3 @@ def as_metrics(
     if not found:
         raise InputError("must name at least one metric", argument="metric")
     return list(found.values())
-
-
-# ---- what both come to -------------------------------------------------------------------------
-
-
-def draw(
-    parts: Iterable[Rows],
-    keys: Sequence[Rule | UncertaintyScore],
-    metrics: Sequence[Metric],
-    options: Options,
-    decision_costs: CostsLike | None = None,
-) -> RetentionCurves:
-    """All curves of the rows of all parts. Of each row only its losses, outcome and decision are kept."""
-    rows, ranked = _gather(parts, keys, metrics, decision_costs)
-    measures = [CurveMetric(rows, metric) for metric in metrics]
-    # What ranks the rows is not needed beyond, and takes much memory.
-    orders = {name: Order(ranked.pop(name), options.ties) for name in tuple(ranked)}
-    counting = any(measure.counts is not None for measure in measures)
-    cells = []
-    if counting:
-        narrow = rows.cells.astype(np.min_scalar_type(rows.n_classes**2))
-        cells = [narrow[order.rows] for order in orders.values()]
-
-    def values(weights: Floats) -> Floats:
-        """All curves for one vector of weights: (metrics, orders, cuts)."""
-        sample = Sample(rows, weights, options, counting=counting)
-        cuts = [Cuts(order, sample) for order in orders.values()]
-        return options.fill(measured(measures, cuts, cells))
-
-    observed = values(np.ones(len(rows.y)) if rows.weights is None else rows.weights)
-    draws = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
-    # Functions of users are not called by several threads at once.
-    own = all(isinstance(metric, (DecisionMetric, Rule, RowMetric)) for metric in metrics)
-    threads = own and len(rows.y) >= MANY
-    replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
-    curves: dict[Any, RetentionCurve] = {}
-    by_outcome = {name_of(key) for key in keys if isinstance(key, Rule)}
-    for i, name in enumerate(orders):
-        for j, measure in enumerate(measures):
-            drawn = replicates[:, j, i] if options.bootstrap else np.zeros((0, len(options.removed)))
-            key = name if len(measures) == 1 else (name, measure.name)
-            curves[key] = curve_of(
-                name,
-                (measure.name, measure.higher_is_better),
-                observed[j, i],
-                drawn,
-                options,
-                sees_outcome=name in by_outcome,
-            )
-    return RetentionCurves(curves)
-
-
-def _gather(
-    parts: Iterable[Rows],
-    keys: Sequence[Rule | UncertaintyScore],
-    metrics: Sequence[Metric],
-    decision_costs: CostsLike | None,
-) -> tuple[RowTable, dict[str, Floats]]:
-    """The rows of all parts, with the losses that are measured, and what ranks them by each key."""
-    formulas = list(dict.fromkeys(k for k in [*keys, *metrics] if isinstance(k, (Rule, RowMetric))))
-    functions = any(not isinstance(m, (DecisionMetric, Rule, RowMetric)) for m in metrics)
-    doubts: dict[UncertaintyScore, list[Floats]] = {
-        key: [] for key in keys if isinstance(key, UncertaintyScore)
-    }
-    read = []
-    for part in parts:
-        rows = RowTable.of(part, formulas, decision_costs)
-        for key, found in doubts.items():
-            found.extend([key.of_lists(part)] if isinstance(part, ListRows) else key.by_blocks(rows.p))
-        read.append(rows if functions else rows.without_forecasts())
-    rows = RowTable.joined(read)
-    ranked = {name_of(key): rows.losses[key] for key in keys if isinstance(key, Rule)}
-    rows = replace(rows, losses={key: loss for key, loss in rows.losses.items() if key in metrics})
-    return rows, ranked | {key.name: np.concatenate(found) for key, found in doubts.items()}

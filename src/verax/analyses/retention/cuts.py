@@ -19,14 +19,13 @@ import numpy as np
 from verax.analyses.table import RowTable
 from verax.analyses.units import dot
 from verax.common.checks import check_choice
-from verax.common.sorting import stable_order
-from verax.engines.counts import CONFUSION_UP_TO
+from verax.common.sorting import rounded_order
 from verax.errors import InputError, passing, show
 from verax.inference.intervals import WeightsAre, check_confidence, check_replicates, check_seed
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric
-from verax.scores.metrics import HIGHER, METRICS, DecisionMetric
+from verax.scores.metrics import HIGHER, DecisionMetric
 from verax.scores.registry import name_of
 
 Metric = DecisionMetric | Rule | RowMetric | Callable[[Any, Any], float]
@@ -134,23 +133,26 @@ class Order:
     ----------
     rows : (N,) int array
         The rows, the worst first.
-    starts, ends : (N,) int arrays or None
-        For each place in `rows`, where the run of rows that tie with it starts and ends. None where no
-        rows tie, or where ties are split by the order of the data.
+    runs : int array or None
+        The places in `rows` where runs of tied rows start. None where no rows tie, or where ties are split by
+        the order of the data.
     """
 
     def __init__(self, key: Floats, ties: Ties) -> None:
-        # Losses that differ by rounding alone are ties, and ties keep the order of the rows.
-        key = np.round(key, 12)
-        self.rows: Ints = stable_order(key)[::-1]
-        self.starts: Ints | None = None
-        self.ends: Ints | None = None
-        ordered = key[self.rows]
-        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        if ties == "share" and len(first) < len(key):
-            sizes = np.diff(first, append=len(key))
-            self.starts = np.repeat(first, sizes)
-            self.ends = np.repeat(first + sizes, sizes)
+        order, rises = rounded_order(key)
+        self.rows: Ints = order[::-1]
+        self.runs: Ints | None = None
+        if ties == "share" and not rises.all():
+            self.runs = np.flatnonzero(np.concatenate([[True], rises[::-1]]))
+
+    def run_of(self, places: Ints) -> tuple[Ints, Ints]:
+        """Where the runs of tied rows start and end that some places are in."""
+        if self.runs is None:
+            return places, places + 1
+        after = np.searchsorted(self.runs, places, side="right")
+        last = len(self.runs) - 1
+        ends = np.where(after > last, len(self.rows), self.runs[np.minimum(after, last)])
+        return self.runs[after - 1], ends
 
 
 class Sample:
@@ -180,6 +182,8 @@ class Cuts:
 
     order: Order
     sample: Sample
+    starts: Ints
+    ends: Ints
 
     def __init__(self, order: Order, sample: Sample) -> None:
         self.order, self.sample, taken = order, sample, sample.taken
@@ -191,8 +195,7 @@ class Cuts:
             self.weights: Floats = sample.weights[order.rows[:length]]
             cumulative = np.cumsum(self.weights)
             at = np.minimum(np.searchsorted(cumulative, taken, side="right"), n - 1)
-            self.starts: Ints = at if order.starts is None else order.starts[at]
-            self.ends: Ints = at + 1 if order.ends is None else order.ends[at]
+            self.starts, self.ends = order.run_of(at)
             if self.ends[-1] <= length:
                 break
             length = min(n, max(2 * length, int(self.ends[-1])))
@@ -324,7 +327,10 @@ class CurveMetric:
         self.higher_is_better = higher_is_better(metric)
         if isinstance(metric, DecisionMetric):
             self.name = metric.name
-            self._read(metric)
+            if metric.of_row is not None and rows.n_classes > _TABLES_OF_MEANS:
+                self._values = metric.of_row(rows.y, rows.decisions)
+            else:
+                self.counts = metric
         elif isinstance(metric, Rule):
             self._values = rows.losses[metric]
             self.name = name_of(metric)
@@ -339,24 +345,6 @@ class CurveMetric:
                 )
         if self._values is not None:
             self._finite = bool(np.isfinite(self._values).all())
-
-    def _read(self, metric: DecisionMetric) -> None:
-        """Decide whether the metric is a mean over rows or needs tables of counts."""
-        n_classes = self.rows.n_classes
-        # Costs that do not fit the classes are refused here.
-        metric.bounds(n_classes)
-        if metric.of_row is not None and n_classes > _TABLES_OF_MEANS:
-            self._values = metric.of_row(self.rows.y, self.rows.decisions)
-        elif n_classes <= CONFUSION_UP_TO:
-            self.counts = metric
-        else:
-            means = [name for name, known in METRICS.items() if known.of_row is not None]
-            raise InputError(
-                f"must be a rule or one of {', '.join(means)} beyond {CONFUSION_UP_TO:,} classes",
-                argument="metric",
-                found=f"{metric.name} needs a table of {n_classes:,} x {n_classes:,} counts at every cut",
-                values=[metric.name],
-            )
 
     def along(self, cuts: Cuts) -> Floats:
         """The metric at each cut along an order, where it needs no counts."""

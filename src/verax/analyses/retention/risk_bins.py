@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.analyses.retention.lossbins import CurveRecipe, Measures
-from verax.analyses.retention.streams import Bins
+from verax.analyses.retention.bins import Bins
+from verax.analyses.retention.summaries import CurveRecipe, Measures
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.unitsums import check_weight
 from verax.engines.histograms import Histogram
@@ -214,6 +214,8 @@ def risk_of_handle(
     recipe = CurveRecipe(handle.one_model(), (key,), measures, costs, plan.replicates, plan.seed)
     found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
     histograms = found["curves"]
+    if histograms.rows is not None:
+        histograms = recipe.binned(histograms.rows)
     order = histograms.orders[key.name]
     fine = _Columns(order)
     check_weight(float(fine.weight.sum()))

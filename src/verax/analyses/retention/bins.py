@@ -1,4 +1,4 @@
-"""Curves of predictions that are not in memory, from histograms of what ranks the rows.
+"""Curves of more rows than are kept, from histograms of what ranks them.
 
 All rows of a bin count in part where a cut falls into it, as rows that tie do. `bounds` says how far that can
 be from the curve of the rows.
@@ -13,19 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.analyses.retention.bounds import removed_sums, table_bounds
+from verax.analyses.retention.bounds import RANGES, removed_sums, table_bounds
 from verax.analyses.retention.cuts import Metric, Options, higher_is_better
-from verax.analyses.retention.lossbins import CurveRecipe, Histograms, Measures, named
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
-from verax.analyses.retention.uncertainty_scores import UncertaintyScore
+from verax.analyses.retention.summaries import MOST_ROWS, CurveRecipe, Histograms, Measures, named
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import Handle
 from verax.kernels.threads import side_by_side
 from verax.scores.base import Rule
-from verax.scores.metrics import CostsLike
+from verax.scores.metrics import METRICS
 
 # How many keys the histograms have from which replicates are drawn: sampling noise is larger than their bins.
 _DRAWN_FROM = 2**13
@@ -173,29 +170,7 @@ class BinCuts:
         return kept.reshape(shape), inside.reshape(shape)
 
 
-def curves_of(
-    handle: Handle,
-    keys: Sequence[Rule | UncertaintyScore],
-    metrics: Sequence[Metric],
-    options: Options,
-    decision_costs: CostsLike | None = None,
-) -> RetentionCurves:
-    """All curves of the rows of a handle, from one pass over them."""
-    if options.ties == "order":
-        raise InputError(
-            "must be 'share' where predictions are not in memory: their rows have no common order",
-            argument="ties",
-        )
-    measures = Measures.of(metrics, handle.n_classes)
-    recipe = CurveRecipe(
-        handle.one_model(), tuple(keys), measures, decision_costs, options.bootstrap, options.seed
-    )
-    found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
-    curves = read_curves(found["curves"], recipe, metrics, options, handle.n_classes)
-    return curves.with_skipped(found.skipped).with_faults(faults_in(handle, found))
-
-
-def read_curves(
+def binned_curves(
     found: Histograms,
     recipe: CurveRecipe,
     metrics: Sequence[Metric],
@@ -203,6 +178,19 @@ def read_curves(
     n_classes: int,
 ) -> RetentionCurves:
     """The curves of every metric in every order."""
+    if options.ties == "order":
+        raise InputError(
+            f"must be 'share' beyond {MOST_ROWS:,} rows that are not in memory: their order is not kept",
+            argument="ties",
+        )
+    for metric in recipe.measures.tables:
+        if metric.name not in RANGES or metric.of != METRICS[metric.name].of:
+            raise InputError(
+                f"must be another one beyond {MOST_ROWS:,} rows that are not in memory",
+                argument="metric",
+                found=f"the error of {metric.summary} in bins of rows has no known bound",
+                values=[metric.name],
+            )
     names, measures = [named(metric) for metric in metrics], recipe.measures
     better = {named(metric): higher_is_better(metric) for metric in metrics}
     by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}

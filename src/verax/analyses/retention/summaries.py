@@ -1,0 +1,588 @@
+"""What curves are read from: the rows, as far as curves need them, or histograms of what ranks them.
+
+Up to `MOST_ROWS` rows are kept, so that curves are exact wherever the rows are. Beyond that, rows are counted
+in bins. Rows in memory are never binned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.parts import RowPass, probabilities, seen
+from verax.analyses.replicates import poisson_copies
+from verax.analyses.retention.cuts import Metric
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore
+from verax.analyses.table import RowTable
+from verax.analyses.worst_ranks import rank_in
+from verax.common.sorting import DECIMALS
+from verax.common.summaries import (
+    Array,
+    Each,
+    Names,
+    Several,
+    Spec,
+    Summary,
+    UnreadableError,
+    Valued,
+    Whole,
+    merges,
+)
+from verax.common.summaries import (
+    compiled as merging,
+)
+from verax.engines.counts import CONFUSION_UP_TO
+from verax.engines.histograms import Histogram, compiled
+from verax.engines.stats import Formula
+from verax.engines.tables import RankTable, ReplicateTable, WeightedRankTable, coded
+from verax.errors import InputError, VeraxError
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.handles import LATER, Gathering, Part, Recipe
+from verax.inputs.lists.rows import ListRows
+from verax.scores.base import Rule, losses_of
+from verax.scores.coverage import RowMetric
+from verax.scores.decisions import cheapest
+from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
+from verax.scores.registry import name_of
+
+# The number of rows that are kept; of more, there are histograms.
+MOST_ROWS = 2**20
+# By how much bins are joined in replicates of groups, which every row adds to.
+_JOINED = 4
+# How many kinds of rows the tables tell apart that rows are added to in place.
+_KINDS = 128
+# How many sums the replicates of a bin may have together in tables.
+_REPLICATED = 2**11
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured along curves: means over rows, and metrics of tables of counts.
+
+    Attributes
+    ----------
+    values : tuple
+        The rules, and the metrics that are means over rows.
+    tables : tuple
+        The other metrics of decisions.
+    """
+
+    values: tuple[Rule | DecisionMetric | RowMetric, ...]
+    tables: tuple[DecisionMetric, ...]
+
+    @classmethod
+    def of(cls, metrics: Sequence[Metric], n_classes: int) -> Measures:
+        """Sort metrics; functions of users are neither kind."""
+        values: list[Rule | DecisionMetric | RowMetric] = []
+        tables: list[DecisionMetric] = []
+        for metric in metrics:
+            if isinstance(metric, DecisionMetric):
+                # Costs that do not fit the classes are refused here.
+                metric.bounds(n_classes)
+                if metric.of_row is None and n_classes > CONFUSION_UP_TO:
+                    means = [name for name, known in METRICS.items() if known.of_row is not None]
+                    raise InputError(
+                        f"must be a rule or one of {', '.join(means)} beyond {CONFUSION_UP_TO:,} classes",
+                        argument="metric",
+                        found=f"{metric.name} needs a table of {n_classes:,} x {n_classes:,} counts at every "
+                        "cut",
+                        values=[metric.name],
+                    )
+                (values if metric.of_row is not None else tables).append(metric)
+            elif isinstance(metric, (Rule, RowMetric)):
+                values.append(metric)
+        return cls(tuple(values), tuple(tables))
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules among them."""
+        return [value for value in self.values if isinstance(value, Rule)]
+
+
+class _Classes(Array):
+    """Numbers of classes, in as few bytes as rows in memory need."""
+
+    def pack(self, value: Any) -> Any:
+        return None if value is None else value.astype(self._dtype)
+
+
+class _GroupOfEach(Names):
+    """The group of each row."""
+
+    def pack(self, value: Groups | None) -> Any:
+        return None if value is None else value.labels[value.codes]
+
+    def read(self, stored: Any, sizes: Any) -> Groups:
+        names = super().read(stored, sizes)
+        return Groups.of(names, len(names))
+
+
+class CurveRows(Summary):
+    """Rows as far as curves need them.
+
+    Attributes
+    ----------
+    n_classes : int
+        The number of classes that outcomes and decisions are among; 0 where there are none.
+    numbers : Ints
+        (N,) the numbers of the rows in the whole.
+    ranks : mapping of str to Floats
+        What ranks the rows, by the name of each order.
+    values : mapping of str to Floats
+        Their values by each rule or metric of lists that is measured.
+    y, decisions : Ints or None
+        Outcomes and decisions; top lists have none.
+    weights : Floats or None
+        Their weights.
+    groups : Groups or None
+        Their groups.
+    p : Floats or None
+        Their forecasts where functions of users need these; never stored.
+    bounded : bool
+        Whether there may be more rows elsewhere, so that many are binned.
+    """
+
+    n_classes: int = merges(Whole("equal", most=2**31))
+    numbers: Ints = merges(Array("i8", "n", how="join", least=0))
+    ranks: Mapping[str, Floats] = merges(Each(Array("f8", "n")))
+    values: Mapping[str, Floats] = merges(Each(Array("f8", "n")))
+    y: Any = merges(_Classes("i4", "n", least=0, most="n_classes-1", optional=True))
+    decisions: Any = merges(_Classes("i4", "n", least=0, most="n_classes-1", optional=True))
+    weights: Floats | None = merges(Array("f8", "n", least=0, optional=True))
+    groups: Groups | None = merges(_GroupOfEach("n"))
+    p: Floats | None = field(default=None, repr=False)
+    bounded: bool = field(default=True)
+
+    def _check(self) -> None:
+        if (self.y is None) != (self.decisions is None) or not len(self.numbers):
+            raise UnreadableError("has no rows, or outcomes without decisions", "y")
+        if self.weights is not None and not np.isfinite(self.weights).all():
+            raise UnreadableError("has weights that are none", "weights")
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def to_values(self) -> dict[str, Any]:
+        """The fields, to be stored: the same whatever the order of merging."""
+        return super(CurveRows, self.in_order()).to_values()
+
+    def merge(self, other: CurveRows) -> CurveRows:
+        """The rows of both."""
+        return self.joined([self, other])
+
+    @classmethod
+    def joined(cls, parts: Sequence[CurveRows]) -> CurveRows:
+        """The rows of all parts."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        kinds = {
+            (part.n_classes, *part.ranks, None, *part.values, part.weights is None, part.groups is None)
+            for part in parts
+        }
+        if len(kinds) > 1:
+            raise VeraxError("Rows with different ranks, values, weights or groups cannot be merged.")
+
+        small = np.min_scalar_type(max(first.n_classes - 1, 0))
+
+        def column(of: Any, dtype: Any = None) -> Any:
+            found = [of(part) for part in parts]
+            return None if found[0] is None else np.concatenate(found, dtype=dtype, casting="unsafe")
+
+        return cls(
+            first.n_classes,
+            column(lambda part: part.numbers),
+            {name: column(lambda part, name=name: part.ranks[name]) for name in first.ranks},
+            {name: column(lambda part, name=name: part.values[name]) for name in first.values},
+            column(lambda part: part.y, small),
+            column(lambda part: part.decisions, small),
+            column(lambda part: part.weights),
+            None if first.groups is None else _joined_groups([part.groups for part in parts]),
+        )
+
+    def in_order(self) -> CurveRows:
+        """The same rows in their order in the whole; where numbers repeat, by their content."""
+        rises = np.diff(self.numbers)
+        if bool((rises > 0).all()):
+            return self
+        order = np.argsort(self.numbers, kind="stable")
+        if not bool((np.diff(self.numbers[order]) > 0).all()):
+            own = (self.y, self.decisions, self.weights, None if self.groups is None else self.groups.codes)
+            contents = (
+                *self.values.values(),
+                *self.ranks.values(),
+                *(each for each in own if each is not None),
+            )
+            order = np.lexsort((*contents, self.numbers))
+
+        def at(column: Any) -> Any:
+            return None if column is None else column[order]
+
+        return CurveRows(
+            self.n_classes,
+            at(self.numbers),
+            {name: at(own) for name, own in self.ranks.items()},
+            {name: at(own) for name, own in self.values.items()},
+            at(self.y),
+            at(self.decisions),
+            at(self.weights),
+            None if self.groups is None else replace(self.groups, codes=at(self.groups.codes)),
+        )
+
+    def table(self, measures: Sequence[Any], n_classes: int) -> RowTable:
+        """The rows with their losses by what is measured."""
+        losses: dict[Formula, Floats] = {
+            each: self.values[named(each)] for each in measures if isinstance(each, (Rule, RowMetric))
+        }
+        # Lists do not always say which class is most likely.
+        y: Any = np.zeros(len(self), np.uint8) if self.y is None else self.y
+        decisions = np.zeros(0, np.int64) if self.decisions is None else self.decisions
+        p = np.zeros((0, 0)) if self.p is None else self.p
+        found = RowTable(y, p, decisions, losses, self.weights, self.groups, n_classes)
+        return found if len(p) else found.without_forecasts()
+
+
+def _joined_groups(parts: Sequence[Any]) -> Groups:
+    """The groups of the rows of all parts."""
+    labels, place = np.unique(np.concatenate([part.labels for part in parts]), return_inverse=True)
+    ends = np.cumsum([0, *(len(part.labels) for part in parts)])
+    codes = [place[start + part.codes] for part, start in zip(parts, ends, strict=False)]
+    return Groups(np.concatenate(codes), labels)
+
+
+class _Replicates(Each):
+    """Histograms of each replicate, by name; parts without groups have none."""
+
+    def __init__(self, of: Spec) -> None:
+        super().__init__(of)
+        self.names = {"replicates": _all_replicates}
+
+    def merged(self, name: str) -> str:
+        return f"replicates(self.{name}, other.{name})"
+
+
+def _all_replicates(
+    one: Mapping[str, tuple[Histogram, ...]], other: Mapping[str, tuple[Histogram, ...]]
+) -> dict[str, tuple[Histogram, ...]]:
+    drawn = dict(one)
+    for name, theirs in other.items():
+        ours = drawn.get(name)
+        if ours and theirs and len(ours) != len(theirs):
+            raise VeraxError("Histograms of different numbers of replicates cannot be merged.")
+        both = zip(ours, theirs, strict=True) if ours and theirs else ()
+        drawn[name] = tuple(a.merge(b) for a, b in both) or ours or theirs
+    return drawn
+
+
+class _EitherRows(Valued):
+    """Rows that parts may lack."""
+
+    names: Mapping[str, Any] = MappingProxyType(
+        {"either": lambda a, b: b if a is None else a if b is None else a.merge(b)}
+    )
+
+    def merged(self, name: str) -> str:
+        return f"either(self.{name}, other.{name})"
+
+
+class Histograms(Summary, kind="loss histograms", version=2):
+    """Rows, or histograms by what ranks them, with bootstrap replicates where rows belong to groups.
+
+    Parts may lack some histograms. Where there are both, the rows are others than those in the histograms.
+    """
+
+    orders: Mapping[str, Histogram] = merges(Each(Valued(Histogram), "union"))
+    replicates: Mapping[str, tuple[Histogram, ...]] = merges(_Replicates(Several(Valued(Histogram))))
+    rows: CurveRows | None = merges(_EitherRows(CurveRows, optional=True), default=None)
+    recipe: CurveRecipe | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Version 1 had histograms only.
+        return {"rows": None, **values}
+
+    def rank(self, name: str, loss: float) -> tuple[int, int]:
+        """The smallest rank of a row of this loss in an order, and by how much it can be larger."""
+        if self.rows is not None:
+            return 1 + int(np.count_nonzero(np.round(self.rows.ranks[name], DECIMALS) > loss)), 0
+        found = self.orders[name]
+        return rank_in(found.bins.total, found.level, loss)
+
+    def merge(self, other: Histograms) -> Histograms:
+        """Of the rows of both, in bins where there are too many; only a recipe knows how to count them."""
+        both: Histograms = _MERGED(self, other)
+        recipe = self.recipe or other.recipe
+        return both if recipe is None else recipe.fitting(both)
+
+
+_MERGED = merging(Histograms)
+
+
+@dataclass(frozen=True)
+class CurveRecipe(Recipe[Histograms]):
+    """The rows or histograms that curves of one model are read from.
+
+    Attributes
+    ----------
+    forecasts : bool
+        Whether functions of users need the forecasts.
+    bounded : bool
+        Whether rows are binned where there are many.
+    """
+
+    model: str
+    keys: tuple[Rule | UncertaintyScore, ...]
+    measures: Measures
+    decision_costs: CostsLike | None
+    bootstrap: int
+    seed: int
+    forecasts: bool = field(default=False, metadata=LATER)
+    bounded: bool = field(default=True, metadata=LATER)
+
+    def check(self, found: Histograms) -> None:
+        """Refuse rows and histograms of other ranks, measures or replicates."""
+        names = set(map(named, self.keys))
+        if found.rows is not None:
+            valued = {named(each) for each in self.measures.values if isinstance(each, (Rule, RowMetric))}
+            if set(found.rows.ranks) != names or set(found.rows.values) != valued:
+                raise UnreadableError("is about other ranks or values", "rows")
+        if found.rows is not None and not found.orders and not found.replicates:
+            return
+        if set(found.orders) != names or set(found.replicates) != names:
+            raise UnreadableError("is about other ranks", "orders")
+        drawn = [each for own in found.replicates.values() for each in own]
+        if any(len(own) not in (0, self.bootstrap) for own in found.replicates.values()):
+            raise UnreadableError("has another number of replicates", "replicates")
+        histograms = [*found.orders.values(), *drawn]
+        if any(each.n_values != len(self.measures.values) for each in histograms):
+            raise UnreadableError("is about other measures", "orders")
+        if any(bool(each.n_cells) != bool(self.measures.tables) for each in histograms):
+            raise UnreadableError("has other tables", "orders")
+
+    def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Histograms:
+        """What was stored, which knows from now on how its rows are counted."""
+        return self.fitting(super().load(stored, sizes))
+
+    def gathering(self) -> Gathering[Histograms]:
+        """Rows, or tables that rows are added to in place where there are many."""
+        return _Gathered(self)
+
+    def take(self, part: Part) -> Histograms:
+        """Keep or count the rows of one part."""
+        return self.fitting(Histograms({}, {}, self.rows(part)))
+
+    def fitting(self, found: Histograms) -> Histograms:
+        """The same with its rows in bins if there are too many, or if there are bins already."""
+        rows = found.rows
+        if rows is not None and self.bounded and rows.bounded and (found.orders or len(rows) > MOST_ROWS):
+            binned = self.binned(rows)
+            found = binned if not found.orders else _MERGED(replace(found, rows=None), binned)
+        return replace(found, recipe=self)
+
+    def rows(self, part: Part) -> CurveRows:
+        """The rows of a part, as far as curves need them."""
+        forecasts, bounded = part.models[self.model], not part.whole
+        check_one_way(forecasts.groups, "curves")
+        numbers = part.numbers
+        if numbers is None:
+            numbers = np.arange(part.start, part.start + part.n_rows)
+        if isinstance(forecasts, ListRows):
+            valued = [*self.keys, *self.measures.values]
+            formulas = list(dict.fromkeys(each for each in valued if isinstance(each, (Rule, RowMetric))))
+            losses = dict(zip(formulas, map(np.asarray, losses_of(formulas, forecasts)), strict=True))
+            ranks = {
+                named(key): losses[key] if isinstance(key, Rule) else key.of_lists(forecasts)
+                for key in self.keys
+            }
+            values = {named(each): losses[each] for each in self.measures.values}  # type: ignore[index]
+            weights = None if forecasts.weights is None else np.asarray(forecasts.weights)
+            groups = forecasts.groups
+            return CurveRows(0, numbers, ranks, values, None, None, weights, groups, bounded=bounded)
+        own = [key for key in self.keys if isinstance(key, Rule)]
+        rows = seen(part, self.model, [*own, *self.measures.rules])
+        return CurveRows(
+            forecasts.n_classes,
+            numbers,
+            {named(key): self._ranks(key, part, rows) for key in self.keys},
+            {named(rule): rows.losses[rule] for rule in self.measures.rules},
+            rows.y,
+            self._decided(part, rows),
+            rows.weights,
+            forecasts.groups,
+            probabilities(part, self.model) if self.forecasts else None,
+            bounded,
+        )
+
+    def binned(self, rows: CurveRows) -> Histograms:
+        """The histograms of rows."""
+        n_cells, cells = 0, None
+        if self.measures.tables and rows.y is not None:
+            n_cells = rows.n_classes**2
+            cells = np.multiply(rows.y, rows.n_classes, dtype=np.int64) + rows.decisions
+        values = [self._values(measure, rows) for measure in self.measures.values]
+        drawn: list[Floats] = []
+        if rows.groups is not None:
+            copies = self.copies(rows.groups)[rows.groups.codes].T
+            drawn = [n if rows.weights is None else n * rows.weights for n in copies]
+        return Histograms(
+            {
+                name: Histogram.of(own, values, rows.weights, cells, n_cells)
+                for name, own in rows.ranks.items()
+            },
+            {
+                name: tuple(
+                    Histogram.of(own, values, w, cells, n_cells).coarser(_JOINED).means() for w in drawn
+                )
+                for name, own in rows.ranks.items()
+            },
+        )
+
+    def copies(self, groups: Groups) -> Floats:
+        """(G, B) how often each group is in each replicate."""
+        each = replace(groups, codes=np.arange(len(groups.labels)))
+        drawn = list(poisson_copies(each, self.bootstrap, self.seed))
+        return np.stack(drawn, axis=1) if drawn else np.zeros((len(groups.labels), 0))
+
+    def _decided(self, part: Part, rows: RowPass) -> Ints:
+        """The decisions that metrics are about."""
+        if self.decision_costs is None:
+            return rows.decision
+        return np.asarray(cheapest(probabilities(part, self.model), self.decision_costs))
+
+    def _ranks(self, key: Rule | UncertaintyScore, part: Part, rows: RowPass) -> Floats:
+        """What ranks the rows."""
+        if isinstance(key, Rule):
+            return rows.losses[key]
+        if key.name == "max_probability":
+            return 1 - rows.top
+        return np.concatenate(list(key.by_blocks(probabilities(part, self.model))))
+
+    def _values(self, measure: Rule | DecisionMetric | RowMetric, rows: CurveRows) -> Floats:
+        if not isinstance(measure, DecisionMetric):
+            return rows.values[named(measure)]
+        return _of_row(measure, rows.y, rows.decisions)
+
+
+class _Gathered:
+    """Rows of parts. Where there are many, they are added to tables in place as far as that is possible."""
+
+    def __init__(self, recipe: CurveRecipe) -> None:
+        self._recipe = recipe
+        self._rows: list[CurveRows] = []
+        self._n_rows = 0
+        self._kinds: _Kinds | None = None
+        self._tables: dict[str, RankTable] = {}
+        self._weighted: dict[str, WeightedRankTable] = {}
+        self._drawn: dict[str, ReplicateTable] = {}
+        self._others: Histograms | None = None
+
+    def add(self, part: Part) -> None:
+        self._rows.append(self._recipe.rows(part))
+        self._n_rows += part.n_rows
+        if not self._recipe.bounded or self._n_rows <= MOST_ROWS:
+            return
+        for rows in self._rows:
+            if not self._added(rows):
+                found = self._recipe.binned(rows)
+                self._others = found if self._others is None else self._others.merge(found)
+        self._rows = []
+
+    def _added(self, rows: CurveRows) -> bool:
+        """Add the rows to the tables, if they have finite values and are of few kinds."""
+        recipe = self._recipe
+        if rows.y is None or not compiled(len(rows)):
+            return False
+        kinds = self._kinds = self._kinds or _Kinds.of(recipe.measures, rows.n_classes)
+        n_replicates = 0 if rows.groups is None else recipe.bootstrap
+        if kinds.n > _KINDS or (kinds.n + len(kinds.rules)) * n_replicates > _REPLICATED:
+            return False
+        values = tuple(rows.values[named(rule)] for rule in kinds.rules)
+        if not all(np.isfinite(own.sum()) for own in values):
+            return False
+        codes = coded(rows.y, rows.decisions, rows.n_classes, kinds.codes)
+        size = len(values), kinds.n
+        ranks = {name: np.ascontiguousarray(own) for name, own in rows.ranks.items()}
+        for name, own in ranks.items():
+            if rows.weights is None:
+                self._tables.setdefault(name, RankTable(*size)).add(own, values, codes)
+            else:
+                table = self._weighted.setdefault(name, WeightedRankTable(*size))
+                table.add(own, values, codes, rows.weights)
+        if n_replicates and rows.groups is not None:
+            copies = recipe.copies(rows.groups)
+            for name, own in ranks.items():
+                drawn = self._drawn.setdefault(name, ReplicateTable(*size, n_replicates, _JOINED))
+                drawn.add(own, values, codes, rows.weights, rows.groups.codes, copies)
+        return True
+
+    def summary(self) -> Histograms:
+        found = [] if self._others is None else [self._others]
+        if self._rows:
+            found.append(Histograms({}, {}, CurveRows.joined(self._rows)))
+        for tables in (self._tables, self._weighted):
+            if self._kinds is not None and tables:
+                asked = self._kinds.values, self._kinds.n_cells
+                orders = {name: table.histogram(*asked) for name, table in tables.items()}
+                found.append(Histograms(orders, dict.fromkeys(orders, ())))
+        if self._kinds is not None and self._drawn:
+            asked = self._kinds.values, self._kinds.n_cells
+            drawn = {name: table.histograms(*asked) for name, table in self._drawn.items()}
+            found.append(Histograms({}, drawn))
+        return self._recipe.fitting(reduce(lambda one, other: one.merge(other), found))
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Rows that no metric of decisions tells apart are of one kind.
+
+    Attributes
+    ----------
+    n, n_cells : int
+        The number of kinds, and of cells where tables are kept, which are the kinds then.
+    codes : array
+        (K * K,) the kind of each pair of outcome and decision, as uint8.
+    values : tuple
+        For each measure the number of its rule, or (n,) what rows of each kind have.
+    rules : tuple
+        The rules among the measures.
+    """
+
+    n: int
+    n_cells: int
+    codes: Any
+    values: tuple[int | Floats, ...]
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def of(cls, measures: Measures, n_classes: int) -> _Kinds:
+        """The kinds of rows of so many classes."""
+        rules = tuple(measures.rules)
+        if n_classes > _KINDS:
+            return cls(_KINDS + 1, 0, np.zeros(0, np.uint8), (), rules)
+        y, decided = (each.ravel() for each in np.indices((n_classes, n_classes)))
+        metrics = [each for each in measures.values if not isinstance(each, Rule)]
+        found = np.array([_of_row(metric, y, decided) for metric in metrics]).reshape(-1, len(y))
+        codes, n, n_cells = np.arange(len(y)), len(y), len(y)
+        if not measures.tables:
+            found, codes = np.unique(np.vstack([y * 0, found]), axis=1, return_inverse=True)
+            found, n, n_cells = found[1:], found.shape[1], 0
+        columns, numbers = iter(found), iter(range(len(rules)))
+        values = (next(numbers) if isinstance(each, Rule) else next(columns) for each in measures.values)
+        return cls(n, n_cells, codes.reshape(-1).astype(np.uint8), tuple(values), rules)
+
+
+def _of_row(metric: Rule | DecisionMetric | RowMetric, y: Ints, decided: Ints) -> Floats:
+    assert isinstance(metric, DecisionMetric)
+    assert metric.of_row is not None
+    return metric.of_row(y, decided)
+
+
+def named(key: Any) -> str:
+    """The name of a rule, a doubt or a metric."""
+    return name_of(key) if isinstance(key, Rule) else str(key.name)
