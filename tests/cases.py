@@ -123,10 +123,29 @@ def _plain(value):
 
 
 def card_of_file(source, *, rows=None, ordered=False, **options):
-    """The card of an open file, read so many rows at a time."""
-    from verax.scans.sources import SourceHandle
+    """The card of an open file, read a number of rows at a time."""
+    from dataclasses import replace
 
-    return vx.evaluate(SourceHandle(source, ordered=ordered, rows=rows), ordered=ordered, **options)
+    from verax.scans.local import LocalHandle
+    from verax.scans.parts import part_of
+
+    class Opened(LocalHandle):
+        name, models, n_rows = source.path, ("model",), source.n_rows
+        classes, n_classes, taken, by = source.classes, source.width, source.taken, source.roles.by
+
+        def in_order(self):
+            return self
+
+        def _work(self):
+            request = replace(source.request, ordered=ordered)
+            for batch in source.batches(rows, coded=True):
+                yield lambda collector, batch=batch: collector.add(part_of({"model": batch}, request))
+
+        def _summarise(self, recipes):
+            # Batches without a valid row are not shown, but counted.
+            return replace(super()._summarise(recipes), skipped=source.skipped)
+
+    return vx.evaluate(Opened(), ordered=ordered, **options)
 
 
 def top_list(classes, confidences, m):

@@ -12,7 +12,6 @@ import demofiles
 import verax as vx
 from commandline import verax
 from verax.cli.require import read_bounds
-from verax.files import kept
 
 
 @pytest.fixture(scope="module")
@@ -169,8 +168,7 @@ def test_two_kinds_of_groups_have_no_interval_of_miscalibration(folder):
 
 
 def test_a_large_file_says_that_it_was_not_computed(folder, monkeypatch):
-    monkeypatch.setattr(kept, "MOST", 100)
-    monkeypatch.setattr(kept.KeptRows.__init__, "__defaults__", (100,))
+    monkeypatch.setattr("verax.cli.cards.MOST", 100)
     result = verax("evaluate", folder / "preds.parquet")
     assert result.returncode == 0
     assert "calibration by" not in result.stdout
@@ -184,27 +182,6 @@ def test_a_large_file_says_that_it_was_not_computed(folder, monkeypatch):
         as_json("decompose", folder / "preds.parquet")["calibration"]["skill"]
         == asked["calibration"]["skill"]
     )
-
-
-def test_rows_are_kept_in_the_order_of_the_file_and_dropped_at_once():
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), 50)
-    y = rng.integers(0, 3, 50)
-    w = rng.exponential(size=50)
-    g = np.array([f"g{i % 7}" for i in range(50)])
-
-    def forecasts(part):
-        return vx.inputs.forecasts.Forecasts(y[part], p[part], weights=w[part], groups=g[part])
-
-    rows = kept.KeptRows(150)
-    for part in (slice(0, 20), slice(20, 50)):
-        rows.add(forecasts(part))
-    found = rows.arguments()
-    for name, expected in (("y", y), ("p", p), ("weights", w), ("groups", g)):
-        np.testing.assert_array_equal(found[name], expected)
-    rows.add(forecasts(slice(0, 1)))
-    assert not rows.complete
-    assert rows._parts == []
 
 
 # ---- the command -----------------------------------------------------------------------------------

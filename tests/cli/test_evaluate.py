@@ -21,7 +21,7 @@ import demofiles
 import verax as vx
 from commandline import COLUMNS, verax
 from realdata import DATA
-from verax.cli import output
+from verax.cli import progress
 from verax.cli.require import read_bounds
 from verax.cli.words import CommandWords, one_line
 from verax.common.strictjson import plain
@@ -376,18 +376,19 @@ def test_a_closed_pipe_is_quiet(folder):
 
 
 def test_progress_is_for_terminals_that_wait(monkeypatch, capsys):
-    monkeypatch.setattr(output, "PATIENCE", 0.0)
-    with output.progress("Working", 10) as advance:
-        advance(5)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with progress.progress():
+        progress.advance(5)
     assert capsys.readouterr().err == ""
     master, slave = pty.openpty()
     code = "\n".join(
         [
             "import time",
-            "from verax.cli import output",
-            "output.PATIENCE = PATIENCE_HERE",
-            "with output.progress('Working', 10) as advance:",
-            "    time.sleep(0.05); advance(5); time.sleep(0.3)",
+            "from verax.cli import progress",
+            "progress.PATIENCE = PATIENCE_HERE",
+            "with progress.progress():",
+            "    progress.name_progress('verax evaluate')",
+            "    progress.advance(5000); time.sleep(0.6); progress.advance(5000); time.sleep(0.3)",
         ]
     )
     for patience, expected in (("0.01", True), ("60.0", False)):
@@ -397,7 +398,7 @@ def test_progress_is_for_terminals_that_wait(monkeypatch, capsys):
         seen = b""
         while b"end" not in seen:
             seen += os.read(master, 65536)
-        assert (b"5/10" in seen) is expected
+        assert (b"verax evaluate, 10,000 rows read" in seen) is expected
     os.close(master)
     os.close(slave)
 
@@ -476,13 +477,13 @@ def test_names_from_files_are_escaped_everywhere(tmp_path):
 
 
 def test_a_failure_of_the_machine_is_exit_3(folder, monkeypatch):
-    from verax.scans.sources import SourceHandle
+    from verax.scans.batches import TableHandle
 
     def fails(error):
         def fail(*_, **__):
             raise error
 
-        monkeypatch.setattr(SourceHandle, "summarise", fail)
+        monkeypatch.setattr(TableHandle, "held", fail)
         return quickly("evaluate", folder / "preds.parquet")
 
     assert fails(OSError(28, "No space left on device", "x"))[::2] == (3, "x: No space left on device")

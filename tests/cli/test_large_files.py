@@ -32,10 +32,10 @@ def run(*arguments):
 
 def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, monkeypatch, tmp_path):
     exact = run("evaluate", path, "--by", "site")
-    monkeypatch.setattr("verax.scans.sources.MOST_IN_MEMORY", 1000)
+    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
     found = run("evaluate", path, "--by", "site", "--html", tmp_path / "report.html")
     alike(found["card"]["scores"], exact["card"]["scores"])
-    assert any("without holding the rows" in note for note in found["notes"])
+    assert any("computed by streaming" in note for note in found["notes"])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "come from histograms" in page
     assert "Subgroups in numbers" in page
@@ -50,7 +50,7 @@ def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, monkeypa
 def test_numbers_are_within_their_bounds(path, command, monkeypatch):
     arguments = [command, path, "--ordered", "--bootstrap", 0]
     exact = run(*arguments)
-    monkeypatch.setattr("verax.scans.sources.MOST_IN_MEMORY", 1000)
+    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
     monkeypatch.setattr("verax.analyses.retention.summaries.MOST_ROWS", 1000)
     found = run(*arguments)
     assert found["taken"] == exact["taken"]
@@ -65,3 +65,22 @@ def test_numbers_are_within_their_bounds(path, command, monkeypatch):
     assert -1e-12 <= theirs["miscalibration"] - ours["miscalibration"] <= ours["within"] + 1e-12
     for name, within in {"ece": 1e-12, "skill": 1e-3}.items():
         assert found["calibration"][name] == pytest.approx(exact["calibration"][name], abs=within)
+
+
+def test_models_in_one_large_file_are_compared_without_holding_them(path, monkeypatch, tmp_path):
+    rows = papq.read_table(path)
+    other = {f"q_{i}": rows["p_0"] if i == 1 else rows["p_1" if i == 0 else "p_2"] for i in range(3)}
+    papq.write_table(
+        rows.append_column("q_0", other["q_0"])
+        .append_column("q_1", other["q_1"])
+        .append_column("q_2", other["q_2"]),
+        tmp_path / "two.parquet",
+    )
+    columns = ("--probs", "p=p_*", "--probs", "q=q_*", "--classes", "0,1,2", "--target", "y", "--by", "site")
+    exact = run("compare", tmp_path / "two.parquet", *columns)
+    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
+    found = run("compare", tmp_path / "two.parquet", *columns, "--html", tmp_path / "two.html")
+    for rule, lines in exact["comparison"]["differences"].items():
+        alike(found["comparison"]["differences"][rule], lines)
+    assert found["subgroups"].keys() == {"site"}
+    assert (tmp_path / "two.html").exists()

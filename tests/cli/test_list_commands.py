@@ -95,7 +95,7 @@ def test_compare_matches_lists_with_lists_and_with_distributions(problem):
     short = folder / "short.jsonl"
     short.write_text("".join((folder / "top1.jsonl").read_text().splitlines(keepends=True)[:40]))
     lacking = verax("compare", files["three"], short, "--classes", 6, "--id", "id")
-    assert "another file lacks 20 of" in lacking.stderr
+    assert "short.jsonl lacks 20 rows of" in lacking.stderr
     shared = run("compare", files["three"], short, "--classes", 6, "--id", "id", "--shared-ids")
     assert (shared["comparison"]["n_rows"], shared["left_out"]["three"]["count"]) == (40, 20)
     refused = verax("compare", files["three"], files["one"], "--classes", 6, "--by", "site")
@@ -134,3 +134,29 @@ def test_subgroups_of_lists_and_too_few_classes(problem, tmp_path):
     refused = verax("evaluate", folder / "top3.jsonl", "--classes", 2)
     assert refused.returncode == 2
     assert "--classes must be 6 at least, because the lists name so many; it is 2, and" in refused.stderr
+
+
+def test_a_floor_of_the_log_score_is_the_same_everywhere(problem, tmp_path):
+    folder, y, _, lists = problem
+    floor, file = "log(clip=0.001)", folder / "top1.jsonl"
+    options = ("--classes", 6, "--rule", floor, "--html", tmp_path / "report.html")
+    wanted = vx.padded(vx.parse(floor))(y, lists[1])
+    assert math.isfinite(wanted)
+    (score,) = run("evaluate", file, *options)["card"]["scores"].values()
+    assert score["mean"] == pytest.approx(wanted, rel=1e-12)
+    other = run("compare", f"a={file}", f"b={folder / 'top3.jsonl'}", "--id", "id", *options)
+    means = {model["name"]: model["mean"] for model in other["comparison"]["models"][floor]}
+    assert means["a"] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_toplist_has_subgroups_and_a_report(problem, tmp_path):
+    folder, _, _, _ = problem
+    records = [json.loads(line) for line in (folder / "top3.jsonl").read_text().splitlines()]
+    path = tmp_path / "lists.jsonl"
+    sites = "ab"
+    path.write_text("".join(json.dumps({**r, "site": sites[i % 2]}) + "\n" for i, r in enumerate(records)))
+    page = tmp_path / "report.html"
+    found = run("toplist", path, "--classes", 6, "--by", "site", "--html", page, "-k", 2)
+    assert [line["label"] for line in found["subgroups"]["site"]["subgroups"]] == ["a", "b"]
+    assert found["metrics"]["length"]["mean"] == 2
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")

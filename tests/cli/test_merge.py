@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -161,3 +163,20 @@ def test_parts_without_a_report_have_no_report(shards, tmp_path):
     assert "0.verax" in result.stderr
     assert "verax evaluate --save" in result.stderr
     assert not (tmp_path / "week.html").exists()
+
+
+def test_lists_saved_by_an_earlier_version_are_said_to_have_another_accuracy(tmp_path):
+    with zipfile.ZipFile(Path(__file__).parent.parent / "saved" / "0.2.0.zip") as archive:
+        for name in ("lists0.verax", "lists1.verax", "plain0.verax"):
+            archive.extract(name, tmp_path)
+    old = [tmp_path / "lists0.verax", tmp_path / "lists1.verax"]
+    (note,) = json.loads(verax("merge", *old, "--json").stdout)["notes"]
+    assert note.startswith("2 of 2 files were saved by verax 0.2")
+    assert "mixes both" not in note
+    new = tmp_path / "new.verax"
+    vx.load(old[1]).save(new)
+    text = verax("merge", old[0], new).stdout
+    assert "Note: 1 of 2 files were saved by verax 0.2" in text
+    assert "The merged accuracy mixes both definitions." in text
+    assert json.loads(verax("merge", new, "--json").stdout)["notes"] == []
+    assert json.loads(verax("merge", tmp_path / "plain0.verax", "--json").stdout)["notes"] == []

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import verax as vx
 from commandline import verax
 
 CLASSES = ["a", "b", "c"]
@@ -199,7 +200,7 @@ def test_errors_about_lists_name_the_file_of_the_row(files, tmp_path):
 @pytest.mark.parametrize("command", ["evaluate", "decompose", "worst", "retain"])
 def test_files_of_lists_that_are_too_large_are_streamed(files, command, monkeypatch):
     held = json.loads(asked(command, files, ["{}/*{}"], "lists").stdout)
-    monkeypatch.setattr("verax.scans.sources._MOST_BYTES", 100)
+    monkeypatch.setattr("verax.scans.held.MOST_BYTES", 100)
     streamed = json.loads(asked(command, files, ["{}/*{}"], "lists").stdout)
     key = {"evaluate": "card", "decompose": "decomposition", "worst": "cases", "retain": "curves"}[command]
     assert [*numbers(streamed[key])] == pytest.approx([*numbers(held[key])], abs=0.02)
@@ -219,11 +220,11 @@ def numbers(value):
 
 
 def test_text_files_of_a_pattern_are_streamed_by_their_size_together(files, monkeypatch):
-    from verax import files as reading
-    from verax.scans import sources
+    from verax.scans import held
 
-    source = reading.open(f"{files}/m-dense/*.csv")
-    monkeypatch.setattr(sources, "_MOST_BYTES", source.n_bytes)
-    assert sources.fits_in_memory(source)
-    monkeypatch.setattr(sources, "_MOST_BYTES", source.n_bytes - 1)
-    assert not sources.fits_in_memory(source)
+    pattern = f"{files}/m-dense/*.csv"
+    n_bytes = sum(path.stat().st_size for path in (files / "m-dense").glob("*.csv"))
+    monkeypatch.setattr(held, "MOST_BYTES", n_bytes)
+    assert vx.scan(pattern).fits
+    monkeypatch.setattr(held, "MOST_BYTES", n_bytes - 1)
+    assert not vx.scan(pattern).fits

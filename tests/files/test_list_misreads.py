@@ -13,7 +13,6 @@ from commandline import verax
 from listrecords import sample
 from verax import files
 from verax.files.lists import open_lists
-from verax.files.lists.together import match_lists
 
 LETTERS = (" A", " B", " C", " D")
 
@@ -406,13 +405,13 @@ def test_files_with_different_invalid_rows_stay_matched(tmp_path):
         name: write(tmp_path / f"{name}.jsonl", [stated(i, i == bad) for i in range(12)])
         for name, bad in (("first", 3), ("second", 7))
     }
-    found = match_lists({name: open_lists(path, invalid="skip") for name, path in paths.items()})
+    found = files.match({name: open_lists(path, invalid="skip") for name, path in paths.items()})
     assert found.models["first"].to_dicts() == found.models["second"].to_dicts()
     assert (found.skipped.n_given, found.skipped.count, found.skipped.rows) == (12, 2, (3, 7))
     # Files of different lengths are refused as ever.
     write(paths["second"], [stated(i, i == 7) for i in range(13)])
     with pytest.raises(vx.InputError, match="must have the same rows"):
-        match_lists({name: open_lists(path, invalid="skip") for name, path in paths.items()})
+        files.match({name: open_lists(path, invalid="skip") for name, path in paths.items()})
 
 
 def test_several_files_say_what_one_file_says(tmp_path):

@@ -262,3 +262,13 @@ def test_summaries_are_saved_and_merged(tmp_path):
     alike(vx.evaluate(week).to_dict(), exact["card"].to_dict())
     assert [case.id for case in vx.worst(week, rule="brier", n=4)] == [case.id for case in exact["worst"]]
     assert vx.decompose(week, rule="brier").score == pytest.approx(exact["decompose"].score, rel=1e-10)
+
+
+def test_small_files_of_lists_tell_their_classes_themselves(tmp_path):
+    record = {"label": "a", "classes": ["a", "b"], "probabilities": [0.75, 0.25]}
+    path = tmp_path / "lists.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in (record, {**record, "label": "b"})))
+    handle = vx.scan(path)
+    assert (handle.lists, handle.classes) == (False, ("a", "b"))
+    assert vx.evaluate(handle)["brier"] == pytest.approx(vx.brier([0, 1], [[0.75, 0.25]] * 2))
+    assert vx.scan(path, lists=True).lists

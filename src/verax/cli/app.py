@@ -22,6 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from verax._version import __version__
+from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
 from verax.errors import VeraxError
 
@@ -118,6 +119,7 @@ def main(
     command = context.command.get_command(context, context.invoked_subcommand)  # type: ignore[attr-defined]
     typed = [option for parameter in command.params for option in parameter.opts]
     _State.words = CommandWords([option[2:] for option in typed if option.startswith("--")])
+    name_progress(f"verax {context.invoked_subcommand}")
 
 
 class _State:
@@ -146,7 +148,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 def _run(arguments: Sequence[str] | None) -> int:
     _State.debug, _State.words = False, CommandWords()
     try:
-        with _signals_exit(), _warnings_are_quiet():
+        with _signals_exit(), _warnings_are_quiet(), progress():
             return int(app(arguments, standalone_mode=False) or DONE)
     except VeraxError as error:
         return _leave(BAD_INPUT, words().say(error))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -9,19 +12,17 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
-from verax.cli.lists import read_lists_together, save_list_report
-from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, save_report, show, subgroups_by
+from verax.cli.options import Reading, reads_files, split
+from verax.cli.output import Json, show
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import Method
-from verax.inputs.lists.toplists import TopLists
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules
 
 if TYPE_CHECKING:
-    from verax.files import Joined
-    from verax.files.lists.together import ListsTogether
+    from verax.cli.opening import GivenRows
+    from verax.files.joining import LeftOut
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log --json`,
@@ -70,131 +71,96 @@ def compare(
     are named with their columns: --probs name=columns. Pairs of losses need all rows in memory. Files with a
     list per row are recognised by their content, and may be compared with full distributions.
     """
-    from verax import files
     from verax.analyses.comparison.compare import compare as weigh
 
-    paths = _paths(given, reading)
     reading.check_groups(html)
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     order_matters = needs_order(rules, ordered=reading.ordered)
-    how: dict[str, Any] = {"time_ordered": time_ordered, "method": cast(Method, method)}
-    how |= {"reference": reference, "bootstrap": bootstrap, "ordered": order_matters}
-    settings: dict[str, Any] = {"confidence": confidence, "seed": seed, **reading.scale}
-    settings["weights_are"] = reading.weights_are
-    listed = read_lists_together(paths, reading, shared_ids=shared_ids)
-    if listed is not None:
-        settings |= {"rule": rules, **how}
-        _show_lists(paths, *listed, settings, asked=rule, least=least, html=html, as_json=as_json)
-        return
-    rows = reading.read_together(paths, ordered=order_matters, shared_ids=shared_ids)
-    try:
-        found = weigh(
-            rows.y,
-            rows.models,
-            rule=rules,
-            classes=rows.classes,
-            weights=rows.first.weights,
-            groups=rows.first.groups,
-            **how,
-            **settings,
-        )
-    except InputError:
-        # Where a file is at fault, say which, by its own names and rows.
-        for part in rows.files.values():
-            files.forecasts_of(part, **reading.scale).check()
-        raise
+    paths = _paths(given, reading)
+    rows, about = _opened(paths, reading, ordered=order_matters, shared_ids=shared_ids)
+    plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
+    how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
+    in_time = {"time_ordered": time_ordered} if time_ordered or rows.held else {}
+    found = rows.ask(weigh, rule=rules, ordered=order_matters, time_ordered=time_ordered, **how, **plan)
     found = found.with_skipped(rows.skipped)
-    parts = subgroups_by(
-        rows.first,
-        rows.models,
-        rule[0] if rule else None,
-        least=least,
-        bootstrap=100,
-        ordered=reading.ordered,
-        time_ordered=time_ordered,
-        **settings,
-    )
+    settings = {"ordered": reading.ordered, **in_time, **plan}
+    parts = rows.subgroups(rule[0] if rule else None, least=least, bootstrap=100, **settings)
     if html is not None:
-        source = "; ".join([", ".join(map(_short, paths.values())), *rows.first.taken])
-        settings |= {"ordered": reading.ordered, "rules": rule, "time_ordered": time_ordered}
-        save_report(html, rows.first, rows.models, parts, source=source, **settings)
+        lines = [", ".join(map(_short, paths.values())), *next(iter(about.said.values()))]
+        report = rows.report(parts, source="; ".join(lines), rules=rule, **settings)
+        report.save(html)
+        parts = report.subgroups or parts
     result = {
         "command": "compare",
         "files": {name: called(path) for name, path in paths.items()},
-        "matched": rows.how,
-        "left_out": {name: vars(left) for name, left in rows.left_out.items()},
-        "taken": {name: part.roles.to_dict() for name, part in rows.files.items()},
+        "matched": about.matched,
+        "left_out": {name: vars(left) for name, left in about.left_out.items()},
+        "taken": about.taken,
         "comparison": found.to_dict(stored=False),
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
         "html": None if html is None else str(html),
     }
-    taken = [f"{name}: {'; '.join(part.taken)}" for name, part in rows.files.items()]
-    texts = [*taken, f"Rows were matched {rows.how}.", *_lacking(rows), "", repr(found)]
-    texts += [f"\n{part}" for part in parts.values()]
-    texts += [] if html is None else [f"The report is in {html}."]
-    show(result, texts, as_json=as_json)
-
-
-def _lacking(rows: Joined | ListsTogether) -> list[str]:
-    """What was left out of each file, a line each."""
-    return [
+    texts = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
+    texts += [f"Rows were matched {about.matched}."]
+    texts += [
         f"{name}: {left} left out, which another file lacks."
-        for name, left in rows.left_out.items()
+        for name, left in about.left_out.items()
         if left.count
     ]
-
-
-def _show_lists(
-    paths: dict[str, Files],
-    rows: ListsTogether,
-    taken: dict[str, list[str]],
-    how: dict[str, Any],
-    *,
-    asked: list[str] | None,
-    least: int,
-    html: Path | None,
-    as_json: bool,
-) -> None:
-    """The comparison of files of which at least one holds lists, and the report if one is asked for."""
-    from verax.analyses.comparison.compare import compare as weigh
-
-    options = {"classes": rows.classes, "weights": rows.weights, "groups": rows.groups}
-    if all(isinstance(p, TopLists) for p in rows.models.values()):
-        # How lists were written was said when they were read.
-        how = {name: value for name, value in how.items() if name not in ("normalize", "logits")}
-    found = weigh(rows.y, rows.models, **options, **how).with_skipped(rows.skipped)
-    of_parts = ("confidence", "seed", "weights_are", "normalize", "logits")
-    parts = subgroups_by(
-        rows,
-        rows.models,
-        asked[0] if asked else None,
-        least=least,
-        bootstrap=100,
-        ordered=how["ordered"],
-        time_ordered=how["time_ordered"],
-        **{name: how[name] for name in of_parts if name in how},
-    )
-    if html is not None:
-        shared = ("confidence", "seed", "weights_are", "time_ordered", "ordered", "normalize", "logits")
-        named = {name: how[name] for name in shared if name in how}
-        source = "; ".join(map(_short, paths.values()))
-        named |= {"source": source, "rules": asked, "skipped": rows.skipped, "ids": rows.ids}
-        save_list_report(html, rows.y, rows.models, parts, **options, **named)
-    result = {
-        "command": "compare",
-        "files": {name: called(path) for name, path in paths.items()},
-        "matched": rows.how,
-        "left_out": {name: vars(left) for name, left in rows.left_out.items()},
-        "taken": taken,
-        "comparison": found.to_dict(stored=False),
-        "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
-        "html": None if html is None else str(html),
-    }
-    said = [f"{name}: {'; '.join(lines)}" for name, lines in taken.items()]
-    texts = [*said, f"Rows were matched {rows.how}.", *_lacking(rows), "", repr(found)]
-    texts += [f"\n{part}" for part in parts.values()]
+    texts += ["", repr(found), *(f"\n{part}" for part in parts.values())]
     texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class _About:
+    """How the files of each model were read, and how their rows were matched."""
+
+    taken: dict[str, Any]
+    said: dict[str, list[str]]
+    matched: str = "by the order of the rows"
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+
+
+def _opened(
+    paths: dict[str, Files], reading: Reading, *, ordered: bool, shared_ids: bool
+) -> tuple[GivenRows, _About]:
+    """The rows of all models, in memory if they are in several files, and what to say of them."""
+    from verax.cli.opening import GivenRows
+
+    files = {name: called(path) for name, path in paths.items()}
+    if reading.named_probs is not None:
+        handle: Any = reading.scan(next(iter(paths.values())), "model")
+        rows = GivenRows.of(handle.in_order() if ordered else handle, files)
+        parted = [line.partition(": ") for line in (*handle.taken, *rows.notes)]
+        said = {name: [text for model, _, text in parted if model == name] for name in files}
+        taken: dict[str, Any] = {name: part.roles.to_dict() for name, part in rows.parts.items()}
+        return rows, _About(taken or said, said)
+    from verax.files.joining import match, with_classes_of
+
+    handles: dict[str, Any] = {}
+    given = split(reading.classes) or None
+    for name, path in paths.items():
+        # Weights, groups and subgroups are those of the first file, and so are the classes.
+        own_reading = replace(reading, weights=None, groups=None, by=None) if handles else reading
+        known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
+        open_as: Callable[..., Any] = partial(own_reading.scan, path, name, hold="all")
+        handle = with_classes_of(known, name, given, open_as)
+        handles[name] = (handle.in_order() if ordered and not handle.lists else handle).held()
+    parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
+    joined = match(parts, shared_ids=shared_ids)
+    options: dict[str, Any] = {"classes": joined.classes, "weights": joined.first.weights}
+    options["groups"] = joined.first.groups
+    scale = {} if all(held.lists for held in handles.values()) else reading.scale
+    held_rows = GivenRows(
+        (joined.y, joined.models), options | scale, None, joined.files, files, joined.skipped, scale
+    )
+    lines = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
+    taken = {
+        name: lines[name] if held.lists else joined.files[name].roles.to_dict()
+        for name, held in handles.items()
+    }
+    return held_rows, _About(taken, lines, joined.how, joined.left_out)
 
 
 def _short(paths: Files) -> str:

@@ -54,11 +54,9 @@ def decompose(
     plan: dict[str, Any] = {"seed": seed, "confidence": confidence}
     how: dict[str, Any] = {"rule": chosen, "bootstrap": bootstrap, "weights_are": reading.weights_are, **plan}
     rows = opened.rows(ordered=order_matters)
-    found = rows.ask(split, **how)
+    found = rows.marked(rows.ask(split, **how))
     # Skill is known of full distributions only.
-    summary = rows.ask(partial(add_skill, found)) if opened.top is None else None
-    if rows.skipped is not None:
-        found = found.with_skipped(rows.skipped)
+    summary = None if opened.lists else rows.ask(partial(add_skill, found))
     if plot is not None:
         draw_to(plot, rows.without("groups").ask(reliability, ordered=chosen.ordinal, **plan).plot())
     result = {

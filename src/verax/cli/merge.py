@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from verax.analyses.cards.container import CARD
+from verax.analyses.cards.container import CARD, has_old_accuracy
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.saved import merge_files
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.output import Json, show
-from verax.cli.require import Bound, Require, Strictly, read_bounds, read_list_bounds
+from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_all, save_merged
 from verax.errors import InputError, Remedy
 
@@ -42,10 +42,9 @@ def merge(
     """
     card: Scorecard = merge_files(files)[CARD]
     check_whole(card, " + ".join(map(str, files[:3])) + (" + ..." if len(files) > 3 else ""))
-    if isinstance(card, ListCard):
-        bounds = read_list_bounds(require, strictly=require_interval)
-    else:
-        bounds = read_bounds(require, strictly=require_interval, ordered=card.ordered)
+    lists = isinstance(card, ListCard)
+    bounds = read_bounds(require, strictly=require_interval, ordered=card.ordered, lists=lists)
+    notes = _notes(files) if lists else []
     for bound in bounds:
         _check_on_card(bound, card)
     verdicts = [bound.hold(card) for bound in bounds]
@@ -61,13 +60,27 @@ def merge(
         "met": all(verdict.met for verdict in verdicts),
         "html": None if html is None else str(html),
         "save": None if save is None else str(save),
+        "notes": notes,
     }
-    texts = [str(card), *map(str, verdicts)]
+    texts = [str(card), *(f"Note: {note}" for note in notes), *map(str, verdicts)]
     texts += [] if html is None else [f"The report is in {html}."]
     texts += [] if save is None else [f"The sums are in {save}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)
+
+
+def _notes(files: list[Path]) -> list[str]:
+    """What to know of top lists that were saved by 0.2."""
+    old = [str(file) for file in files if has_old_accuracy(file)]
+    if not old:
+        return []
+    some = f"{len(old)} of {len(files)} files were" if len(files) > 1 else f"{old[0]} was"
+    mixed = "The merged accuracy mixes both definitions. " if len(old) < len(files) else ""
+    return [
+        f"{some} saved by verax 0.2, which counted answers in invalid lists as wrong in the accuracy and the "
+        f"zero-one loss. {mixed}Score their rows again for the present definition."
+    ]
 
 
 def _check_on_card(bound: Bound, card: Scorecard) -> None:

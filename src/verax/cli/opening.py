@@ -1,28 +1,28 @@
-"""The predictions of one model, as the files of a command line name them: what every command reads."""
+"""The predictions that the files of a command line name: what every command reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from verax.common.paths import Files, called
-from verax.errors import InputError
-from verax.inputs.handles import Handle, no_lists
+from verax.common.paths import called
+from verax.errors import InputError, RuleError
 
 if TYPE_CHECKING:
+    from verax.analyses.subgroups.result import Subgroups
     from verax.cli.options import Reading
-    from verax.files.lists import ListFile
-    from verax.files.predictions import Predictions
-    from verax.files.source import Source
-    from verax.inputs.skipping import Skipped
+    from verax.inputs.skipping import MaySkip, Skipped
+    from verax.report import Report
 
 T = TypeVar("T")
+M = TypeVar("M", bound="MaySkip")
 
 
 @dataclass(frozen=True)
 class Opened:
-    """Files of one model that have been looked at.
+    """Files of one model that `scan` has opened.
 
     Attributes
     ----------
@@ -30,16 +30,13 @@ class Opened:
         What they are called.
     model : str
         The name of the model.
-    top : ListFile or Handle or None
-        Top lists: read, or behind a handle where they are too large for that. None for full distributions.
+    handle : LocalHandle
+        The rows, wherever they are.
     """
 
     file: str
     model: str
-    top: ListFile | Handle | None
-    _reading: Reading
-    _paths: Files
-    _complete: ListFile | None
+    handle: Any
 
     @classmethod
     def of(cls, given: Sequence[str], reading: Reading) -> Opened:
@@ -47,78 +44,22 @@ class Opened:
         from verax.files.joining import files_of_one_model
 
         model, paths = files_of_one_model(given)
-        file = called(paths)
-        if not reading.holds_lists(paths):
-            return cls(file, model, None, reading, paths, None)
-        handle = reading.large_lists(paths)
-        if handle is not None:
-            return cls(file, model, handle, reading, paths, None)
-        lists = reading.open_lists(paths)
-        # Lists that name all classes are full distributions.
-        whole = lists.are_distributions
-        if reading.logits and not whole:
-            raise InputError("does not apply to lists that do not name all classes", argument="logits")
-        return cls(file, model, None if whole else lists, reading, paths, lists if whole else None)
+        handle = reading.scan(paths, model)
+        if handle.lists and reading.ordered:
+            from verax.inputs.lists.rows import NO_ORDER
 
-    def source(self, *, ordered: bool) -> Source:
-        """The rows of full distributions; `ordered` says whether the order of the classes matters."""
-        if self.top is not None:
-            raise no_lists(self.file)
-        if self._complete is None:
-            return self._reading.open(self._paths, ordered=ordered)
-        from verax.files.lists import DistributionFile
-
-        return DistributionFile(self._complete)
-
-    def taken(self) -> dict[str, Any]:
-        """How top lists were read, as plain Python values."""
-        top = self.top
-        if not isinstance(top, Handle):
-            assert top is not None
-            return top.to_dict()
-        return {
-            "shape": top.taken[0].partition(": ")[2],
-            "taken": list(top.taken),
-            "counts": getattr(top, "counts", {}),
-            "skipped": None,
-            "notes": list(self.notes),
-        }
+            raise RuleError(NO_ORDER)
+        return cls(called(paths), model, handle)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of results should know of top lists: a sentence each."""
-        return tuple(getattr(self.top, "notes", ()))
-
-    def said(self) -> list[str]:
-        """How top lists were read, for the terminal."""
-        assert self.top is not None
-        return [f"{self.file}: {'; '.join(self.top.taken)}", *(f"Note: {note}" for note in self.notes)]
+    def lists(self) -> bool:
+        """Whether the forecasts are top lists."""
+        return bool(self.handle.lists)
 
     def rows(self, *, ordered: bool) -> GivenRows:
-        """The rows, for functions that take (y, p) or a handle; those that fit in memory are read."""
-        top = self.top
-        if isinstance(top, Handle):
-            return GivenRows((top,), {}, self.taken, self.said)
-        if top is not None:
-            beside = {"weights": top.weights, "groups": top.groups}
-            return GivenRows((top.y, top.lists), beside, self.taken, self.said, top.skipped)
-        from verax.scans.sources import SourceHandle, fits_in_memory
-
-        source = self.source(ordered=ordered)
-
-        def said() -> list[str]:
-            return [f"{self.file}: {'; '.join(source.taken)}"]
-
-        if not fits_in_memory(source):
-            return GivenRows((SourceHandle(source, ordered=ordered),), {}, source.roles.to_dict, said)
-        read, scale = source.read(), self._reading.scale
-        options: dict[str, Any] = {
-            "classes": read.classes,
-            "weights": read.weights,
-            "groups": read.groups,
-            **scale,
-        }
-        return GivenRows((read.y, read.p), options, source.roles.to_dict, said, read.skipped, read, scale)
+        """The rows, which are read if they fit in memory; `ordered`: the order of classes matters."""
+        handle = self.handle.in_order() if ordered else self.handle
+        return GivenRows.of(handle, {self.model: self.file})
 
 
 @dataclass(frozen=True)
@@ -131,33 +72,144 @@ class GivenRows:
         Outcomes and forecasts, or a handle.
     options : dict
         What belongs to them: classes, weights, groups, and how numbers are read.
-    taken : callable
-        How the files were read, as plain Python values.
-    said : callable
-        The same in lines for the terminal.
+    handle : LocalHandle
+        The same rows as a handle.
+    parts : mapping of str to Predictions or ListFile
+        The rows of each model; none where they are not in memory.
+    files : mapping of str to str
+        The files of each model.
     skipped : Skipped or None
-        Invalid rows that were left out before.
+        Invalid rows that were left out of rows in memory.
     """
 
     given: tuple[Any, ...]
     options: dict[str, Any]
-    taken: Callable[[], dict[str, Any]]
-    said: Callable[[], list[str]]
+    handle: Any
+    parts: Mapping[str, Any]
+    files: Mapping[str, str]
     skipped: Skipped | None = None
-    _read: Predictions | None = None
     _scale: Mapping[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, handle: Any, files: Mapping[str, str]) -> GivenRows:
+        """The rows of a handle, which are read if they fit in memory."""
+        if not handle.fits:
+            return cls((handle,), {}, handle, {}, files)
+        held = handle.held()
+        first = next(iter(held.rows.values()))
+        own: dict[str, Any] = {"weights": first.weights, "groups": first.groups}
+        if held.lists:
+            return cls((first.y, first.lists), own, held, held.rows, files, first.skipped)
+        scale = {"normalize": held.request.normalize, "logits": held.request.logits}
+        own |= {"classes": first.classes, **scale}
+        models = {name: rows.p for name, rows in held.rows.items()}
+        p = models if held.several else first.p
+        return cls((first.y, p), own, held, held.rows, files, first.skipped, scale)
+
+    @property
+    def held(self) -> bool:
+        """Whether the rows are in memory."""
+        return bool(self.parts)
+
+    @property
+    def first(self) -> Any:
+        """The rows in memory of the first model, which have ids and subgroups."""
+        return next(iter(self.parts.values()), None)
 
     def ask(self, function: Callable[..., T], **how: Any) -> T:
         """What a function finds in the rows; errors about rows of a file name the file and its columns."""
         try:
             return function(*self.given, **self.options, **how)
         except InputError:
-            if self._read is not None:
-                from verax.files import forecasts_of
+            from verax.files.predictions import Predictions
+            from verax.files.scoring import forecasts_of
 
-                forecasts_of(self._read, **self._scale).check()
+            for rows in self.parts.values():
+                if isinstance(rows, Predictions):
+                    forecasts_of(rows, **self._scale).check()
             raise
+
+    def truncated(self, length: int | None) -> GivenRows:
+        """The first entries of each list in memory."""
+        if length is None:
+            return self
+        held = self.handle
+        lists = {name: replace(read, lists=read.lists.truncate(length)) for name, read in self.parts.items()}
+        about = {"name": held.name, "taken": held.taken, "notes": held.notes}
+        return GivenRows.of(type(held)(lists, held.request, **about), self.files)
 
     def without(self, *names: str) -> GivenRows:
         """The same without some of the options."""
         return replace(self, options={k: v for k, v in self.options.items() if k not in names})
+
+    def marked(self, found: M) -> M:
+        """A result that knows which rows were left out, and the numbers of all others."""
+        return found if self.skipped is None else found.with_skipped(self.skipped, self.numbers)
+
+    @property
+    def numbers(self) -> Any:
+        """The numbers in their file of rows in memory; None where they follow each other."""
+        first = self.first
+        if first is None or self.skipped is None:
+            return None
+        return first.places if hasattr(first, "places") else first.rows
+
+    def subgroups(self, rule: str | None, **how: Any) -> dict[str, Subgroups]:
+        """The scores by each column of subgroups."""
+        columns = self.first.by if self.held else {name: name for name in self.handle.by}
+        if not columns:
+            return {}
+        from verax.analyses.subgroups.subgroups import subgroups
+
+        found = {}
+        for name, column in columns.items():
+            found[name] = self.ask(subgroups, by=column, rule=rule, **how)
+            found[name].by = name
+        return found
+
+    def report(self, parts: Mapping[str, Subgroups], **how: Any) -> Report:
+        """The report on all models, with their subgroups."""
+        from verax.report import Report
+
+        if not self.held:
+            report = self.ask(Report.of, **how)
+            return report.with_subgroups(parts) if self.handle.lists and parts else report
+        y, p = self.given
+        models = p if isinstance(p, dict) else {next(iter(self.files)): p}
+        how |= {"ids": self.first.ids, "skipped": self.skipped}
+        if "classes" in self.options:
+            how["numbers"] = self.numbers
+        return replace(self, given=(y, models)).ask(Report.of, **how).with_subgroups(parts)
+
+    def taken(self) -> dict[str, Any]:
+        """How the files of the first model were read, as plain Python values."""
+        if self.handle.lists:
+            return self.first.to_dict() if self.held else _taken_of_lists(self.handle)
+        roles = self.first.roles if self.held else self.handle.roles
+        return roles.to_dict()  # type: ignore[no-any-return]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of results should know of the rows: a sentence each."""
+        return tuple(self.handle.notes)
+
+    def said(self) -> list[str]:
+        """How the files were read, and what to know of them, for the terminal."""
+        file = next(iter(self.files.values()))
+        return [f"{file}: {'; '.join(self.handle.taken)}", *(f"Note: {note}" for note in self.notes)]
+
+    @property
+    def source(self) -> str:
+        """The file, how it was read, and what a reader of results should know, for the report."""
+        sentences = [f"{Path(self.handle.name).name}: {'; '.join(self.handle.taken)}", *self.notes]
+        return ". ".join(sentence.removesuffix(".") for sentence in sentences)
+
+
+def _taken_of_lists(handle: Any) -> dict[str, Any]:
+    return {
+        "shape": handle.taken[0].partition(": ")[2],
+        "taken": list(handle.taken),
+        "counts": dict(getattr(handle, "counts", {})),
+        "skipped": None,
+        "notes": list(handle.notes),
+    }

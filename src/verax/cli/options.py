@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from verax.cli.progress import advance
 from verax.common.paths import Files
 from verax.errors import InputError, show
 
 if TYPE_CHECKING:
-    from verax.files import Joined, Source
-    from verax.files.lists import ListFile
     from verax.inputs.handles import Handle
 
 FILES_HELP = (
@@ -159,35 +158,40 @@ class Reading:
     per_length: PerLength = False
     shape: ShapeName = None
 
-    def holds_lists(self, path: Files) -> bool:
-        """Whether files hold a list per row, by their content, and no columns were named."""
+    def scan(
+        self,
+        path: Files,
+        model: str,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        hold: Literal["fitting", "all"] = "fitting",
+    ) -> Handle:
+        """Files as a handle; lists are recognised by their content where no columns are named."""
         from verax.files.lists import holds_lists
+        from verax.scans.asking import Asked
+        from verax.scans.scan import FILES, open_asked
 
-        return not self.probs and holds_lists(path, logits=self.logits, **self._of_lists())
+        if not self.probs and holds_lists(path, logits=self.logits, **self._of_lists()):
+            return self.scan_lists(path, hold=hold)
+        named = self.named_probs
+        given = {**self._request(), **({} if classes is None else {"classes": classes})}
+        asked = Asked.of(named or split(self.probs) or None, advance, False, **given)
+        if named is None:
+            asked = replace(asked, probs={model: asked.request.probs})
+        return open_asked(path, asked, FILES)
 
-    def large_lists(self, path: Files) -> Handle | None:
-        """Several files of lists that are too large to be held; None for others."""
-        from verax.common.paths import files_named
+    def scan_lists(
+        self, path: Files, *, hold: Literal["fitting", "all"] = "fitting", densify: bool = True
+    ) -> Handle:
+        """Files of lists as a handle; see `Asked` for `hold` and `densify`."""
+        from verax.scans.asking import LIST_OPTIONS, Asked
+        from verax.scans.scan import FILES, open_asked
 
-        named = None if str(path) == "-" else files_named(path)
-        if named is None or len(named[0]) < 2:
-            return None
-        from verax.scans.sources import fit_in_memory
-
-        if fit_in_memory(named[0]):
-            return None
-        from verax.scans.asking import LIST_OPTIONS
-        from verax.scans.scan import scan
-
-        asked = self._of_lists()
-        lists = {name: asked.pop(name) for name in LIST_OPTIONS}
-        return scan(path, target=asked.pop("outcome"), lists=lists, **asked)
-
-    def open_lists(self, path: Files) -> ListFile:
-        """The lists of files with what happened."""
-        from verax.files.lists import open_lists
-
-        return open_lists(path, **self._of_lists())
+        listed = self._of_lists()
+        options = {name: listed.pop(name) for name in LIST_OPTIONS}
+        given = {**self._request(), "classes": listed["classes"]}
+        asked = replace(Asked.of(None, advance, options, **given), hold=hold, densify=densify)
+        return open_asked(str(path) if str(path) == "-" else path, asked, FILES)
 
     def _of_lists(self) -> dict[str, Any]:
         names = split(self.classes)
@@ -210,20 +214,6 @@ class Reading:
             "merge_variants": self.merge_variants,
             "delimiter": self.of_texts["delimiter"],
         }
-
-    def open(self, path: Files, *, ordered: bool) -> Source:
-        """Files as a source of rows; `ordered` says whether the order of the classes matters."""
-        from verax import files
-
-        return files.open(path, **self._request(ordered))
-
-    def read_together(self, paths: dict[str, Files], *, ordered: bool, shared_ids: bool = False) -> Joined:
-        """The files of several models with their rows matched."""
-        from verax import files
-
-        request = {**self._request(ordered), "shared_ids": shared_ids}
-        named = self.named_probs
-        return files.read_together(paths, **(request if named is None else {**request, "probs": named}))
 
     @property
     def named_probs(self) -> dict[str, list[str]] | None:
@@ -259,17 +249,15 @@ class Reading:
         mark = None if self.delimiter is None else self.delimiter.replace("\\t", "\t")
         return {"delimiter": mark, "decimal": self.decimal}
 
-    def _request(self, ordered: bool) -> dict[str, Any]:
+    def _request(self) -> dict[str, Any]:
         return {
             "target": self.target,
-            "probs": split(self.probs) or None,
             "classes": None if self.classes is None else split(self.classes),
             "weights": self.weights,
             "groups": split(self.groups) or None,
             "by": split(self.by),
             "id": split(self.row_id) or None,
             "positive": self.positive,
-            "ordered": ordered,
             "logits": self.logits,
             "normalize": self.normalize,
             "invalid": "skip" if self.skip_invalid else "raise",

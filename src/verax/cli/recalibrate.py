@@ -136,23 +136,19 @@ def _learned(
     """The files, a recalibration learnt from them, how their columns were read, and what to say."""
     from verax.analyses.recalibration.recalibration import recalibrate as learn
     from verax.cli.opening import Opened
-    from verax.files import forecasts_of
+    from verax.inputs.handles import no_lists
     from verax.scores.metrics import needs_order
     from verax.scores.registry import parse
 
     rules = [] if how["rule"] is None else [parse(how["rule"])]
     opened = Opened.of(given, reading)
-    rows = opened.source(ordered=needs_order(rules, ordered=reading.ordered)).read()
-    options: dict[str, Any] = {**how, **reading.scale, "ordered": reading.ordered, "classes": rows.classes}
-    try:
-        found = learn(rows.y, rows.p, weights=rows.weights, groups=rows.groups, **options)
-    except InputError:
-        # Where rows are at fault, say so by the names of the file.
-        forecasts_of(rows, **reading.scale).check()
-        raise
-    found = replace(found, columns=tuple(rows.roles.probs)).with_skipped(rows.skipped)
-    texts = [f"{opened.file}: {'; '.join(rows.taken)}", repr(found)]
-    return opened.file, found, rows.roles.to_dict(), texts
+    if opened.lists:
+        raise no_lists(opened.file)
+    rows = opened.rows(ordered=needs_order(rules, ordered=reading.ordered))
+    found = rows.ask(learn, ordered=reading.ordered, **how)
+    taken = rows.taken()
+    found = rows.marked(replace(found, columns=tuple(taken["probs"])))
+    return opened.file, found, taken, [*rows.said(), repr(found)]
 
 
 def _applied(

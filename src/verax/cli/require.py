@@ -125,14 +125,13 @@ class Verdict:
         }
 
 
-def read_bounds(texts: Sequence[str] | None, *, strictly: bool, ordered: bool) -> list[Bound]:
+def read_bounds(
+    texts: Sequence[str] | None, *, strictly: bool, ordered: bool, lists: bool = False
+) -> list[Bound]:
     """The bounds that texts state; impossible ones are refused before any work is done."""
-    return [_read(text, strictly, ordered) for text in texts or ()]
-
-
-def read_list_bounds(texts: Sequence[str] | None, *, strictly: bool) -> list[Bound]:
-    """The bounds that texts state on scores of top lists and on what the lists cover."""
-    return [_read_of_lists(text, strictly) for text in texts or ()]
+    return [
+        _read_of_lists(text, strictly) if lists else _read(text, strictly, ordered) for text in texts or ()
+    ]
 
 
 def _read_of_lists(text: str, strictly: bool) -> Bound:

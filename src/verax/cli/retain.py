@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any
 
 import typer
 
-from verax.analyses.retention.analysis import curves_of
-from verax.analyses.retention.curves import SEES_THE_OUTCOME, as_metrics
-from verax.analyses.retention.cuts import Area, Options, Ties
+from verax.analyses.retention.curves import (
+    SEES_THE_OUTCOME,
+    as_list_metrics,
+    as_metrics,
+    retention,
+    selective,
+)
 from verax.analyses.retention.result import RetentionCurves
-from verax.analyses.retention.uncertainty_scores import UncertaintyScore, doubt
+from verax.analyses.retention.uncertainty_scores import doubt
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split
-from verax.cli.output import Json, draw_to, progress, show
+from verax.cli.output import Json, draw_to, show
 from verax.display.tables import text_table
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
-from verax.inference.intervals import WeightsAre
-from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules
 
@@ -73,47 +75,35 @@ def retain(
     what they are exact.
     """
     from verax.cli.opening import Opened
-    from verax.scans.sources import SourceHandle, fits_in_memory
 
     keys = _keys(rule, doubt_by, reading.ordered)
     opened = Opened.of(given, reading)
-    cuts = Options(
-        _shares(removed),
-        cast(Area, area),
-        "nan",
-        bootstrap,
-        seed,
-        confidence,
-        ties=cast(Ties, ties),
-        weights_are=cast(WeightsAre, reading.weights_are),
-    )
-    if opened.top is not None:
-        from verax.cli.lists import curves_of_lists
-
-        curves = curves_of_lists(opened.top, keys, metric, cuts, ordered=reading.ordered)
-        taken, said = opened.taken(), opened.said()
+    if opened.lists:
+        metrics = as_list_metrics(metric or ["accuracy"])
     else:
         metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
-        order_matters = needs_order(keys, metrics, ordered=reading.ordered)
-        source = opened.source(ordered=order_matters)
-        with progress(f"Reading {opened.file}", source.n_rows) as advance:
-            handle = SourceHandle(source, ordered=order_matters, progress=advance)
-            curves = curves_of(handle, keys, metrics, cuts, bounded=not fits_in_memory(source))
-        taken, said = source.roles.to_dict(), [f"{opened.file}: {'; '.join(source.taken)}"]
+    ordered = not opened.lists and needs_order(keys, metrics, ordered=reading.ordered)
+    rows = opened.rows(ordered=ordered)
+    how: dict[str, Any] = {"metric": metrics, "removed": _shares(removed), "area": area, "ties": ties}
+    how |= {"bootstrap": bootstrap, "seed": seed, "confidence": confidence}
+    how["weights_are"] = reading.weights_are
+    found = rows.ask(selective, by=doubt_by, **how) if doubt_by else rows.ask(retention, rule=keys, **how)
+    assert isinstance(found, RetentionCurves)
+    curves = rows.marked(found)
     if plot is not None:
         axes = curves.plot()
         draw_to(plot, (axes[0] if isinstance(axes, list) else axes).figure)
     result = {
         "command": "retain",
         "file": opened.file,
-        "taken": taken,
+        "taken": rows.taken(),
         "curves": curves.to_dict(stored=False)["curves"],
         "plot": None if plot is None else str(plot),
     }
-    show(result, [*said, _table(curves)], as_json=as_json)
+    show(result, [*rows.said(), _table(curves)], as_json=as_json)
 
 
-def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Rule | UncertaintyScore]:
+def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Any]:
     if doubts and rules:
         raise VeraxError("Pass either --rule, which uses the outcome, or --doubt, not both.")
     if doubts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,12 +11,12 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json
-from verax.cli.require import Require, Strictly
+from verax.cli.require import Require, Strictly, read_bounds
 
 _EXAMPLES = """Examples: `verax toplist completions.jsonl --classes 50000 --json`,
 `verax toplist batch.jsonl --classes 50000 --outcomes gold.csv --id custom_id --skip-invalid`,
 `verax toplist completions.jsonl --classes 50000 --merge-variants case --require 'coverage>0.9'`"""
-_WITHOUT = ("target", "probs", "ordered", "positive", "by", "logits", "decimal")
+_WITHOUT = ("target", "probs", "ordered", "positive", "logits", "decimal")
 
 
 @app.command(epilog=_EXAMPLES)
@@ -46,7 +46,10 @@ def toplist(
     require_interval: Strictly = False,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
+    least: options.Least = 20,
+    bootstrap: options.Draws = 100,
     as_json: Json = False,
+    html: options.Html = None,
     save: options.Save = None,
 ) -> None:
     """Score top lists: responses of language models, outputs of classifiers, ranked runs, long tables.
@@ -55,19 +58,28 @@ def toplist(
     --classes is the number of classes, such as the size of a vocabulary, or their names.
     """
     from verax.analyses.cards.listcard import padded_rules
-    from verax.cli.listcards import show_card
-    from verax.files import files_of_one_model
+    from verax.cli.cards import show_card
+    from verax.cli.opening import GivenRows
+    from verax.common.paths import called
+    from verax.files.joining import files_of_one_model
 
+    model, paths = files_of_one_model(given)
+    hold: Literal["fitting", "all"] = "fitting" if length is None else "all"
+    handle = replace(reading, target=outcome).scan_lists(paths, hold=hold, densify=False)
+    rows = GivenRows.of(handle, {model: called(paths)})
+    bounds = read_bounds(require, strictly=require_interval, ordered=False, lists=True)
+    asked = [bound.rule for bound in bounds if bound.rule is not None]
     show_card(
-        replace(reading, target=outcome).open_lists(files_of_one_model(given)[1]),
-        rules=padded_rules(invalid_penalty),
-        require=require,
-        strictly=require_interval,
-        length=length,
+        rows.truncated(length),
+        "toplist",
+        rules=list(dict.fromkeys([*padded_rules(invalid_penalty), *asked])),
+        bounds=bounds,
         confidence=confidence,
         seed=seed,
         weights_are=reading.weights_are,
-        as_json=as_json,
+        least=least,
+        bootstrap=bootstrap,
+        html=html,
         save=save,
-        nested=False,
+        as_json=as_json,
     )

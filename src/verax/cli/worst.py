@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from verax.analyses.worst import find, ranking
+from verax.analyses.worst import ranking
+from verax.analyses.worst import worst as find_worst
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, progress, show
-from verax.scores.base import Rule
+from verax.cli.output import Json, show
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules
 
-if TYPE_CHECKING:
-    from verax.cli.opening import Opened
-
+CALLED_BY_NUMBER = (
+    "Rows are called by their numbers in the file, from 0; --id names a field that identifies them."
+)
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 `verax worst grades.csv --target grade --ordered --classes none,mild,severe --id patient --json`"""
 
@@ -40,37 +40,17 @@ def worst(
     list per row, the list is shown, the place of the outcome in it and what was left for others.
     """
     from verax.cli.opening import Opened
-    from verax.scans.sources import SourceHandle
 
-    rules = ranking(rule or default_rules(ordered=reading.ordered)[0])
-    order_matters = needs_order(rules)
+    chosen = rule or default_rules(ordered=reading.ordered)[0]
     opened = Opened.of(given, reading)
-    if opened.top is not None:
-        _show_lists(opened, rules, n, ordered=order_matters or reading.ordered, as_json=as_json)
-        return
-    source = opened.source(ordered=order_matters)
-    rows = None if source.n_rows is None else 2 * source.n_rows
-    with progress(f"Reading {opened.file}", rows) as advance:
-        found = find(SourceHandle(source, ordered=order_matters, progress=advance), rules, n)
+    rows = opened.rows(ordered=not opened.lists and needs_order(ranking(chosen)))
+    ids = {"ids": rows.first.ids} if rows.held else {}
+    found = rows.marked(rows.without("weights", "groups").ask(find_worst, rule=chosen, n=n, **ids))
     result: dict[str, Any] = {
         "command": "worst",
         "file": opened.file,
-        "taken": source.roles.to_dict(),
+        "taken": rows.taken(),
         **found.to_dict(stored=False),
     }
-    show(result, [f"{opened.file}: {'; '.join(source.taken)}", repr(found)], as_json=as_json)
-
-
-def _show_lists(opened: Opened, rules: list[Rule], n: int, *, ordered: bool, as_json: bool) -> None:
-    from verax.cli.lists import CALLED_BY_NUMBER, worst_lists
-
-    assert opened.top is not None
-    found = worst_lists(opened.top, rules, n, ordered=ordered)
-    result = {
-        "command": "worst",
-        "file": opened.file,
-        "taken": opened.taken(),
-        **found.to_dict(stored=False),
-    }
-    called = [] if found.named else [CALLED_BY_NUMBER]
-    show(result, [*opened.said(), repr(found), *called], as_json=as_json)
+    called = [] if found.named or not opened.lists else [CALLED_BY_NUMBER]
+    show(result, [*rows.said(), repr(found), *called], as_json=as_json)

@@ -11,22 +11,20 @@ r"""Files of predictions: CSV, Parquet, Arrow, JSON Lines and NumPy files, read 
 0.2
 """
 
-from verax.files.joining import Joined, files_of_one_model, name_files, read_together
-from verax.files.kept import KeptRows
+from verax.files.joining import Joined, files_of_one_model, match, name_files, read_together
 from verax.files.predictions import Predictions
-from verax.files.scoring import doubts_about, forecasts_in, forecasts_of
+from verax.files.scoring import doubts_about, forecasts_of
 from verax.files.source import Source
 from verax.files.sources import open, read  # noqa: A004
 
 __all__ = [
     "Joined",
-    "KeptRows",
     "Predictions",
     "Source",
     "doubts_about",
     "files_of_one_model",
-    "forecasts_in",
     "forecasts_of",
+    "match",
     "name_files",
     "open",
     "read",

@@ -16,7 +16,8 @@ import numpy as np
 
 from verax.common.paths import Files
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.files.predictions import Array, Predictions, Roles
+from verax.files.lists.listfile import ListFile
+from verax.files.predictions import Array, Predictions, Roles, each_name
 from verax.files.sources import read
 from verax.inputs.skipping import Skipped
 
@@ -41,13 +42,13 @@ class Joined:
 
     Attributes
     ----------
-    y : array of shape (N,)
-        The outcomes, as the first file has them.
+    y : array of shape (N,) or list
+        The outcomes, as the first file has them; the names of classes if any file has top lists.
     classes : tuple or None
-        The classes of the first file, which are those of all.
-    models : dict of str to array of shape (N, K)
-        The probabilities of each model, by name.
-    files : dict of str to Predictions
+        The classes of the first file of full distributions, which are those of all.
+    models : dict of str to array of shape (N, K) or TopLists
+        The forecasts of each model, by name.
+    files : dict of str to Predictions or ListFile
         The matched rows of each file.
     how : str
         How the rows were matched.
@@ -68,17 +69,17 @@ class Joined:
     (['old', 'new'], [0, 1])
     """
 
-    y: Array
+    y: Any
     classes: tuple[Hashable, ...] | None
-    models: dict[str, Array]
-    files: dict[str, Predictions]
+    models: dict[str, Any]
+    files: dict[str, Any]
     how: str
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     skipped: Skipped | None = None
 
     @property
-    def first(self) -> Predictions:
-        """The file that the others were matched with."""
+    def first(self) -> Any:
+        """The file that the others were matched with, which has weights, groups, ids and subgroups."""
         return next(iter(self.files.values()))
 
 
@@ -226,15 +227,60 @@ def read_together(
             options.pop("classes", None),
             partial(read, path, **options),
         )
-        _check_classes(next(iter(parts.values())), parts[name])
+    return match(parts, shared_ids=shared_ids)
+
+
+def match(parts: Mapping[str, Predictions | ListFile], *, shared_ids: bool = False) -> Joined:
+    """Match the rows of files by their ids where all have some, otherwise by their order.
+
+    Parameters
+    ----------
+    parts : mapping of str to Predictions or ListFile
+        The rows of each model, by name.
+    shared_ids : bool, default False
+        Whether to leave out rows whose id some file lacks, and count them.
+
+    Returns
+    -------
+    Joined
+        The matched rows.
+    """
+    dense = [part for part in parts.values() if isinstance(part, Predictions)]
+    for other in dense[1:]:
+        _check_classes(dense[0], other)
     files, left_out, skipped = _matched(parts, shared_ids)
+    by_name = len(dense) < len(files)
+    outcomes = [_names(part) if by_name else np.asarray(part.y) for part in files.values()]
     first, *others = files.values()
-    for other in others:
-        _check_outcomes(first, other)
+    for another, own in zip(others, outcomes[1:], strict=True):
+        _check_outcomes(first, another, outcomes[0], own)
     files[next(iter(files))] = replace(first, skipped=skipped)
-    how = "by the order of the rows" if first.ids is None else f"by {first.roles.id_name}"
-    models = {name: part.p for name, part in files.items()}
-    return Joined(first.y, first.classes, models, files, how, left_out, skipped)
+    by_id = all(part.ids is not None for part in files.values())
+    how = f"by {_id_name(first)}" if by_id else "by the order of the rows"
+    models = {name: part.p if isinstance(part, Predictions) else part.lists for name, part in files.items()}
+    y = outcomes[0].tolist() if by_name else first.y
+    return Joined(y, dense[0].classes if dense else None, models, files, how, left_out, skipped)
+
+
+def _names(part: Predictions | ListFile) -> Array:
+    """What happened in each row, by the names of classes where they have any."""
+    values: list[Any] = [value.item() if isinstance(value, np.generic) else value for value in part.y]
+    if isinstance(part, Predictions) and part.classes is not None:
+        known = set(part.classes)
+        values = [value if value in known else part.classes[int(value)] for value in values]
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def _id_name(part: Predictions | ListFile) -> str:
+    """What the ids of a file are called."""
+    return part.roles.id_name if isinstance(part, Predictions) else ", ".join(each_name(part.id_field))
+
+
+def _n_given(part: Predictions | ListFile) -> int:
+    """How many rows the file has, those included that were left out."""
+    return len(part) if part.skipped is None else part.skipped.n_given
 
 
 class _Read(Protocol):
@@ -282,8 +328,8 @@ def with_classes_of(
 
 
 def _matched(
-    parts: Mapping[str, Predictions], shared: bool
-) -> tuple[dict[str, Predictions], dict[str, LeftOut], Skipped | None]:
+    parts: Mapping[str, Predictions | ListFile], shared: bool
+) -> tuple[dict[str, Predictions | ListFile], dict[str, LeftOut], Skipped | None]:
     """The rows that all files have, in the order of the first; what was left out of each; invalid rows."""
     by_id = all(part.ids is not None for part in parts.values())
     if shared and not by_id:
@@ -310,7 +356,7 @@ def _matched(
 
 
 def _skipped(
-    parts: Mapping[str, Predictions], matched: Predictions, lacked: Mapping[str, Array]
+    parts: Mapping[str, Predictions | ListFile], matched: Predictions | ListFile, lacked: Mapping[str, Array]
 ) -> Skipped | None:
     """The rows of the first file that are invalid in any, by their numbers there; None unless asked for."""
     found = [part.skipped for part in parts.values() if part.skipped is not None]
@@ -326,11 +372,13 @@ def _skipped(
     return Skipped(len(matched) + count, count, rows, reduce(add, found).reasons)
 
 
-def _numbers(part: Predictions) -> Array:
+def _numbers(part: Predictions | ListFile) -> Array:
+    if isinstance(part, ListFile):
+        return part.places
     return np.arange(len(part)) if part.rows is None else part.rows
 
 
-def _in_order(part: Predictions, keys: Array, common: Array) -> Predictions:
+def _in_order(part: Predictions | ListFile, keys: Array, common: Array) -> Predictions | ListFile:
     """The rows of a file that have these keys, in their order."""
     if len(keys) == len(common) and bool((keys == common).all()):
         return part
@@ -338,16 +386,17 @@ def _in_order(part: Predictions, keys: Array, common: Array) -> Predictions:
     return part.take(places[np.searchsorted(keys, common, sorter=places)])
 
 
-def _lacked(name: str, parts: Mapping[str, Predictions], keys: Mapping[str, Array]) -> Array:
+def _lacked(name: str, parts: Mapping[str, Predictions | ListFile], keys: Mapping[str, Array]) -> Array:
     """Which rows of a file some other file lacks; one that was left out there as invalid is not lacking."""
     lacked = np.zeros(len(keys[name]), np.bool_)
     for other, part in parts.items():
         if other != name:
-            lacked |= ~np.isin(keys[name], keys[other]) & ~np.isin(keys[name], part.ids_left_out)
+            gone = part.ids_left_out if isinstance(part, Predictions) else ()
+            lacked |= ~np.isin(keys[name], keys[other]) & ~np.isin(keys[name], gone)
     return lacked
 
 
-def _check_ids(parts: Mapping[str, Predictions], keys: Mapping[str, Array]) -> None:
+def _check_ids(parts: Mapping[str, Predictions | ListFile], keys: Mapping[str, Array]) -> None:
     """Refuse files that lack rows of each other, the first one first."""
     first = next(iter(parts))
     for other in list(parts)[1:]:
@@ -358,27 +407,27 @@ def _check_ids(parts: Mapping[str, Predictions], keys: Mapping[str, Array]) -> N
                 raise _lacking(parts[has], parts[lacks], keys[has][lacked])
 
 
-def _check_lengths(parts: Mapping[str, Predictions]) -> None:
+def _check_lengths(parts: Mapping[str, Predictions | ListFile]) -> None:
     first, *others = parts.values()
     for other in others:
-        if first.n_given != other.n_given:
+        if _n_given(first) != _n_given(other):
             raise InputError(
                 "The files must have the same rows",
                 argument="id",
                 kind="length",
-                found=f"{first.path} has {first.n_given:,} rows and {other.path} {other.n_given:,}",
-                values=[first.n_given, other.n_given],
+                found=f"{first.path} has {_n_given(first):,} rows and {other.path} {_n_given(other):,}",
+                values=[_n_given(first), _n_given(other)],
                 remedies=[passing("(the column that says which rows belong together)", id=...)],
             )
 
 
-def _texts(rows: Predictions) -> Array:
+def _texts(rows: Predictions | ListFile) -> Array:
     texts = np.asarray(rows.ids).astype(str)
     values, counts = np.unique(texts, return_counts=True)
     if len(values) < len(texts):
         value = str(values[counts.argmax()])
         raise InputError(
-            f"The ids in {show(rows.roles.id_name)} must be different from each other",
+            f"The ids in {show(_id_name(rows))} must be different from each other",
             argument="id",
             source=rows.path,
             found=f"{show(value)} occurs {counts.max()} times",
@@ -387,14 +436,14 @@ def _texts(rows: Predictions) -> Array:
     return texts
 
 
-def _lacking(has: Predictions, lacks: Predictions, ids: Array) -> InputError:
+def _lacking(has: Predictions | ListFile, lacks: Predictions | ListFile, ids: Array) -> InputError:
     some = ", ".join(show(str(i)) for i in ids[:3]) + (", ..." if len(ids) > 3 else "")
     rows = "1 row" if len(ids) == 1 else f"{len(ids):,} rows"
     return InputError(
         "The files must have the same rows",
         argument="id",
         kind="missing",
-        found=f"{lacks.path} lacks {rows} of {has.path}: {has.roles.id_name} {some}",
+        found=f"{lacks.path} lacks {rows} of {has.path}: {_id_name(has)} {some}",
         values=[str(i) for i in ids[:3]],
         count=len(ids),
         remedies=[passing("to compare the rows that all files have", shared_ids=True)],
@@ -413,37 +462,39 @@ def _check_classes(first: Predictions, other: Predictions) -> None:
         )
 
 
-def _check_outcomes(first: Predictions, other: Predictions) -> None:
-    outcomes = other.y
-    if first.y.shape != outcomes.shape:
+def _check_outcomes(
+    first: Predictions | ListFile, other: Predictions | ListFile, here: Array, there: Array
+) -> None:
+    if here.shape != there.shape:
         raise InputError(
             "The files must have outcomes of one kind",
             argument="target",
             kind="type",
-            found=f"{first.path} has {first.roles.outcomes_are} and {other.path} {other.roles.outcomes_are}",
+            found=f"{first.path} and {other.path} have one-hot rows and single outcomes",
         )
-    differ = (first.y != outcomes).reshape(len(first), -1).any(axis=1)
+    differ = (here != there).reshape(len(first), -1).any(axis=1)
     if differ.any():
         row = int(np.argmax(differ))
-        here, there = _label(first, first.y[row]), _label(first, outcomes[row])
-        which = (
-            f"row {first.number(row)}"
-            if first.ids is None
-            else f"{first.roles.id_name} {show(str(first.ids[row]))}"
-        )
+        number = int(_numbers(first)[row])
+        which = f"row {number}" if first.ids is None else f"{_id_name(first)} {show(str(first.ids[row]))}"
         raise InputError(
             "The files must have the same outcomes",
             argument="target",
             kind="label",
             found=f"{first.path} and {other.path} differ in {int(differ.sum()):,} of {len(first):,} rows: "
-            f"{which} is {here} and {there}",
-            rows=(first.number(row),),
+            f"{which} is {_label(first, here[row])} and {_label(first, there[row])}",
+            rows=(number,),
             count=int(differ.sum()),
             remedies=[passing("if the rows are in different orders", id=...)] if first.ids is None else [],
         )
 
 
-def _label(rows: Predictions, outcome: Any) -> str:
-    if rows.roles.outcomes_are == "one-hot" or rows.classes is None or outcome in rows.classes:
+def _label(rows: Predictions | ListFile, outcome: Any) -> str:
+    if (
+        isinstance(rows, ListFile)
+        or rows.roles.outcomes_are == "one-hot"
+        or rows.classes is None
+        or outcome in rows.classes
+    ):
         return show(np.asarray(outcome).tolist())
     return show(rows.classes[int(outcome)])

@@ -14,9 +14,12 @@ import numpy as np
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, show
 from verax.inputs.arrays import to_host
+from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
+from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import Skipped, Survey, take_rows
+from verax.inputs.validity import Unity
 
 Array = np.ndarray[Any, Any]
 
@@ -394,6 +397,17 @@ class Predictions:
         gone = () if self.ids is None else tuple(str(self.ids[row]) for row in found.rows)
         left_out = (*self.ids_left_out, *gone)
         return replace(self.take(survey.kept), skipped=both, ids_left_out=left_out)
+
+    def rescaled(self) -> Rescaled:
+        """The rows that are to be divided by their sums."""
+        p: Any = self.p
+        if p.ndim == 1:
+            # The probability of class 1 alone, which has no sum.
+            return Rescaled(len(self))
+        totals = np.zeros(len(self))
+        for j in range(p.shape[1]):
+            totals += p.columns[j] if isinstance(p, Columns) else p[:, j]
+        return Rescaled.of(totals, Unity.of(p))
 
     @property
     def taken(self) -> tuple[str, ...]:

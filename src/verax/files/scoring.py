@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from verax.errors import InputError, Remedy, passing
+import numpy as np
+
+from verax.errors import InputError, Remedy, passing, show
 from verax.files.families import NEARLY, PERCENT
-from verax.files.predictions import Predictions, short
+from verax.files.predictions import Predictions, Roles, id_of, short
 from verax.files.source import Source
 from verax.inputs.forecasts import Forecasts
 
@@ -29,7 +31,12 @@ class FileForecasts(Forecasts):
         except InputError as error:
             if error.kind == "sum":
                 error = self._about_sums(error)
-            raise error.replace(source=self._batch.path) from None
+            batch = self._batch
+            if batch.ids is not None and error.rows:
+                numbers = np.arange(len(batch)) + batch.start if batch.rows is None else batch.rows
+                at = np.flatnonzero(numbers == error.rows[0])
+                error = with_id(error, batch.roles, batch.ids[at[:1]].tolist()) if at.size else error
+            raise error.replace(source=batch.path) from None
 
     def _about_sums(self, error: InputError) -> InputError:
         """The error about sums of rows, with their columns and the remedies that fit."""
@@ -59,6 +66,12 @@ class FileForecasts(Forecasts):
             found=f"{error.found}; the columns taken are {short(probs)}",
             remedies=remedies,
         )
+
+
+def with_id(error: InputError, roles: Roles, values: Sequence[object]) -> InputError:
+    """An error about rows that also gives the id of the first, from the values of its columns."""
+    its_id = f"{roles.id_name} {show(values[0] if len(values) == 1 else id_of(values))}"
+    return error.replace(found=f"{error.found} ({its_id})")
 
 
 def doubts_about(source: Source | Predictions, counts: Sequence[float]) -> tuple[InputError, ...]:
@@ -137,37 +150,3 @@ def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
         first_row=batch.start,
         **options,
     )
-
-
-def forecasts_in(
-    source: Source, progress: Callable[[int], None] | None = None, **options: Any
-) -> Iterator[tuple[Forecasts, Predictions]]:
-    r"""The rows of a file as forecasts, a batch at a time.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    progress : callable, optional
-        Called with the number of rows of every batch.
-    **options : Any
-        Options of `Forecasts`, such as `normalize` and `logits`.
-
-    Yields
-    ------
-    tuple of Forecasts and Predictions
-        The rows of a batch, ready to be scored and as they were read.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from verax import files
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
-    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
-    >>> [forecasts.n_rows for forecasts, _ in files.forecasts_in(files.open(path))]
-    [2]
-    """
-    for batch in source.batches():
-        yield forecasts_of(batch, **options), batch
-        if progress is not None:
-            progress(len(batch))

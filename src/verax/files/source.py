@@ -5,16 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from verax.errors import InputError
 from verax.files.predictions import Predictions, Request, Roles, concatenate
-from verax.inputs.columns import Columns
 from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
-from verax.inputs.validity import Unity
 
 # The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
 _ROWS, _PROBABILITIES = 2**17, 2**21
@@ -110,7 +105,7 @@ class Source(ABC):
             if len(whole):
                 left += len(whole)
                 if self.rescaled is not None:
-                    self.rescaled += _rescaled(whole)
+                    self.rescaled += whole.rescaled()
                 yield whole
         if not start:
             raise InputError(NO_ROWS, argument="path", kind="file", source=self.path)
@@ -145,15 +140,3 @@ class Source(ABC):
     def read(self) -> Predictions:
         """All rows."""
         return concatenate(list(self.batches()))
-
-
-def _rescaled(rows: Predictions) -> Rescaled:
-    """The rows of a batch that are to be divided by their sums."""
-    p: Any = rows.p
-    if p.ndim == 1:
-        # The probability of class 1 alone, which has no sum.
-        return Rescaled(len(rows))
-    totals = np.zeros(len(rows))
-    for j in range(p.shape[1]):
-        totals += p.columns[j] if isinstance(p, Columns) else p[:, j]
-    return Rescaled.of(totals, Unity.of(p))

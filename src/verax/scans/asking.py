@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from verax.common.checks import is_whole
 from verax.errors import InputError, passing, show
@@ -33,6 +33,10 @@ class Asked:
         What is said about top lists, where the predictions are such.
     may_be_lists : bool
         Nobody said whether they are.
+    hold : str
+        Which lists are read at once: "fitting" those that fit in memory, "all", or none.
+    densify : bool
+        Whether lists that are read at once and all name all classes are full distributions.
     """
 
     request: Request
@@ -40,6 +44,8 @@ class Asked:
     progress: Callable[[int], None] | None = None
     settings: Settings | None = None
     may_be_lists: bool = False
+    hold: Literal["", "fitting", "all"] = ""
+    densify: bool = False
 
     @classmethod
     def of(

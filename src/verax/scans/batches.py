@@ -1,11 +1,12 @@
-"""What is on this machine, read batch by batch and summarised by threads, in bounded memory."""
+"""Columns and arrays on this machine, read batch by batch."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +15,38 @@ from verax.errors import InputError, RuleError
 from verax.files.array_files import ArrayFiles
 from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
 from verax.files.joining import with_classes_of
-from verax.files.predictions import Predictions, Request
+from verax.files.predictions import Predictions, Request, Roles, concatenate
 from verax.files.source import rows_at_a_time
-from verax.inputs.handles import Collector, Handle, Recipe, Summaries
+from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
-from verax.kernels.ledger import expecting
-from verax.kernels.threads import by_turns, n_cores
+from verax.inputs.rescaling import Rescaled
+from verax.inputs.skipping import NO_ROWS
 from verax.scans.asking import Asked
-from verax.scans.parts import default_name, part_of, taken_by, usable
+from verax.scans.held import Held, rows_fit
+from verax.scans.local import LocalHandle, Work
+from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
 
-# How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
-_COLLECTORS = 8
-Work = Callable[[Collector], int]
 
+class _Rescaling:
+    """The rows that were divided by their sums, of every part that was read, by model and first row."""
 
-class LocalHandle(Handle):
-    """Rows that come to this process in parts."""
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], Rescaled] = {}
 
-    _progress: Callable[[int], None] | None = None
+    def add(self, models: Mapping[str, Predictions]) -> None:
+        """Note the rows of a part; one that is read again counts once."""
+        for name, rows in models.items():
+            self._found[name, rows.start] = rows.rescaled()
 
-    @abstractmethod
-    def _work(self) -> Iterable[Work]:
-        """All rows in order; each piece of work shows some to a collector, and says how many are valid."""
-
-    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        collectors = [Collector(recipes) for _ in range(min(n_cores(), _COLLECTORS))]
-        with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
-            for n_rows in by_turns(lambda show, own: show(own), self._work(), collectors):
-                if self._progress is not None:
-                    self._progress(n_rows)
-        # One after the other, so that the tables of those that are done take no memory.
-        found = Summaries({}, 0, None)
-        while collectors:
-            found = found.merge(collectors.pop(0).summaries())
-        return found
+    def said(self, models: Sequence[str]) -> tuple[str, ...]:
+        """A sentence for each model; none where nothing was noted."""
+        found = {}
+        for name in models:
+            parts = [rescaled for (model, _), rescaled in self._found.items() if model == name]
+            if parts:
+                found[name] = (reduce(add, parts).said(),)
+        return taken_by(found) if found else ()
 
 
 class TableHandle(LocalHandle):
@@ -63,28 +61,68 @@ class TableHandle(LocalHandle):
     classes: tuple[Hashable, ...] | None
     n_classes: int
 
-    def __init__(self, asked: Asked, open_table: Callable[[Request], Table]) -> None:
-        self._asked, self._open_table, self._progress = asked, open_table, asked.progress
-        self._table = open_table(asked.request)
-        self._reader = reader_of(self._table, asked)
-        self.name, self.n_rows = self._table.name, self._table.n_rows
+    def __init__(self, asked: Asked, table: Table) -> None:
+        self._asked, self._table, self._progress = asked, table, asked.progress
+        self._reader = reader_of(table, asked)
+        self._rescaling = _Rescaling()
+        self.name, self.n_rows = table.name, table.n_rows
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
-        self.has_rows: bool = not getattr(self._table.reader, "once", False)
+        self.weighted: bool = self._reader.weighted
+        self.has_rows: bool = not getattr(table.reader, "once", False)
+        width = self.n_classes * len(self.models)
+        self.fits: bool = not self.lists and rows_fit(self.n_rows, width, table.n_bytes)
+
+    @property
+    def roles(self) -> Roles:
+        """Which column is what, for the first model of full distributions."""
+        assert isinstance(self._reader, PartReader)
+        return self._reader.first.roles
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._rescaling.said(self.models)
 
     def in_order(self) -> Handle:
         if self.lists:
             raise RuleError(NO_ORDER)
-        return TableHandle(self._asked.in_order(), self._open_table)
+        return self if self._asked.request.ordered else TableHandle(self._asked.in_order(), self._table)
+
+    def held(self) -> Held:
+        """All rows of full distributions, in memory."""
+        parts = []
+        for start, batches in self._runs():
+            parts.append(self._rows(batches, start, coded=False))
+            self._advance(sum(batch.num_rows for batch in batches))
+        return _held(self, parts, self._asked.request)
+
+    def _runs(self) -> Iterator[tuple[int, list[Any]]]:
+        return self._table.runs(self._reader.columns, self._reader.rows_at_a_time)
 
     def _work(self) -> Iterator[Work]:
-        for start, batches in self._table.runs(self._reader.columns, self._reader.rows_at_a_time):
+        for start, batches in self._runs():
             yield partial(self._collect, batches, start)
 
     def _collect(self, batches: list[Any], start: int, collector: Collector) -> int:
+        with self._located():
+            if self.lists:
+                return collector.add(self._reader.part(batches, start))
+            return collector.add(part_of(self._rows(batches, start, coded=True), self._asked.request))
+
+    def _rows(self, batches: list[Any], start: int, *, coded: bool) -> dict[str, Predictions]:
+        assert isinstance(self._reader, PartReader)
+        with self._located():
+            found = self._reader.predictions(batches, start, coded=coded)
+        if self._asked.request.normalize:
+            self._rescaling.add(found)
+        return found
+
+    @contextmanager
+    def _located(self) -> Iterator[None]:
+        """Errors about rows name the file that they are in."""
         try:
-            return self._reader.collect(batches, start, collector)
+            yield
         except InputError as error:
             if not error.rows or error.source != self.name:
                 raise
@@ -111,24 +149,59 @@ class ArrayHandle(LocalHandle):
                 partial(_array_files, paths, request, name),
             )
         first = next(iter(self._sources.values()))
+        self._rescaling = _Rescaling()
         self.name, self.models = name, tuple(self._sources)
         self.n_rows: int | None = first.n_rows
         self.classes, self.n_classes = first.classes, first.width
+        self.roles: Roles = first.roles
         self.by: tuple[str, ...] = first.roles.by
+        self.weighted: bool = first.roles.weights is not None
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
+        self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._rescaling.said(self.models)
 
     def in_order(self) -> Handle:
-        return ArrayHandle(self._asked.in_order(), self._paths, self.name)
+        ordered = self._asked.request.ordered
+        return self if ordered else ArrayHandle(self._asked.in_order(), self._paths, self.name)
+
+    def held(self) -> Held:
+        """All rows, in memory."""
+        parts = []
+        for batches in self._batches(coded=False):
+            parts.append(self._rows(batches))
+            self._advance(batches[0].n_given)
+        return _held(self, parts, self._asked.request)
+
+    def _batches(self, *, coded: bool) -> Iterator[Sequence[Predictions]]:
+        rows = rows_at_a_time(self.n_classes * len(self.models))
+        return zip(*(source.given(rows, coded=coded) for source in self._sources.values()), strict=True)
 
     def _work(self) -> Iterator[Work]:
-        rows = rows_at_a_time(self.n_classes * len(self.models))
-        streams = [source.given(rows, coded=True) for source in self._sources.values()]
-        for batches in zip(*streams, strict=True):
+        for batches in self._batches(coded=True):
             yield partial(self._collect, batches)
 
     def _collect(self, batches: Sequence[Predictions], collector: Collector) -> int:
-        found = dict(zip(self.models, batches, strict=True))
-        return collector.add(part_of(usable(found, self._asked.request), self._asked.request))
+        return collector.add(part_of(self._rows(batches), self._asked.request))
+
+    def _rows(self, batches: Sequence[Predictions]) -> dict[str, Predictions]:
+        found = usable(dict(zip(self.models, batches, strict=True)), self._asked.request)
+        if self._asked.request.normalize:
+            self._rescaling.add(found)
+        return found
+
+
+def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]], request: Request) -> Held:
+    """The rows of all parts, which are called as their handle is."""
+    if not parts:
+        raise InputError(NO_ROWS, argument="source", kind="file", source=handle.name)
+    # Errors about rows in memory name all files together.
+    rows = {
+        name: replace(concatenate([part[name] for part in parts]), path=handle.name) for name in handle.models
+    }
+    return Held(rows, request, name=handle.name, taken=handle.taken, notes=handle.notes)
 
 
 def _array_files(
@@ -147,4 +220,4 @@ def of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:
     """The handle on files of columns or arrays."""
     if common_format(paths) in ARRAYS:
         return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
-    return TableHandle(asked, lambda request: Table.of_paths(paths, request, name))
+    return TableHandle(asked, Table.of_paths(paths, asked.request, name))

@@ -225,8 +225,7 @@ def opened(source: object, asked: Asked) -> Handle | None:
     if found is None:
         return None
     name, read = found
-    reader = Table(f"the {name}", name, asked.request, lambda: read(source)).reader
-    return TableHandle(asked, lambda request: Table(f"the {name}", name, request, lambda: reader))
+    return TableHandle(asked, Table(f"the {name}", name, asked.request, lambda: read(source)))
 
 
 def classes_of(source: object) -> list[tuple[str, str]]:

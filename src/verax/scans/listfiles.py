@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,20 +14,25 @@ import numpy as np
 from verax.common.paths import check_exists, files_named
 from verax.errors import InputError, RuleError
 from verax.files.formats.tables import FORMATS, files_of
+from verax.files.lists.distributions import distributions
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.longform import LONG, is_long
+from verax.files.lists.opening import read_lists
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
 from verax.files.lists.settings import Settings
 from verax.files.lists.several import records_of_piece
-from verax.files.lists.streams import ending
+from verax.files.lists.streams import STDIN, ending
 from verax.files.lists.wide import WIDE
 from verax.files.lists.words import added, counted, ungrouped_questions
+from verax.files.predictions import Predictions, Request
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.scans.asking import Asked
-from verax.scans.batches import LocalHandle, Work, of_files
+from verax.scans.batches import of_files
+from verax.scans.held import Held, files_fit
 from verax.scans.lists import part_of_lists
+from verax.scans.local import LocalHandle, Work
 from verax.scans.parts import default_name
 
 # How many records a part has.
@@ -106,50 +112,51 @@ class ListFilesHandle(LocalHandle):
         return collector.add(part_of_lists({self.models[0]: read}, start))
 
 
-class ReadLists(LocalHandle):
-    """The lists of a file that has been read, as one part."""
-
-    name: str
-    models: tuple[str, ...]
-    n_rows: int | None
-    taken: tuple[str, ...]
-    by: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
-
-    lists = True
-
-    def __init__(self, read: ListFile) -> None:
-        self._read = read
-        self.name, self.models, self.n_rows = read.path, (default_name(read.path),), len(read)
-        self.taken, self.by = read.taken, tuple(read.by)
-        self.classes, self.n_classes = read.classes, read.lists.n_classes
-
-    def in_order(self) -> Handle:
-        raise RuleError(NO_ORDER)
-
-    def _work(self) -> Iterator[Work]:
-        yield lambda collector: collector.add(part_of_lists({self.models[0]: self._read}, 0))
-
-
 def opened(source: object, asked: Asked) -> Handle | None:
     """The handle on files that hold lists, by what is said or by their content; None for anything else."""
     if asked.settings is None and not asked.may_be_lists:
         return None
-    named = files_named(source)
+    named = ([], STDIN) if str(source) == STDIN else files_named(source)
     if named is None:
         return None
     paths, name = named
     if asked.may_be_lists:
-        if not has_lists(paths[0], Settings(), logits=asked.request.logits):
+        if paths and not has_lists(paths[0], Settings(), logits=asked.request.logits):
             return None
-        asked = asked.as_lists()
+        asked = replace(asked.as_lists(), densify=True)
     assert asked.settings is not None
-    check_exists(paths[0])
+    for path in paths[:1]:
+        check_exists(path)
+    if asked.probs is None and _are_read(paths, asked):
+        return _read(paths, name, asked)
     if _are_tables(paths[0], asked.settings):
         return of_files(paths, name, asked)
     files = [file for path in paths for file in (files_of(path) if path.is_dir() else [path])]
     return ListFilesHandle(asked, files, name)
+
+
+def _are_read(paths: Sequence[Path], asked: Asked) -> bool:
+    """Whether files are read at once: all lists tell the classes where nobody states them."""
+    settings = asked.settings
+    assert settings is not None
+    known = settings.names is not None or settings.n_classes is not None or settings.shape == WIDE.name
+    if asked.hold:
+        return asked.hold == "all" or len(paths) < 2 or files_fit(paths)
+    return not paths or (not known and files_fit(paths))
+
+
+def _read(paths: Sequence[Path], name: str, asked: Asked) -> Held:
+    """The rows of files; lists that all name all classes are full distributions."""
+    ((model, settings),) = asked.list_models(default_name(name)).items()
+    read = read_lists(paths, name, settings)
+    if asked.progress is not None:
+        asked.progress(len(read))
+    rows: ListFile | Predictions = read
+    taken = read.taken
+    if asked.densify and read.are_distributions:
+        rows = distributions(read)
+        taken += (f"scored as distributions: every list names all {read.lists.n_classes} classes",)
+    return Held({model: rows}, Request(), name=read.path, taken=taken, notes=read.notes)
 
 
 def _are_tables(path: Path, settings: Settings) -> bool:

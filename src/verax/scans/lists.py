@@ -22,7 +22,7 @@ from verax.files.lists.settings import Settings
 from verax.files.lists.streams import LOOK, Stream, records_of
 from verax.files.predictions import each_name
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Collector, Part
+from verax.inputs.handles import Part
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
 from verax.scans.asking import Asked
@@ -100,13 +100,14 @@ class ListReader:
         return taken_by({name: reader.taken for name, reader in self.readers.items()})
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.first.settings.weights is not None
+
+    @property
     def rows_at_a_time(self) -> int:
         """How many rows a part should have."""
         return _ROWS
-
-    def collect(self, batches: list[Any], start: int, collector: Collector) -> int:
-        """Take in the rows of record batches."""
-        return collector.add(self.part(batches, start))
 
     def part(self, batches: list[Any], start: int) -> Part:
         """The rows of record batches of one schema, the first of which has the number `start`."""

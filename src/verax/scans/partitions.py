@@ -54,13 +54,13 @@ class Work:
     def _run(self, partition: int, run: tuple[int, list[Any]], collector: Collector) -> None:
         start, batches = run
         try:
-            self.reader.collect(batches, first_row(partition) + start, collector)
+            collector.add(self.reader.part(batches, first_row(partition) + start))
             return
         except InputError as error:
             refused = error
         try:
             # Once more, for an error that gives the numbers of rows in the partition.
-            self.reader.collect(batches, start, Collector(self.recipes))
+            Collector(self.recipes).add(self.reader.part(batches, start))
         except InputError as error:
             refused = error
         raise refused.replace(source=f"{self.name}, partition {partition}") from None

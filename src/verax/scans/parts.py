@@ -12,16 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from verax.errors import InputError, show
+from verax.errors import InputError
 from verax.files.column_files import ColumnFile
 from verax.files.column_reader import ColumnReader
 from verax.files.formats.tables import Table
 from verax.files.joining import with_classes_of
-from verax.files.predictions import Predictions, Request, each_name, id_of
-from verax.files.scoring import forecasts_of
+from verax.files.predictions import Predictions, Request, each_name
+from verax.files.scoring import forecasts_of, with_id
 from verax.files.source import rows_at_a_time
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Collector, Part
+from verax.inputs.handles import Part
 from verax.inputs.skipping import Skipped
 from verax.scans.asking import Asked
 
@@ -87,6 +87,11 @@ class PartReader:
         return taken_by({name: reader.roles.in_words(self.classes) for name, reader in self.readers.items()})
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.first.roles.weights is not None
+
+    @property
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
         return list(dict.fromkeys(name for reader in self.readers.values() for name in reader.roles.columns))
@@ -96,10 +101,17 @@ class PartReader:
         """How many rows a part should have."""
         return rows_at_a_time(self.n_classes * len(self.readers))
 
-    def collect(self, batches: list[Any], start: int, collector: Collector) -> int:
-        """Take in the rows of record batches; an error about rows gives the id of the first."""
+    def part(self, batches: list[Any], start: int) -> Part:
+        """The rows of record batches of one schema, the first of which has the number `start`."""
+        return part_of(self.predictions(batches, start, coded=True), self.request)
+
+    def predictions(self, batches: list[Any], start: int, *, coded: bool) -> dict[str, Predictions]:
+        """The same as the predictions of each model; an error about rows gives the id of the first."""
         try:
-            return collector.add(self.part(batches, start))
+            found = {
+                name: replace(reader.predictions(batches, start, coded), start=start)
+                for name, reader in self.readers.items()
+            }
         except InputError as error:
             names = each_name(self.first.roles.id)
             table = pa.Table.from_batches(batches)
@@ -107,16 +119,8 @@ class PartReader:
             if not names or error.argument == "id" or not 0 <= at < table.num_rows:
                 raise
             values = [table[name][at].as_py() for name in names]
-            its_id = f"{self.first.roles.id_name} {show(values[0] if len(names) == 1 else id_of(values))}"
-            raise error.replace(found=f"{error.found} ({its_id})") from None
-
-    def part(self, batches: list[Any], start: int) -> Part:
-        """The rows of record batches of one schema, the first of which has the number `start`."""
-        found = {
-            name: replace(reader.predictions(batches, start, True), start=start)
-            for name, reader in self.readers.items()
-        }
-        return part_of(usable(found, self.request), self.request)
+            raise with_id(error, self.first.roles, values) from None
+        return usable(found, self.request)
 
 
 def _reader(table: Table, request: Request, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:

@@ -10,7 +10,8 @@ from verax.inputs.handles import Handle
 from verax.scans.asking import Asked, unknown_source
 
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
-ENGINES = ("saved", "listfiles", "batches", "frames", "dask", "spark")
+FILES = ("listfiles", "batches")
+ENGINES = ("saved", *FILES, "frames", "dask", "spark")
 
 
 def scan(
@@ -109,7 +110,12 @@ def scan(
         delimiter=delimiter,
         decimal=decimal,
     )
-    for engine in ENGINES:
+    return open_asked(source, asked)
+
+
+def open_asked(source: object, asked: Asked, engines: Sequence[str] = ENGINES) -> Handle:
+    """The handle on a source, by the first engine that knows it."""
+    for engine in engines:
         handle: Handle | None = import_module(f"verax.scans.{engine}").opened(source, asked)
         if handle is not None:
             return handle

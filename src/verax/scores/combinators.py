@@ -16,7 +16,7 @@ from verax.errors import InputError, RuleError, show
 from verax.inputs.arrays import Array
 from verax.scores.base import Rule
 from verax.scores.properties import Holds, Properties
-from verax.scores.rules import Brier, ZeroOne
+from verax.scores.rules import Brier, Log, ZeroOne
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,7 +218,9 @@ class Padded(Rule):
         _check_rule(inner)
         if isinstance(inner, Padded):
             raise RuleError(f"padded() of {inner} adds nothing: it reads top lists already.")
-        if inner.properties.proper != Holds.ALWAYS:
+        # A floor, which replaces infinite losses, is the caller's choice for lists as for distributions.
+        floored = isinstance(inner, Log) and inner.clip is not None
+        if inner.properties.proper != Holds.ALWAYS and not floored:
             raise RuleError(
                 f"padded() needs a proper rule and {inner} is not, or not for every number of classes: "
                 "a list that is not true could have the smallest expected loss."

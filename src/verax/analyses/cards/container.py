@@ -15,11 +15,14 @@ from verax.errors import InputError
 _KIND = "saved summaries"
 # What every file has.
 CARD = "card"
+# Files of 0.2 state no edition of the definitions. In the second, the accuracy and the zero-one loss of top
+# lists do not depend on stated confidences.
+_EDITION = 2
 
 
 def write_summaries(path: str | Path, summaries: Mapping[str, bytes]) -> None:
     """Write summaries, each as its bytes, to a file; whole or not at all."""
-    stored = dump(_KIND, {"verax": __version__, "summaries": dict(summaries)})
+    stored = dump(_KIND, {"verax": __version__, "edition": _EDITION, "summaries": dict(summaries)})
     with written(path) as new:
         new.write_bytes(stored)
 
@@ -34,6 +37,11 @@ def read_summaries(path: str | Path) -> dict[str, bytes]:
             return {text(name): read_bytes(own) for name, own in mapping(values["summaries"]).items()}
     except InputError as error:
         raise not_saved(path, error) from None
+
+
+def has_old_accuracy(path: str | Path) -> bool:
+    """Whether a file of top lists was saved before their accuracy was defined anew."""
+    return load(as_path(path).read_bytes(), _KIND).get("edition") is None
 
 
 def not_saved(path: Path, error: InputError) -> InputError:

@@ -57,11 +57,14 @@ def _evaluate() -> Schema:
 
 def _toplist() -> Schema:
     own = {name: field for name, field in LIST_CARD.items() if name not in ("verax", "lists")}
-    return _output("toplist", file=TEXT, notes=TEXTS, **_HELD, **_KEPT, **own, lists=ref("list_file"))
+    by = Maybe(mapped(ref("subgroups")))
+    more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
+    return _output("toplist", file=TEXT, notes=TEXTS, **own, **more)
 
 
 def _merge() -> Schema:
-    return _output("merge", files=TEXTS, card=either(ref("card"), ref("list_card")), **_HELD, **_KEPT)
+    card = either(ref("card"), ref("list_card"))
+    return _output("merge", files=TEXTS, card=card, notes=TEXTS, **_HELD, **_KEPT)
 
 
 def _compare() -> Schema:

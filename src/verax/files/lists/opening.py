@@ -116,11 +116,15 @@ def open_lists(
         shapes=ALL_SHAPES,
     )
     if str(path) == STDIN:
-        return Reader(*open_shaped(STDIN, settings)).read()
-    paths, name = _named(path)
+        return read_lists([], STDIN, settings)
+    return read_lists(*_named(path), settings)
+
+
+def read_lists(paths: Sequence[Path], name: str, settings: Settings) -> ListFile:
+    """The lists of all files, which are called `name` together; of no file, those of standard input."""
     if len(paths) > 1:
         return read_several(paths, name, settings)
-    return Reader(*open_shaped(paths[0], settings)).read()
+    return Reader(*open_shaped(paths[0] if paths else STDIN, settings)).read()
 
 
 def _named(path: object) -> tuple[list[Path], str]:

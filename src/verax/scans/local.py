@@ -1,0 +1,53 @@
+"""Rows that come to this process in parts, summarised by threads in bounded memory."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from verax.inputs.handles import Collector, Handle, Recipe, Summaries
+from verax.kernels.ledger import expecting
+from verax.kernels.threads import by_turns, n_cores
+
+# How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
+_COLLECTORS = 8
+Work = Callable[[Collector], int]
+
+
+class LocalHandle(Handle):
+    """Rows that come to this process in parts.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        What a reader of results should know of the rows that were read last: a sentence each.
+    fits : bool
+        Whether all rows may be held in memory at once.
+    """
+
+    fits: bool = False
+    _progress: Callable[[int], None] | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    @abstractmethod
+    def _work(self) -> Iterable[Work]:
+        """All rows in order; each piece of work shows some to a collector, and says how many are valid."""
+
+    def _advance(self, n_rows: int) -> None:
+        if self._progress is not None:
+            self._progress(n_rows)
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        collectors = [Collector(recipes) for _ in range(min(n_cores(), _COLLECTORS))]
+        with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
+            for n_rows in by_turns(lambda show, own: show(own), self._work(), collectors):
+                self._advance(n_rows)
+        # One after the other, so that the tables of those that are done take no memory.
+        found = Summaries({}, 0, None)
+        while collectors:
+            found = found.merge(collectors.pop(0).summaries())
+        return found
