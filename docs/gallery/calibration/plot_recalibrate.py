@@ -1,11 +1,11 @@
 """
-Can I repair the probabilities without training again?
-======================================================
+Can I fix the probabilities without retraining?
+===============================================
 
-Naive Bayes takes its features to be independent. Here half of them are mixtures of the others, so
-it counts the same evidence twice and becomes too sure. ``vx.recalibrate`` learns a function from
-its forecasts to better ones, says what that gains on rows that it has not seen, and does nothing
-where nothing helps. The data are generated.
+Naive Bayes assumes independent features. Here half of them are mixtures of the others, so it counts
+the same evidence twice and becomes overconfident. ``vx.recalibrate`` learns a function that
+corrects its forecasts, measures the gain on held-out rows, and changes nothing if no method helps.
+The data are generated.
 """
 
 from sklearn.datasets import make_classification
@@ -20,8 +20,8 @@ train, held_out, test = slice(0, 1000), slice(1000, 2000), slice(2000, 4000)
 model = GaussianNB().fit(x[train], y[train])
 
 # %%
-# Learn from rows that the model was not trained on. Each method is judged by cross-validation
-# within these rows, and the simplest one is taken that is about as good as the best.
+# Fit to rows that the model was not trained on. Each method is cross-validated within these rows,
+# and the simplest one that is about as good as the best is chosen.
 
 found = vx.recalibrate(
     y[held_out], model.predict_proba(x[held_out]), method=["temperature", "bcts", "vector", "isotonic"]
@@ -30,7 +30,7 @@ print(found)
 found.plot()
 
 # %%
-# The promise holds on the test rows, which nobody has looked at so far.
+# The gain holds on the test rows, which have not been used so far.
 
 before = model.predict_proba(x[test])
 after = found.apply(before)
@@ -39,7 +39,8 @@ print(comparison)
 assert comparison.leader("log_score") == comparison.leader("brier") == "after"
 
 # %%
-# Before: where it is sure of a class, it is wrong too often, and the other way round.
+# Before: the model is overconfident. When it is confident of a class, it is wrong too often, and
+# vice versa.
 
 vx.reliability(y[test], before).plot()
 

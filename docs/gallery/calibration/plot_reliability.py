@@ -4,10 +4,10 @@ Is my model calibrated?
 
 If a model says 80 % for a hundred patients, about eighty of them should be ill. A reliability
 diagram shows how often the event happened for each forecast probability. The band shows how far
-chance alone would lead a calibrated model away from the diagonal.
+chance alone would move a calibrated model away from the diagonal.
 
-The data are the 442 patients of the diabetes data set. The event is that the disease goes further
-than in half of them.
+The data are the 442 patients of the diabetes data set. The event is that the disease progresses
+further than in half of them.
 """
 
 import numpy as np
@@ -24,9 +24,8 @@ models = {"naive": GaussianNB(), "logistic": LogisticRegression(C=100)}
 p = {name: cross_val_predict(m, x, y, cv=10, method="predict_proba")[:, 1] for name, m in models.items()}
 
 # %%
-# Naive Bayes counts what several measurements have in common several times over, and so becomes too
-# sure. Where it says almost 0 or almost 1 (the grey bars: most of the time), the curve leaves the
-# band.
+# Naive Bayes counts correlated measurements several times and becomes overconfident. For forecasts
+# near 0 and 1 (the grey bars: most of them) the curve leaves the band.
 
 vx.reliability(y, p["naive"], classes=["slower", "faster"]).plot()
 
@@ -36,8 +35,8 @@ vx.reliability(y, p["naive"], classes=["slower", "faster"]).plot()
 vx.reliability(y, p["logistic"], classes=["slower", "faster"]).plot()
 
 # %%
-# The same in numbers. Miscalibration is never zero, because the curve follows noise; the test asks
-# whether it is more than a calibrated model would show. A slope below 1 says "too extreme".
+# In numbers: miscalibration is never zero, because the curve follows noise; the test asks whether
+# it exceeds that of a calibrated model. A slope below 1 means overconfident.
 
 for name in models:
     whole = vx.decompose(y, p[name], rule="brier", bootstrap=300).whole

@@ -2,11 +2,11 @@
 Is the model fair to every clinic?
 ==================================
 
-A model may be right on the whole and wrong for some. ``vx.subgroups`` scores and tests it in each
-subgroup. It knows that with many subgroups one of them looks bad by chance.
+A model may be calibrated overall and wrong for some subgroups. ``vx.subgroups`` scores and tests it
+in each of them, and corrects for the number of tests.
 
 The data are generated: forecasts for 3,000 patients of eight clinics, calibrated in seven of them.
-In clinic H the disease is rarer than the model thinks.
+In clinic H the disease is rarer than the model predicts.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ print(found)
 assert [line.label for line in found.flagged] == ["H"]
 
 # %%
-# Miscalibration is never zero, and small clinics show more of it by chance. What counts is the
+# Miscalibration is never zero, and small clinics show more of it by chance. What matters is the
 # distance from what a calibrated model would show there.
 
 found.plot()

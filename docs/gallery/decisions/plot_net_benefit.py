@@ -2,10 +2,10 @@
 Is a model worth using, and for whom?
 =====================================
 
-Whoever treats from a risk of 10 % on accepts nine unneeded treatments for one that is needed.
-Others are more careful. Net benefit counts what a model is worth to each of them: needed
-treatments, less unneeded ones at their exchange rate. A model is of use where it beats treating
-everybody and treating nobody.
+Treating at a risk of 10 % or more means accepting nine unneeded treatments for one that is needed.
+Other users are more careful. Net benefit measures the value of a model to each of them: needed
+treatments minus unneeded ones at their exchange rate. A model is useful at thresholds where it
+beats treating everybody and treating nobody.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ found.plot()
 print(*found.sentences, sep="\n")
 
 # %%
-# The ten measurements are of use at nearly every threshold. Age and sex alone help nobody: where
-# their curve is above zero it follows that of treating everybody.
+# The ten measurements are useful at nearly every threshold. Age and sex alone help nobody: where
+# their curve is above zero, it follows that of treating everybody.
 
 assert found.curve("fast", "all ten measurements").useful
 assert not found.curve("fast", "age and sex").useful

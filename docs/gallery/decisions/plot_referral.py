@@ -1,9 +1,9 @@
 """
-How many cases should go to a doctor?
-=====================================
+How many cases should be referred to a doctor?
+==============================================
 
-A model need not decide every case. Whoever keeps the certain ones and refers the others makes fewer
-errors. How many fewer, and what is it worth?
+A model need not decide every case. Keeping the certain ones and referring the others reduces
+errors. By how much, and what is it worth?
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ forest = RandomForestClassifier(100, min_samples_leaf=3, random_state=0)
 p = cross_val_predict(forest, x, malignant, cv=5, method="predict_proba")
 
 # %%
-# Every share of tumours that might be kept, the most certain first, and the share of errors among
-# them. With a fifth referred, errors fall from 3.7 % to 0.7 %.
+# The error rate among the tumours kept, most certain first, for every share kept. With a fifth
+# referred, errors fall from 3.7 % to 0.7 %.
 
 curve = vx.risk_coverage(malignant, p, bootstrap=200)
 curve.plot()
@@ -29,8 +29,8 @@ assert curve.risk_at(1) > 5 * curve.risk_at(0.8)
 print(curve)
 
 # %%
-# What is worth referring depends on what errors cost. Say that a missed cancer costs 10, a false
-# alarm 1. A case is referred where even the cheaper decision is expected to cost more than asking a
+# Whether to refer depends on the cost of errors. Say that a missed cancer costs 10 and a false
+# alarm 1. A case is referred if even the cheaper decision is expected to cost more than asking a
 # doctor.
 
 costs = [[0, 1], [10, 0]]  # rows: benign, malignant; columns: what was decided

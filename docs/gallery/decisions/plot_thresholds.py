@@ -1,10 +1,10 @@
 """
-From which probability should one act?
-======================================
+At which probability should I act?
+==================================
 
-The most likely class is the right decision only if all errors cost the same. With other costs it is
-better to decide by expected cost. Thresholds may also be chosen on data, and then one must ask what
-they are worth on rows that they have not seen.
+The most likely class is the right decision only if all errors cost the same. With other costs,
+decide by expected cost. Thresholds can also be tuned on data; then cross-validation shows what they
+are worth on new rows.
 """
 
 import matplotlib.pyplot as plt
@@ -19,12 +19,12 @@ x, progression = load_diabetes(return_X_y=True)
 stages = ["slow", "moderate", "fast", "very fast"]
 y = np.searchsorted(np.quantile(progression, [0.4, 0.7, 0.9]), progression)
 p = cross_val_predict(LogisticRegression(C=10), x, y, cv=10, method="predict_proba")
-# What a decision (column) costs for what happened (row).
+# Cost of a decision (column) for each outcome (row).
 costs = [[0, 1, 1, 2], [3, 0, 1, 1], [8, 3, 0, 1], [20, 8, 3, 0]]
 
 # %%
-# Deciding by expected cost halves the cost. Thresholds chosen on these patients look better still.
-# In cross-validation (``honest``) half of that is gone, and the interval of the gain reaches below
+# Deciding by expected cost halves the cost. Thresholds tuned on these patients look better still.
+# Cross-validated (``honest``), half of that gain is gone, and its confidence interval includes
 # zero.
 
 chosen = vx.choose_thresholds(y, p, metric="ec", costs=costs, classes=stages)
@@ -39,7 +39,7 @@ assert chosen.in_sample < chosen.honest < chosen.reference
 assert chosen.interval.low < 0
 
 # %%
-# Where a miss costs 20, many more patients are called "very fast" than there are.
+# If a miss costs 20, many more patients are called "very fast" than there are.
 
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for place, decided in enumerate(decisions.values()):

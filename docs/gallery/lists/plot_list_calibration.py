@@ -1,13 +1,12 @@
 """
-Are the probabilities of a top list right?
-==========================================
+Are the probabilities of a top list calibrated?
+===============================================
 
 A language model returns its five most likely next words, each with a probability. Does the first
-one happen as often as it says? Does the outcome stand on the list as often as the sum of the list
-claims?
+word happen as often as stated? Is the outcome on the list as often as the sum of the list claims?
 
-The lists are generated. The true probabilities of 5,000 words fall with their rank, faster where
-the next word is easy to guess; the model takes their power 1.15, so it is too sure.
+The lists are generated. The true probabilities of 5,000 words fall with their rank, faster when the
+next word is easy to guess; the model raises them to the power 1.15, so it is overconfident.
 """
 
 import numpy as np
@@ -32,8 +31,8 @@ print(found)
 found.plot(["place 1", "whole list"])
 
 # %%
-# The first word claims too much. The list as a whole does so, too: too little is left for the words
-# that are not on it.
+# The first word is overconfident, and so is the whole list: it leaves too little probability for
+# unlisted words.
 
 claim = found.claim("whole list")
 print(f"claimed {claim.claimed:.3f}, happened {claim.happened:.3f}")

@@ -2,9 +2,9 @@
 Which classifier has the best probabilities?
 ============================================
 
-Three classifiers forecast whether a tumour is malignant or benign. Every forecast is made by a
-model that has not seen the patient (cross-validation). ``vx.compare`` scores all of them on the
-same patients, so that what counts is the difference patient by patient.
+Three classifiers predict whether a tumour is malignant or benign. Every prediction is cross-
+validated: made by a model that has not seen the patient. ``vx.compare`` scores all of them on the
+same patients and tests the differences patient by patient.
 """
 
 from sklearn.datasets import load_breast_cancer
@@ -31,8 +31,8 @@ forecasts = {
 }
 
 # %%
-# A bar that does not reach the dashed line belongs to a model that is worse than the best one
-# beyond chance. Logistic regression is the best by both scores.
+# A bar that does not reach the dashed line belongs to a model that is significantly worse than the
+# best one. Logistic regression is best by both scores.
 
 comparison = vx.compare(y, forecasts, rule=["brier", "log"], classes=classes)
 comparison.plot()
@@ -40,8 +40,8 @@ print(comparison)
 assert comparison.leader("brier") == "logistic regression"
 
 # %%
-# The two scores do not agree about the second place. No tree of the forest thought that one of the
-# tumours could be malignant. It was, and the log score never forgives a probability of zero.
+# The two scores disagree about second place. No tree of the forest considered one of the tumours
+# malignant. It was, and a probability of zero makes the log score infinite.
 
 worst = vx.worst(y, forecasts["random forest"], rule="log", n=1, classes=classes)
 print(worst)

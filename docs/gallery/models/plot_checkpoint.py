@@ -2,9 +2,9 @@
 Which checkpoint should I keep?
 ===============================
 
-A network is trained on few and noisy images, and after every epoch it is scored on validation rows.
+A network is trained on a small set of noisy images and scored on validation rows after every epoch.
 Different scores would keep different epochs. The penalized Brier score ``pbs`` is proper and adds a
-constant for a wrong first choice, so it looks at the probabilities and at the errors.
+constant for a wrong first choice, so it reflects both probabilities and errors.
 """
 
 import numpy as np
@@ -30,9 +30,9 @@ for epoch in range(40):
         stopped = epoch
 
 # %%
-# The log score is best early: from then on the network grows too sure of itself. Accuracy creeps up
-# to the end. The penalized score keeps an epoch between the two, with nearly the accuracy of the
-# last one and better probabilities.
+# The log score is best early: after that the network becomes overconfident. Accuracy creeps up to
+# the end. The penalized score keeps an epoch between the two, with nearly the accuracy of the last
+# one and better probabilities.
 
 history = vx.selection.History.from_records(records)
 history.plot()
@@ -40,7 +40,7 @@ print(history)
 assert history.best("log").epoch < history.best("pbs").epoch < history.best("accuracy").epoch
 
 # %%
-# Whoever does not want to train to the end lets ``EarlyStopping`` end the loop. It keeps a copy of
-# the weights of the best epoch.
+# To stop early, let ``EarlyStopping`` end the loop. It keeps a copy of the weights of the best
+# epoch.
 
 print(f"Stops after epoch {stopped}, keeps epoch {stopping.best_epoch} with pbs {stopping.best:.3f}.")

@@ -2,9 +2,9 @@
 When may I stop the trial of a new model?
 =========================================
 
-A new model runs beside the old one, and after every batch somebody looks at the difference. An
-ordinary interval is wrong sooner or later if one looks often enough. A confidence sequence holds at
-all times together: look whenever you like, stop when it is decided.
+A new model runs beside the old one, and somebody looks at the difference after every batch. If you
+look often enough, an ordinary confidence interval will be wrong sooner or later. A confidence
+sequence holds at all times together: look whenever you like, and stop when it is decided.
 
 The data are generated. The new model knows more about the outcome than the old one.
 """
@@ -33,8 +33,8 @@ for start in range(0, 1500, 25):
 print(f"decided after {decided} rows; after {sequence.n_rows} the difference is within {interval:.3f}")
 
 # %%
-# The interval shrinks as rows come in. Once it lies below zero the new model is known to be better,
-# and the trial could end.
+# The interval shrinks as rows come in. Once it lies below zero, the new model is significantly
+# better and the trial can end.
 
 figure, ax = plt.subplots(figsize=(6.6, 3.8), layout="constrained")
 ax.fill_between(rows, low, high, color="#0072B2", alpha=0.25, linewidth=0, label="95 % at all times together")

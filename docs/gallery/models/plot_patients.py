@@ -1,10 +1,10 @@
 """
-Several images of one patient: is the difference real?
-======================================================
+Several images per patient: is the difference significant?
+==========================================================
 
-Two models grade 600 images of 20 patients. Images of a patient resemble each other, so there is
-less to learn from them than from 600 patients. A test that does not know this finds differences
-that are not there.
+Two models grade 600 images of 20 patients. Images of one patient are similar, so they carry less
+information than images of 600 patients. A test that ignores this finds differences that do not
+exist.
 
 The data are generated: every patient is easy or hard for each model, by chance, and in the long run
 neither model is better.
@@ -33,15 +33,16 @@ for _ in range(200):
     groups.append(vx.compare(y, models, rule="brier", groups=patient).difference("a", "b"))
 
 # %%
-# Two hundred studies in which there is nothing to find. Tests at a level of 5 % should reject in 5
-# % of them:
+# Two hundred studies without a true difference. Tests at the 5 % level should reject in 5 % of
+# them:
 
 for name, found in (("images", rows), ("patients", groups)):
     share = np.mean([d.p_value < 0.05 for d in found])
     print(f"{name} as units: {share:.1%} of the studies find a difference")
 
 # %%
-# Intervals of the first forty studies. Orange ones miss the true difference, which is zero.
+# Confidence intervals of the first forty studies. Orange ones miss the true difference, which is
+# zero.
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 4.6), sharey=True, sharex=True, layout="constrained")
 for ax, found, name in zip(axes, (rows, groups), ("images", "patients"), strict=True):

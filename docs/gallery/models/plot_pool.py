@@ -1,9 +1,9 @@
 """
-Two forecasters: whom should I follow, or both?
-===============================================
+Two forecasters: should I follow one, or both?
+==============================================
 
-The mean of several forecasts is often better than each of them. ``vx.fit_pool`` finds weights that
-lose least, scores the pool on rows that the fit has not seen, and says whether it beats its parts.
+The mean of several forecasts is often better than each of them. ``vx.fit_pool`` finds the weights
+with the lowest loss, cross-validates the pool, and tests whether it beats its parts.
 """
 
 from sklearn.datasets import load_digits
@@ -28,8 +28,8 @@ found = vx.fit_pool(y, forecasts, rule="brier")
 print(found)
 
 # %%
-# The trees know something that logistic regression does not, so a fifth of the weight is theirs,
-# and the combination is better than each of its parts.
+# The trees know something that logistic regression does not, so they get a fifth of the weight, and
+# the combination is better than each of its parts.
 
 found.comparison.plot()
 assert found.beats_all

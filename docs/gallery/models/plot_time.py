@@ -1,13 +1,13 @@
 """
-Forecasts in order of time: which model will be better?
-=======================================================
+Forecasts in time order: which model will be better?
+====================================================
 
-Tomorrow resembles today. Random folds let a model see the neighbours of the days that it is tested
-on, so they favour models that remember. ``HBlockSplit`` holds out contiguous blocks, with a gap
-before and after.
+Neighbouring days are similar. Random folds let a model see the neighbours of its test days, so they
+favour models that memorise. ``HBlockSplit`` holds out contiguous blocks, with a gap before and
+after.
 
-The series is generated: whether it rains depends on the air pressure, which moves slowly, and on
-spells of weather that the models do not see.
+The series is generated: rain depends on the air pressure, which changes slowly, and on spells of
+weather that the models do not see.
 """
 
 import matplotlib.pyplot as plt
@@ -40,9 +40,8 @@ def forecast(splits):
 
 
 # %%
-# Both ways of splitting the first 1,200 days, and what became of it in the 2,400 days that
-# followed. Neighbouring days depend on each other, so differences are tested with
-# ``time_ordered=True``.
+# Both splits of the first 1,200 days, and the result on the following 2,400 days. Neighbouring days
+# are correlated, so differences are tested with ``time_ordered=True``.
 
 past, future = np.arange(n_past), np.arange(n_past, n_days)
 ways = {
@@ -58,8 +57,8 @@ for way, (days, splits) in ways.items():
     print(f"{way}: {found[way].leader()} is better; difference {difference.interval:+.3f}")
 
 # %%
-# Random folds choose the model that knows what the days around were like. Where there are no such
-# days, it loses, as the blocks had foretold.
+# Random folds choose the model that memorises the surrounding days. Without such days it loses, as
+# the blocks predicted.
 
 figure, ax = plt.subplots(figsize=(6.6, 2.6), layout="constrained")
 for name, colour, marker in (("nearest days", "#D55E00", "s"), ("pressure only", "#0072B2", "o")):

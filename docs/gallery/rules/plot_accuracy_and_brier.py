@@ -2,8 +2,8 @@
 Does accuracy choose the right model?
 =====================================
 
-Accuracy looks at the most likely class only. A model that is right a little more often can have
-much worse probabilities, and whoever acts on the probabilities would keep the wrong model.
+Accuracy depends on the most likely class only. A model that is right slightly more often can have
+much worse probabilities, and anybody who acts on the probabilities would keep the wrong model.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -29,19 +29,19 @@ assert comparison.best("brier") == "logistic regression"
 comparison.plot()
 
 # %%
-# verax says why the scores disagree:
+# verax explains the disagreement:
 
 print(comparison.disagreements[0])
 
 # %%
-# The forest is timid: the mean probability of its first choice is 0.73, and 0.93 of them are right.
-# A curve above the diagonal means that the model is right more often than it says. Logistic
-# regression stays near the diagonal.
+# The forest is underconfident: the mean probability of its first choice is 0.73, and 0.93 of them
+# are right. A curve above the diagonal means that the model is right more often than it claims.
+# Logistic regression stays near the diagonal.
 
 figure, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 ax.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=0.8)
 for (name, p), colour, style in zip(forecasts.items(), ("#D55E00", "#0072B2"), ("-", "-."), strict=True):
     curve = vx.reliability(p.argmax(axis=1) == y, p.max(axis=1), resamples=0).curves[0]
     ax.plot(curve.forecast, curve.frequency, color=colour, linestyle=style, label=name)
-ax.set(xlabel="probability of the first choice", ylabel="share that is right", aspect="equal")
+ax.set(xlabel="probability of the first choice", ylabel="accuracy", aspect="equal")
 ax.legend(frameon=False, loc="lower right")

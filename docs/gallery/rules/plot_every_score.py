@@ -2,13 +2,12 @@
 Would every proper score choose the same model?
 ===============================================
 
-All proper scores of an event are mixtures of elementary scores, one for each threshold from which
-somebody acts. Where one model is better at all thresholds, every proper score prefers it. Where the
-curves cross, it depends on the score, that is, on who is asking. A Murphy diagram shows which it
-is.
+All proper scores of an event are mixtures of elementary scores, one for each decision threshold. If
+one model is better at all thresholds, every proper score prefers it. If the curves cross, the
+ranking depends on the score, that is, on the user. A Murphy diagram shows which case it is.
 
-Two forecasts of whether diabetes goes further than in half of the patients: naive Bayes with all
-ten measurements, and logistic regression with the blood pressure alone.
+Two forecasts of whether diabetes progresses further than in half of the patients: naive Bayes with
+all ten measurements, and logistic regression with blood pressure alone.
 """
 
 import numpy as np
@@ -28,7 +27,7 @@ forecasts = {
 }
 
 # %%
-# The Brier score sees no difference, the log score a large one.
+# The Brier score finds no difference, the log score a large one.
 
 comparison = vx.compare(y, forecasts, rule=["brier", "log"])
 for rule in ("brier", "log_score"):
@@ -36,10 +35,10 @@ for rule in ("brier", "log_score"):
     print(f"{rule}: {d.difference:+.3f} ({d.interval:.3f})")
 
 # %%
-# Naive Bayes tells patients apart, so it is the better one for those who act at thresholds around
-# 0.4. It is far too sure when it says almost 0 or almost 1, and fails those who act at small or at
-# large probabilities. The Brier score weighs all thresholds alike and the two cancel; the log score
-# gives most weight to the ends.
+# Naive Bayes discriminates well, so it is better for users who act at thresholds around 0.4. It is
+# overconfident near 0 and 1 and fails users who act at small or large probabilities. The Brier
+# score weights all thresholds equally and the two cancel; the log score gives most weight to the
+# ends.
 
 found = vx.murphy(y, forecasts, classes=["slower", "faster"])
 found.plot()

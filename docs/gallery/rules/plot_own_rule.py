@@ -1,10 +1,10 @@
 """
-Is a loss of my own a proper score?
-===================================
+Is my own loss a proper score?
+==============================
 
-A score is proper if nobody is expected to gain by saying something else than what they believe.
-Many losses that people write are not. ``vx.certify`` searches for a forecast that beats the truth,
-and ``vx.landscape`` draws the expected loss over all forecasts of three classes.
+A score is proper if misreporting never lowers the expected loss. Many home-made losses are not
+proper. ``vx.certify`` searches for a forecast that beats the truth, and ``vx.landscape`` draws the
+expected loss over all forecasts of three classes.
 
 Here the loss is the mean absolute error, which looks harmless.
 """
@@ -24,15 +24,15 @@ print(certificate.findings["proper"].counterexample)
 assert not certificate.proper
 
 # %%
-# Somebody believes in probabilities of 0.5, 0.3 and 0.2. The absolute error is expected to be
-# lowest for a forecast that is certain of the first class: it rewards overstatement.
+# With beliefs of 0.5, 0.3 and 0.2, the expected absolute error is lowest for a forecast that is
+# certain of the first class: it rewards overconfidence.
 
 found = vx.landscape(absolute_error, truth=[0.5, 0.3, 0.2])
 print(found)
 found.plot()
 
 # %%
-# The squared error, with the same belief, is lowest at the belief itself.
+# The expected squared error is lowest at the belief itself.
 
 honest = vx.landscape(vx.brier, truth=[0.5, 0.3, 0.2])
 print(honest)

@@ -2,10 +2,10 @@
 Where does the loss come from?
 ==============================
 
-A score mixes three things: how hard the outcomes are, how well the model tells them apart, and
-whether its probabilities mean what they say. ``vx.decompose`` takes them apart: score =
-miscalibration - discrimination + uncertainty. That tells what to do: recalibrate, or find a better
-model.
+A score mixes three things: how hard the outcomes are to predict, how well the model discriminates,
+and whether its probabilities are calibrated. ``vx.decompose`` separates them: score =
+miscalibration - discrimination + uncertainty. This tells you what to do: recalibrate, or find a
+better model.
 """
 
 import matplotlib.pyplot as plt
@@ -36,10 +36,10 @@ for name, model in models.items():
     print(f"{name}: {d.score:.3f} = {d.miscalibration:.3f} - {d.discrimination:.3f} + {d.uncertainty:.3f}")
 
 # %%
-# Up is better: the model tells the digits apart. Left is better: its probabilities are right. All
-# points of a line have the same Brier score. The forest knows as much as logistic regression does;
-# recalibrated, it would be as good. The tree is rather well calibrated and knows too little, so
-# recalibration would not help it.
+# Up is better: the model discriminates. Left is better: its probabilities are calibrated. All
+# points on a line have the same Brier score. The forest discriminates as well as logistic
+# regression; recalibrated, it would be as good. The tree is rather well calibrated but
+# discriminates too little, so recalibration would not help it.
 
 figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
 for score in (0.1, 0.2, 0.3, 0.4, 0.5):

@@ -1,13 +1,13 @@
 """
-How good is a grader of ordered stages?
-=======================================
+How good is a model of ordered stages?
+======================================
 
-How far a disease has gone after a year, in four stages, forecast from ten measurements. Calling
-stage 4 a stage 1 is worse than calling it a stage 3, and the ranked probability score (RPS) knows
-that.
+Disease progression after a year, in four stages, predicted from ten measurements. Calling stage 4 a
+stage 1 is worse than calling it a stage 3, and the ranked probability score (RPS) takes this into
+account.
 
-The data are the 442 patients of the diabetes data set; the stages are the quarters of its measure
-of progression.
+The data are the 442 patients of the diabetes data set; the stages are quartiles of its progression
+measure.
 """
 
 import matplotlib.pyplot as plt
@@ -27,15 +27,16 @@ card = vx.evaluate(y, p, classes=stages, ordered=True)
 print(card)
 
 # %%
-# It names the right stage for fewer than half of the patients, but it is within one stage for five
-# in six. Against a forecast of one quarter for each stage it saves about 30 % of the RPS:
+# The model names the right stage for fewer than half of the patients, but is within one stage for
+# five in six. Compared with a forecast of one quarter for each stage, it reduces the RPS by about
+# 30 %:
 
 skill = vx.compare(y, {"model": p}, rule="rps", reference="uniform").models["rps"][0]
 print(f"accuracy {card.accuracy:.2f}, off by at most one stage {card['off_by_one']:.2f}")
 print(f"skill by RPS {skill.skill:.2f} ({skill.skill_interval:.2f})")
 
 # %%
-# What the model says about the patients of each stage. Neighbouring stages share the probability.
+# Mean forecast for the patients of each stage. Neighbouring stages share the probability.
 
 figure, ax = plt.subplots(figsize=(6.6, 3.4), layout="constrained")
 left = np.zeros(4)
@@ -44,5 +45,5 @@ for k, colour in enumerate(("#c6dbef", "#6baed6", "#2171b5", "#08306b")):
     ax.barh(stages, mean, left=left, color=colour, label=stages[k])
     left += mean
 ax.invert_yaxis()
-ax.set(xlabel="mean forecast probability", ylabel="stage that happened", xlim=(0, 1))
+ax.set(xlabel="mean forecast probability", ylabel="true stage", xlim=(0, 1))
 figure.legend(title="forecast", loc="outside right center", frameon=False)

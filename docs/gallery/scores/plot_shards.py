@@ -1,10 +1,11 @@
 """
-How do I score predictions that lie on many machines?
+How do I score predictions spread over many machines?
 =====================================================
 
-Each machine sums up its own rows in a ``Tally`` and sends it on as bytes. Its size depends on the
-number of patients, not on that of the rows. Tallies are added in any order. The card of the sum is
-the card of all rows, with intervals, and also where rows of one patient lie on several machines.
+Each machine sums its own rows in a ``Tally`` and sends it as bytes. Its size depends on the number
+of patients, not of rows. Tallies can be added in any order. The scorecard of the sum is the
+scorecard of all rows, confidence intervals included, even if rows of one patient are on several
+machines.
 
 Here every day of a week has its own machine. The data are generated, and on Friday something went
 wrong.
@@ -39,7 +40,7 @@ week = sum(tallies).card()
 print(week)
 
 # %%
-# The same numbers as from all rows at once, which were never in one place.
+# These are the numbers of all rows at once, which were never in one place.
 
 y, p, patients = (np.concatenate(parts) for parts in zip(*map(predictions, range(7)), strict=True))
 whole = vx.evaluate(y, p, groups=patients, rules=["brier", "log"])
@@ -47,7 +48,7 @@ assert abs(whole["brier"] - week["brier"]) < 1e-12
 assert np.allclose(whole.scores["brier"].interval, week.scores["brier"].interval)
 
 # %%
-# The tallies of the parts tell what happened when.
+# The tallies of the parts show what happened when.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
 for day, tally in zip(DAYS, tallies, strict=True):

@@ -1,12 +1,13 @@
 """
-My test set is not like the world: what do weights do?
+My test set is not representative: what do weights do?
 ======================================================
 
-To see enough of a rare disease, half of a test set was chosen from the ill, who are one in twenty
-outside. Scores of such a set are not those that one would meet. Weights put that right: the ill
-count 0.1, the healthy 1.9, their shares outside over those in the set.
+To include enough cases of a rare disease, half of a test set was sampled from the ill, who are one
+in twenty in the population. Scores of such a set are not those of the population. Weights correct
+this: the ill count 0.1, the healthy 1.9, their share in the population divided by that in the test
+set.
 
-The data are generated, so the numbers of the world are known.
+The data are generated, so the population values are known.
 """
 
 import matplotlib.pyplot as plt
@@ -32,18 +33,18 @@ y, p = world_y[chosen], world_p[chosen]
 weights = np.where(y == 1, rate / 0.5, (1 - rate) / 0.5)
 
 cards = {
-    "the world": vx.evaluate(world_y, world_p, rules=["brier", "log"]),
+    "population": vx.evaluate(world_y, world_p, rules=["brier", "log"]),
     "test set, weighted": vx.evaluate(y, p, rules=["brier", "log"], weights=weights),
     "test set, as it is": vx.evaluate(y, p, rules=["brier", "log"]),
 }
-print(f"ill in the world: {rate:.3f}")
+print(f"ill in the population: {rate:.3f}")
 print(
     f"1,000 rows of unequal weight are worth {cards['test set, weighted'].effective_rows:.0f} of equal weight"
 )
 
 # %%
-# The weighted scores agree with those of the world, within their intervals. Without weights the
-# same model looks far worse.
+# The weighted scores agree with those of the population, within their confidence intervals. Without
+# weights the model looks far worse.
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.4), sharey=True, layout="constrained")
 for ax, rule in zip(axes, ("brier", "log_score"), strict=True):
@@ -51,6 +52,6 @@ for ax, rule in zip(axes, ("brier", "log_score"), strict=True):
         score = card.scores[rule]
         ax.plot(score.interval, [place, place], color="#0072B2", linewidth=2)
         ax.plot(score.mean, place, "o", color="#0072B2")
-    ax.axvline(cards["the world"][rule], color="grey", linestyle="--", linewidth=0.8)
+    ax.axvline(cards["population"][rule], color="grey", linestyle="--", linewidth=0.8)
     ax.set_yticks(range(3), list(cards))
     ax.set(xlabel=f"{rule} (lower is better)", ylim=(2.5, -0.5), xlim=(0, None))

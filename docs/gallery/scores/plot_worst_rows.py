@@ -1,9 +1,9 @@
 """
-Which errors should I look at first?
-====================================
+Which errors should I check first?
+==================================
 
-``vx.worst`` finds the rows with the largest loss and says what went wrong in each. Often they are
-errors in the labels, broken inputs, or the one case the model has never met.
+``vx.worst`` finds the rows with the largest loss and explains each. They are often label errors,
+broken inputs, or a kind of case the model has never seen.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,7 @@ worst = vx.worst(digits.target, p, rule="log", n=10)
 print(worst.to_frame()[["row", "outcome", "loss", "source"]].to_string(index=False))
 
 # %%
-# The ten handwritten digits that the model finds hardest to believe. Some would puzzle a person,
-# too.
+# The ten handwritten digits that the model got most wrong. Some would puzzle a person.
 
 figure, axes = plt.subplots(2, 5, figsize=(7, 3.6), layout="constrained")
 for ax, case in zip(axes.flat, worst, strict=True):
