@@ -1,6 +1,6 @@
-"""Numbers as other packages print them, for comparison with published results.
+"""Scores in the conventions of other packages, for comparison with published results.
 
-Use verax's own rules for anything else; each function here says what is wrong with its original.
+Use verax's own rules for everything else; each function documents the flaws of its original.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def pbs(y: object, p: object, *, classes: Sequence[Hashable] | None = None) -> f
 
     The Brier score is divided by K, but the penalty is (K-1)/K undivided: K times as heavy as in
     the paper. A tie with the true class counts as correct, which makes the score improper: at
-    K = 2 a forecaster who believes in (0.6, 0.4) does better by saying (0.5, 0.5). Everything is
-    computed in float32. `verax.pbs` has none of these faults.
+    K = 2 a forecaster who believes (0.6, 0.4) does better by reporting (0.5, 0.5). Everything is
+    computed in float32. `verax.pbs` has none of these flaws.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def pbs(y: object, p: object, *, classes: Sequence[Hashable] | None = None) -> f
 def pll(y: object, p: object, *, classes: Sequence[Hashable] | None = None) -> float:
     """Penalized log loss as superior-scoring-rules 1.0.6 computes it, through Keras.
 
-    Probabilities are divided by their sum and clipped to [1e-7, 1 - 1e-7], so a certain mistake
+    Probabilities are divided by their sum and clipped to [1e-7, 1 - 1e-7], so a certain error
     costs 16.1 instead of infinity and a perfect forecast costs 1e-7; ties with the true class
-    count as correct. Both make the score improper. `verax.pll` has neither fault.
+    count as correct. Both make the score improper. `verax.pll` has neither flaw.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ Peer = Literal["scikit-learn", "scoringrules"]
 
 
 def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
-    """A verax mean or per-row loss in the convention of another package.
+    """Convert a verax loss to the convention of another package.
 
     scikit-learn: `brier_score_loss` halves the sum over classes for two classes only; `log_loss` is
     in nats and clips at the smallest float. scoringrules: `rps_score` and `rls_score` are sums over
@@ -119,9 +119,9 @@ def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
     Parameters
     ----------
     value : float or array
-        A mean or losses by `rule`.
+        Mean loss, or loss of each row, by `rule`.
     rule : Rule
-        The verax rule that `value` came from; its scale is taken into account.
+        The verax rule that computed `value`, including its scale.
     to : {"scikit-learn", "scoringrules"}
         The other package.
     n_classes : int
@@ -130,7 +130,7 @@ def convert(value: Any, rule: Rule, *, to: Peer, n_classes: int) -> Any:
     Returns
     -------
     float or array
-        The same in the other convention.
+        The converted loss.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The errors that verax raises: what was wrong, as data, and how it is put into words.
+"""Exceptions that carry their facts as data, and the vocabulary that turns them into messages.
 
 All of them are `ValueError`s, so existing handlers keep working. An `InputError` carries its facts in
 fields. A `Vocabulary` turns them into a sentence: `PYTHON` names arguments and keywords; the command
@@ -36,7 +36,7 @@ Kind = Literal[
 
 
 class VeraxError(ValueError):
-    """Anything verax refuses. The message says what was wrong, where, and what to do about it.
+    """Base class of all verax errors. The message names the problem, its location and the fix.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class VeraxError(ValueError):
 
 @dataclass(frozen=True)
 class Remedy:
-    """Something the caller can do: options to pass and why, or plain advice.
+    """A fix for the caller: options to pass and their purpose, or plain advice.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Remedy:
         a whole sentence.
     options : keyword arguments of the public functions with a value; `...` stands for a value that only
         the caller knows.
-    python_only : of no use to somebody at the command line.
+    python_only : not applicable at the command line.
     """
 
     text: str = ""
@@ -68,7 +68,7 @@ class Remedy:
 
 
 def passing(text: str = "", /, **options: object) -> Remedy:
-    """The remedy of passing options.
+    """Suggest passing options.
 
     >>> InputError("rows must sum to 1", argument="p", remedies=[passing("to rescale", normalize=True)])
     InputError('`p` rows must sum to 1. Pass normalize=True to rescale.')
@@ -77,16 +77,16 @@ def passing(text: str = "", /, **options: object) -> Remedy:
 
 
 class Vocabulary(Protocol):
-    """How a caller names arguments and options."""
+    """Names of arguments and options, as the caller writes them."""
 
     def subject(self, argument: str) -> str:
-        """What an argument is called at the beginning of a sentence."""
+        """Name of an argument at the beginning of a sentence."""
 
     def option(self, name: str, value: object) -> str | None:
-        """How the option is passed; None where this caller has no such option."""
+        """Format an option as the caller passes it; None if this caller has no such option."""
 
     def fits(self, remedy: Remedy) -> bool:
-        """Whether advice without options is of use to this caller."""
+        """Whether advice without options applies to this caller."""
 
 
 class PythonVocabulary:
@@ -108,31 +108,31 @@ PYTHON = PythonVocabulary()
 
 
 class InputError(VeraxError):
-    """Forecasts, outcomes, weights, classes or options that break a requirement.
+    """Invalid forecasts, outcomes, weights, classes or options.
 
-    Each parameter is an attribute of the error, too.
+    Each parameter is also an attribute of the error.
 
     Parameters
     ----------
     requirement : str
-        What must hold, as a predicate of the argument ("rows must sum to 1 within 1e-06"). A text that does
-        not begin with a small letter is a sentence of its own.
+        The violated requirement, as a predicate of the argument ("rows must sum to 1 within 1e-06"). A text
+        that does not begin with a lower-case letter is a complete sentence.
     argument : str
-        The offending argument, as the public functions call it.
+        Name of the offending argument in the public functions.
     kind : Kind, default "value"
-        Which kind of requirement was broken.
+        Kind of the violated requirement.
     found : str, default ""
-        What was found instead ("row 17 sums to 0.93").
+        The actual value ("row 17 sums to 0.93").
     rows : sequence of int, default ()
-        The first offending rows (0-based); empty where the fault is not in particular rows.
+        The first offending rows (0-based); empty if the error does not concern particular rows.
     values : sequence, default ()
         The offending values of these rows, or the value of the option.
     count : int, optional
-        How many rows offend in all; by default as many as there are in `rows`.
+        Total number of offending rows; by default the length of `rows`.
     remedies : iterable of Remedy, default ()
-        What the caller can do.
+        Suggested fixes.
     source : str, default ""
-        The file that the rows come from.
+        Name of the file with the rows.
 
     Examples
     --------
@@ -169,12 +169,12 @@ class InputError(VeraxError):
         super().__init__(self.say(PYTHON))
 
     def replace(self, **changes: Any) -> InputError:
-        """The same error with some of its facts changed, such as the argument it is about.
+        """Return a copy of the error with some facts changed, such as the argument.
 
         Parameters
         ----------
         **changes : Any
-            The new value of each fact, by the name of its parameter.
+            New values, by parameter name.
 
         Returns
         -------
@@ -184,12 +184,12 @@ class InputError(VeraxError):
         return InputError(**{**self._facts(), **changes})
 
     def say(self, vocabulary: Vocabulary) -> str:
-        """The error in the words of a caller.
+        """Format the message with the caller's names of arguments and options.
 
         Parameters
         ----------
         vocabulary : Vocabulary
-            How the caller names arguments and options.
+            Names of arguments and options, as the caller writes them.
 
         Returns
         -------
@@ -219,7 +219,7 @@ def _rebuild(facts: dict[str, Any]) -> InputError:
 
 
 def _advice(remedies: Iterable[Remedy], vocabulary: Vocabulary) -> Iterable[str]:
-    """The remedies as sentences; options that follow one another are alternatives and share one."""
+    """Format remedies as sentences; consecutive options are alternatives and share one."""
     for with_options, group in groupby(remedies, key=lambda remedy: bool(remedy.options)):
         if not with_options:
             yield from (remedy.text for remedy in group if vocabulary.fits(remedy))
@@ -230,14 +230,14 @@ def _advice(remedies: Iterable[Remedy], vocabulary: Vocabulary) -> Iterable[str]
 
 
 def _way(remedy: Remedy, vocabulary: Vocabulary) -> str:
-    """The options of a remedy and their purpose; empty where the caller lacks one of the options."""
+    """Format the options of a remedy with their purpose; empty if the caller lacks one of them."""
     options = [vocabulary.option(name, value) for name, value in remedy.options.items()]
     words = [option for option in options if option is not None]
     return f"{' and '.join(words)} {remedy.text}".rstrip() if len(words) == len(options) else ""
 
 
 class RuleError(VeraxError):
-    """A rule was asked for something that no theorem gives it.
+    """The rule lacks a required property, such as propriety or symmetry.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class RuleError(VeraxError):
 
 
 class ParseError(VeraxError):
-    """A text that does not name a rule.
+    """The text does not name a rule.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class ParseError(VeraxError):
 
 
 class MissingPackageError(VeraxError, ImportError):
-    """An optional package is needed and is not installed.
+    """An optional package is required but not installed.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def join(parts: Iterable[str]) -> str:
 
 
 def show(value: object, limit: int = 60) -> str:
-    """A value as it stands in a message: short, on one line, and never the repr of a NumPy scalar."""
+    """Format a value for a message: short, on one line, never the repr of a NumPy scalar."""
     import numpy as np
 
     if isinstance(value, np.ndarray):

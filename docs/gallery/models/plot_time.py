@@ -54,11 +54,12 @@ for way, (days, splits) in ways.items():
     p = {name: values[days] for name, values in forecast(splits).items()}
     found[way] = vx.compare(rain[days], p, rule="brier", time_ordered=True)
     difference = found[way].difference("nearest days", "pressure only")
-    print(f"{way}: {found[way].leader()} is better; difference {difference.interval:+.3f}")
+    print(f"{way}: {found[way].best()} has the lower score; difference {difference.interval:+.3f}")
 
 # %%
-# Random folds choose the model that memorises the surrounding days. Without such days it loses, as
-# the blocks predicted.
+# Random folds favour the model that memorises the surrounding days. Without such days it loses, as
+# the blocks predicted. The weather drifts slowly, so 1,200 days are too few for significance; on the
+# 2,400 future days the difference is significant.
 
 figure, ax = plt.subplots(figsize=(6.6, 2.6), layout="constrained")
 for name, colour, marker in (("nearest days", "#D55E00", "s"), ("pressure only", "#0072B2", "o")):
@@ -67,5 +68,5 @@ for name, colour, marker in (("nearest days", "#D55E00", "s"), ("pressure only",
 ax.set(xlabel="Brier score (lower is better)", ylim=(2.5, -0.5))
 ax.grid(axis="x", color="#dddddd")
 figure.legend(loc="outside upper center", ncols=2, frameon=False)
-assert found["random folds"].leader() == "nearest days"
-assert found["blocks, gap of 40 days"].leader() == found["the future"].leader() == "pressure only"
+assert found["random folds"].best() == "nearest days"
+assert found["blocks, gap of 40 days"].best() == found["the future"].leader() == "pressure only"

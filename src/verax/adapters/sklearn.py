@@ -30,7 +30,7 @@ else:
 
 
 class MissingClassWarning(UserWarning):
-    """An estimator has not been trained on all classes, so that some have probability zero.
+    """An estimator was not trained on all classes, so some have probability zero.
 
     Examples
     --------
@@ -42,22 +42,22 @@ class MissingClassWarning(UserWarning):
 
 
 def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> RuleScorer:
-    """A scorer that returns minus the mean loss of a rule: greater is better, as scikit-learn wants it.
+    """Create a scikit-learn scorer from a rule: minus the mean loss, so that greater is better.
 
     Parameters
     ----------
     rule : Rule or str
         The scoring rule, or its name.
     classes : sequence of labels, optional
-        All classes; for ordered classes lowest first. Ordinal rules need it for labels that are texts,
-        because scikit-learn sorts them by the alphabet; integers are an order of their own. Without it,
-        the classes are those of the estimator and of the rows scored, so rules that depend on the
-        number of classes may differ between folds that lack a class.
+        All classes; for ordered classes lowest first. Ordinal rules need it for text labels, because
+        scikit-learn sorts them alphabetically; integers are already ordered. Without it, the classes are
+        those of the estimator and of the scored rows, so rules that depend on the number of classes may
+        differ between folds that lack a class.
 
     Returns
     -------
     RuleScorer
-        What scikit-learn takes as `scoring`.
+        A scorer for `scoring=`.
 
     Notes
     -----
@@ -87,10 +87,10 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
 
 
 def scores(rules: Sequence[Rule | str], *, classes: Sequence[Hashable] | None = None) -> RuleScores:
-    """A scorer of several rules that calls `predict_proba` once: minus the mean loss of each, by name.
+    """Create a scorer for several rules that calls `predict_proba` once: minus the mean loss of each.
 
-    It is passed as `scoring` where scikit-learn takes several metrics (`cross_validate`, `GridSearchCV` with
-    `refit="brier"`); the columns of results are then called `test_brier` and so on.
+    Pass it as `scoring` where scikit-learn accepts several metrics (`cross_validate`, `GridSearchCV` with
+    `refit="brier"`); the result columns are named `test_brier` and so on.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def scores(rules: Sequence[Rule | str], *, classes: Sequence[Hashable] | None = 
     Returns
     -------
     RuleScores
-        What scikit-learn takes as `scoring`.
+        A scorer for `scoring=`.
 
     Examples
     --------
@@ -328,27 +328,27 @@ def _report(missing: list[Any], outcomes: np.ndarray[Any, Any], score: float) ->
 
 
 class Recalibrated(_Classifier):
-    """A classifier whose probabilities are recalibrated by the method that cross-validation likes best.
+    """A classifier with recalibrated probabilities; the method is chosen by cross-validation.
 
-    `fit` predicts every training row by a copy of the estimator that has not seen it, learns the
+    `fit` predicts every training row with a copy of the estimator that has not seen it, learns the
     recalibration from these predictions (see `verax.recalibrate`), and fits the estimator to all rows.
 
     Parameters
     ----------
     estimator : classifier
-        A classifier with `predict_proba`. One that is fitted already is passed as
-        `sklearn.frozen.FrozenEstimator(model)`, with rows that it was not trained on.
+        A classifier with `predict_proba`. Pass a fitted one as `sklearn.frozen.FrozenEstimator(model)`, with
+        rows it was not trained on.
     method : str or sequence of str, default "best"
-        The method, as for `verax.recalibrate`. "best" may choose to do nothing.
+        The method, as for `verax.recalibrate`. "best" may leave forecasts unchanged.
     rule : Rule or str, optional
         The proper rule that is minimised and measured, as for `verax.recalibrate`.
     cv : int or splitter, default 5
-        How the training rows are split for the predictions. `groups` need a splitter that heeds them, such
-        as `GroupKFold`.
+        Split of the training rows for the predictions. `groups` need a splitter that supports them, such as
+        `GroupKFold`.
     ordered : bool, default False
         Whether the classes have an order.
     classes : sequence of labels, optional
-        For ordered classes that are texts: all of them, lowest first. Numbers are an order of their own.
+        For ordered text labels: all classes, lowest first. Numbers are already ordered.
     folds : int, default 5
         Number of folds of the recalibration.
     seed : int, default 0
@@ -359,14 +359,14 @@ class Recalibrated(_Classifier):
     estimator_ : classifier
         The estimator fitted to all rows.
     recalibration_ : Recalibration
-        What was learnt, with its cross-validated gain.
+        The fitted recalibration, with its cross-validated gain.
     classes_ : array of shape (K,)
-        The classes, sorted, as in all classifiers of scikit-learn.
+        The classes, sorted, as in all scikit-learn classifiers.
 
     Notes
     -----
-    Weights are importance weights. They do not change which fold a row is in, so a row of weight two is not
-    the same as two rows: one of those may be held out where the other is not.
+    Weights are importance weights. They do not affect the folds, so a row of weight two is not the same as
+    two rows, which may be in different folds.
 
     Examples
     --------

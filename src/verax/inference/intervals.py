@@ -1,4 +1,4 @@
-"""Intervals: one type for all of them, and the plan by which they are computed."""
+"""Confidence intervals: one type for all of them, and the plan by which they are computed."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ MOST_REPLICATES = 1_000_000
 
 
 class Interval(tuple[float, float]):
-    """A confidence interval. It is the pair (low, high) and knows where it comes from.
+    """A confidence interval: the pair (low, high) with its method, level and caution.
 
     Parameters
     ----------
     low : float
-        The lower end; NaN where there is no interval.
+        Lower end; NaN if there is no interval.
     high : float
-        The upper end; NaN where there is no interval.
+        Upper end; NaN if there is no interval.
     method : str, default ""
-        How it was computed: "t", "Wilson", "jackknife over 40 groups".
+        Method: "t", "Wilson", "jackknife over 40 groups".
     confidence : float, default 0.95
         Confidence level: the share of such intervals that should cover the true value.
     caution : str, default ""
-        Why the interval cannot be trusted, or why there is none. Empty where neither holds.
+        Why the interval may be unreliable, or why there is none; otherwise empty.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Interval(tuple[float, float]):
 
     @classmethod
     def undefined(cls, caution: str, *, method: str = "", confidence: float = 0.95) -> Interval:
-        """No interval, and why.
+        """Create an undefined interval with its reason.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Interval(tuple[float, float]):
         return not (math.isnan(self[0]) or math.isnan(self[1]))
 
     def within(self, bounds: tuple[float, float]) -> Interval:
-        """The part of the interval that lies within the bounds of the quantity.
+        """Clip the interval to the bounds of the quantity.
 
         Parameters
         ----------
@@ -120,14 +120,14 @@ class Interval(tuple[float, float]):
         return self._with_ends(-self.high, -self.low)
 
     def by(self, method: str, caution: str = "") -> Interval:
-        """The same interval with the name of its method and a caution.
+        """Return the interval with another method and caution.
 
         Parameters
         ----------
         method : str
             How it was computed.
         caution : str, default ""
-            Why it cannot be trusted.
+            Why it may be unreliable.
 
         Returns
         -------
@@ -140,13 +140,13 @@ class Interval(tuple[float, float]):
         return Interval(low, high, method=self.method, confidence=self.confidence, caution=self.caution)
 
     def to_dict(self) -> dict[str, Any]:
-        """All facts as JSON has them; ends that are not numbers are None."""
+        """Return all facts as JSON values; undefined ends are None."""
         facts = {"low": plain(self.low), "high": plain(self.high), "method": self.method}
         return {**facts, "confidence": self.confidence, "caution": self.caution}
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Interval:
-        """The interval with the facts of `to_dict`.
+        """Rebuild an interval from `to_dict`.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ def with_ends(name: str, value: float, interval: tuple[float, float]) -> dict[st
 
 @dataclass(frozen=True)
 class Resampling:
-    """How intervals are computed.
+    """Settings for computing confidence intervals.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Resampling:
     weights_are: WeightsAre = "importance"
 
     def difference(self, other: Resampling) -> str:
-        """In what another plan differs, in words.
+        """Describe the differences to another plan.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class Resampling:
         argument: str = "bootstrap",
         weights_are: WeightsAre = "importance",
     ) -> Resampling:
-        """The plan that a caller asks for, refused where it is none.
+        """Validate the settings and return the plan.
 
         Parameters
         ----------

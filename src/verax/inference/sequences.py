@@ -1,7 +1,7 @@
-"""Comparing two forecasters while the data come in: intervals that hold at all times together.
+"""Confidence sequences: compare two forecasters while data come in, with intervals valid at all times.
 
-One may look at the interval after every row and stop at any time: the probability that it is ever wrong
-stays below the level. Ordinary intervals do not allow repeated looks.
+You may look at the interval after every row and stop at any time: the probability that it is ever wrong
+stays below the level. Ordinary confidence intervals do not allow repeated looks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK = 4096
 
 
 class ConfidenceSequence:
-    """A sequence of intervals for the mean loss of forecaster `a` minus that of `b`.
+    """A confidence sequence for the mean loss of forecaster `a` minus that of `b`.
 
     After t rows the interval covers the average over these rows of the expected difference, given
     what came before: neither the forecasters nor the data need to be stationary. With probability
@@ -125,7 +125,7 @@ class ConfidenceSequence:
         normalize: bool = False,
         logits: bool = False,
     ) -> Interval:
-        """Take in more rows, in the order they came, and return the interval after them.
+        """Add rows in their order of arrival and return the interval after them.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class ConfidenceSequence:
             raise error.replace(argument=argument) if error.argument == "p" else error from None
 
     def update_differences(self, differences: Any) -> Interval:
-        """Take in differences of losses, row by row, and return the interval after them.
+        """Add differences of losses, row by row, and return the interval after them.
 
         Parameters
         ----------
@@ -251,12 +251,12 @@ class ConfidenceSequence:
 
     @property
     def interval(self) -> Interval:
-        """The interval now; it holds together with all those before and after."""
+        """The current interval; valid jointly with all earlier and later ones."""
         return self._interval
 
     @property
     def decided(self) -> bool:
-        """Whether the interval excludes zero: one forecaster is better, at whatever time you stop."""
+        """Whether the interval excludes zero: one forecaster is significantly better, whenever you stop."""
         low, high = self.interval
         return low > 0 or high < 0
 

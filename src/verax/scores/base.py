@@ -1,4 +1,4 @@
-"""What a scoring rule is and what every one of them can do, given its formula."""
+"""The base class of scoring rules: everything that follows from a rule's formula."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ _MOST_OUTCOMES = 2**16
 class Rule(ABC):
     """A scoring rule: the loss of forecast p when class y happens.
 
-    Subclasses are frozen dataclasses. They give `formula`, the loss as a formula over the row statistics they
-    name in `needs` (see `verax.engines.stats.RowStats`), their `properties` and their `bounds`; the rest
-    follows. A formula uses arithmetic and the functions of `stats.xp`, so it runs on any array,
-    differentiates, and compiles. docs/guide/scores.md has an example.
+    Subclasses are frozen dataclasses. They define `formula`, the loss as a formula over the row statistics
+    named in `needs` (see `verax.engines.stats.RowStats`), their `properties` and their `bounds`; the rest
+    follows. A formula uses arithmetic and the functions of `stats.xp`, so it runs on any array, can be
+    differentiated, and compiles.
 
     Attributes
     ----------
     name : str
-        The name in texts; by default that of the class in small letters.
+        Name in texts; by default the class name in lower case.
     title : str
-        What people call the rule.
+        Name in headings.
     summary : str
-        What it is, in a few words.
+        One-line summary.
     description : str
-        What it is, for readers of a report.
+        Description for readers of a report.
     latex : str
         The loss as TeX.
     use : str
-        What it is good for.
+        When to use it.
     avoid : str
-        What it is not good for.
+        When not to use it.
     reference : str
-        Where it was published.
+        Publication that defines it.
     ordinal : bool
         Whether it depends on the order of the classes.
     answer_alone : bool
-        Whether it depends on the most likely class alone. Top lists are then judged by the class they put
-        first, and their validity does not matter.
+        Whether it depends on the most likely class alone. Top lists are then judged by their first class,
+        and their validity does not matter.
 
     Examples
     --------
@@ -92,17 +92,17 @@ class Rule(ABC):
 
     @property
     def __name__(self) -> str:
-        """What tools call it that take functions, such as `sklearn.metrics.make_scorer`."""
+        """Name for tools that expect a function, such as `sklearn.metrics.make_scorer`."""
         return repr(self)
 
     @property
     @abstractmethod
     def needs(self) -> frozenset[str]:
-        """The names of the row statistics that the formula uses."""
+        """Names of the row statistics that the formula uses."""
 
     @abstractmethod
     def formula(self, stats: RowStats) -> Array:
-        """The losses of the rows described by `stats`.
+        """Compute the losses from row statistics.
 
         Parameters
         ----------
@@ -118,11 +118,11 @@ class Rule(ABC):
     @property
     @abstractmethod
     def properties(self) -> Properties:
-        """What the rule promises, and for how many classes."""
+        """Declared properties, each with the numbers of classes for which it holds."""
 
     @abstractmethod
     def bounds(self, n_classes: int) -> tuple[float, float]:
-        """The smallest and the largest loss for `n_classes` classes.
+        """Return the smallest and the largest loss for `n_classes` classes.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Rule(ABC):
         """
 
     def sup_correct(self, n_classes: int) -> float:
-        """The supremum of the loss over forecasts whose unique mode is the outcome.
+        """Return the supremum of the loss over forecasts whose unique mode is the outcome.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Rule(ABC):
         raise RuleError(self._no_constant("supremum over correct forecasts"))
 
     def inf_wrong(self, n_classes: int) -> float:
-        """The infimum of the loss over forecasts whose unique mode is not the outcome.
+        """Return the infimum of the loss over forecasts whose unique mode is not the outcome.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class Rule(ABC):
 
     @reads
     def __call__(self, y: object, p: object = None, **read: Unpack[Weighted]) -> float:
-        """The weighted mean loss of forecasts `p` when `y` happened.
+        """Compute the weighted mean loss of forecasts `p` for outcomes `y`.
 
         Parameters
         ----------
@@ -207,10 +207,10 @@ class Rule(ABC):
 
     @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
-        """The loss of each row, as an array of the kind that `p` is.
+        """Compute the loss of each row, as an array of the same kind as `p`.
 
-        PyTorch and JAX can differentiate it. Inside `jax.jit` there are no values to look at: there it is
-        left to you that rows are valid.
+        PyTorch and JAX can differentiate it. Inside `jax.jit` values cannot be checked: make sure that rows
+        are valid.
 
         Parameters
         ----------
@@ -224,14 +224,14 @@ class Rule(ABC):
         Returns
         -------
         array of shape (N,)
-            The losses; NaN for rows that are left out.
+            The losses; NaN for skipped rows.
         """
         return losses_of([self], pair(y, p, ordered=self.ordinal, **read))[0]
 
     # ---- under a known truth ---------------------------------------------------------------
 
     def by_outcome(self, p: Any) -> Array:
-        """The loss of each forecast for each class that might happen.
+        """Compute the loss of each forecast for each possible outcome.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class Rule(ABC):
         return losses[0, :] if single else losses
 
     def expected(self, p: object, q: object) -> Any:
-        """The expected loss of forecast `p` when the truth is `q`.
+        """Compute the expected loss of forecast `p` if the true distribution is `q`.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class Rule(ABC):
         return float(result[0]) if single and result.shape[0] == 1 else result
 
     def entropy(self, q: object) -> Any:
-        """The expected loss of forecasting the truth `q` itself.
+        """Compute the expected loss of the true distribution `q` itself.
 
         Parameters
         ----------
@@ -326,12 +326,12 @@ class Rule(ABC):
         Returns
         -------
         float or array of shape (N,)
-            The smallest expected loss that is possible, if the rule is proper.
+            The smallest possible expected loss, if the rule is proper.
         """
         return self.expected(q, q)
 
     def divergence(self, p: object, q: object) -> Any:
-        """How much more than the truth `q` itself the forecast `p` is expected to lose.
+        """Compute the excess expected loss of forecast `p` over that of the truth `q`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rules made of rules. What they promise follows from theorems about the inner rule, or is unknown."""
+"""Rules built from rules. Their properties follow from theorems about the inner rule, or are unknown."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from verax.scores.rules import Brier, Log, ZeroOne
 class Penalized(Rule):
     """A proper rule plus a constant times the zero-one loss, so that no wrong forecast beats a correct one.
 
-    Made by `penalized`, which says more about the parameters.
+    Created by `penalized`, which documents the parameters.
 
     Parameters
     ----------
     rule : Rule
         A proper rule.
     penalty : {"sup", "minimal"} or float, default "sup"
-        What a wrong mode costs.
+        Cost of a wrong mode.
     ties : {"fractional", "lowest"}, default "fractional"
         Which class counts as the mode when several are most likely.
 
@@ -121,7 +121,7 @@ class Penalized(Rule):
         return self.rule.needs | self._zero_one.needs
 
     def constant(self, n_classes: int) -> float:
-        """What a wrong mode costs.
+        """Return the cost of a wrong mode.
 
         Parameters
         ----------
@@ -182,18 +182,19 @@ class Penalized(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Padded(Rule):
-    """A symmetric proper rule that reads top lists, with a fine for invalid ones.
+    """A symmetric proper rule for top lists, with a penalty for invalid ones.
 
-    Made by `padded`. `properties` are those on full distributions: these are lists of all classes, never
-    invalid, and there the rule is the inner rule. The zero-one loss has no fine: whether the class that a
-    list puts first is right does not depend on its confidence.
+    Created by `padded`. `properties` are those on full distributions: these are lists of all classes, never
+    invalid, and there the rule is the inner rule. The zero-one loss has no penalty: whether the first class
+    of a list is right does not depend on its confidence.
 
     Parameters
     ----------
     rule : Rule
         A symmetric proper rule.
     invalid_penalty : float, default 1.0
-        What an invalid list costs above its largest valid sublist; ignored for the zero-one loss.
+        Penalty for an invalid list, added to the loss of its largest valid sublist; ignored for the
+        zero-one loss.
 
     Examples
     --------
@@ -264,7 +265,7 @@ class Padded(Rule):
 
     @property
     def fine(self) -> float:
-        """What an invalid list costs: nothing where the answer alone counts."""
+        """The penalty for an invalid list: zero if only the answer counts."""
         return 0.0 if self.rule.answer_alone else self.invalid_penalty
 
     @property
@@ -288,12 +289,12 @@ class Padded(Rule):
 
     @property
     def consistent(self) -> Holds:
-        """For which K no list of k classes has a smaller expected loss than a true one (Resin, Thm 10)."""
+        """K for which no list of k classes has a smaller expected loss than a true one (Resin, Thm 10)."""
         return self.rule.properties.proper
 
     @property
     def strictly_consistent(self) -> Holds:
-        """For which K every other list of k classes has a larger one; for none without a fine."""
+        """The K for which every other list of k classes has a larger one; none without a penalty."""
         return self.rule.properties.strictly_proper if self.fine > 0 else Holds.NEVER
 
 
@@ -328,22 +329,22 @@ def _why_asymmetric(rule: Rule) -> str:
 
 
 def padded(rule: Rule, invalid_penalty: float = FINE) -> Padded:
-    """A symmetric proper rule for top lists: strictly consistent for the k most likely classes.
+    """Adapt a symmetric proper rule to top lists: strictly consistent for the k most likely classes.
 
     A list is scored as the distribution that divides the remaining probability evenly among the unlisted
     classes. No list of k classes has a smaller expected loss than the true one, and a longer true list
     never has a larger one, so hard predictions, lists of any length and full distributions can be
-    compared by the same number. Calling the rule itself on lists does the same, with the usual fine of 1.
+    compared by the same number. Calling the rule itself on lists does this with the default penalty of 1.
 
     Parameters
     ----------
     rule : Rule
-        A symmetric proper rule, such as brier, log_score, spherical or pbs. Ordinal rules and ties
-        that go to the lowest index are refused.
+        A symmetric proper rule, such as brier, log_score, spherical or pbs. Ordinal rules and
+        lowest-index tie-breaking are refused.
     invalid_penalty : float, default 1.0
-        What an invalid list costs above its largest valid sublist. Any positive number keeps the rule
-        strictly consistent; with 0, invalid lists can do as well as true ones. The zero-one loss has no
-        fine: it judges the class that a list puts first, whatever its confidence.
+        Penalty for an invalid list, added to the loss of its largest valid sublist. Any positive number
+        keeps the rule strictly consistent; with 0, invalid lists can do as well as true ones. The zero-one
+        loss has no penalty: it judges the first class of a list, whatever its confidence.
 
     Returns
     -------
@@ -376,7 +377,7 @@ def penalized(
     penalty: Literal["sup", "minimal"] | float = "sup",
     ties: Literal["fractional", "lowest"] = "fractional",
 ) -> Penalized:
-    """A proper rule plus a constant times the zero-one loss: superior, and still proper.
+    """Add a constant times the zero-one loss to a proper rule: superior, and still proper.
 
     Every forecast whose unique mode is the outcome then scores below every forecast whose unique
     mode is not. This holds row by row, not for means: a model with fewer correct modes can still
@@ -385,10 +386,10 @@ def penalized(
     Parameters
     ----------
     rule : Rule
-        A proper rule. Squared-absolute and absolute RPS are not proper, and are refused.
+        A proper rule. Squared-absolute and absolute RPS are improper and refused.
     penalty : {"sup", "minimal"} or float, default "sup"
-        What a wrong mode costs: "sup" is the supremum of the loss over correct forecasts (Ahmadian et
-        al.), "minimal" the least constant that makes the rule superior; or a number.
+        Cost of a wrong mode: "sup" is the supremum of the loss over correct forecasts (Ahmadian et al.),
+        "minimal" the smallest constant that makes the rule superior; or a number.
     ties : {"fractional", "lowest"}, default "fractional"
         Which class counts as the mode when several are most likely: "fractional" gives each an equal
         share, "lowest" takes the lowest index. Counting every tie as correct would make the rule improper.

@@ -1,4 +1,4 @@
-"""What is said of top lists besides scores: coverage, length and top-k errors."""
+"""Metrics of top lists besides scores: coverage, length and top-k errors."""
 
 from __future__ import annotations
 
@@ -150,11 +150,11 @@ def refuse_costs(argument: str, costs: object | None) -> None:
 
 
 def top_k_error(y: object, lists: object = None, k: int = 1, *, weights: object | None = None) -> float:
-    """The share of outcomes that are not among the `k` most confident classes of their list.
+    """Compute the share of outcomes not among the `k` most confident classes of their list.
 
     Lower is better; from 0 to 1. It is consistent for lists of k classes, but depends only on which
-    classes are listed, not on their probabilities. Where equally confident classes compete for the
-    last places, each has an equal share of them. Lists shorter than `k` are taken as they are.
+    classes are listed, not on their probabilities. Equally confident classes share the last places.
+    Lists shorter than `k` are used as they are.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def top_k_error(y: object, lists: object = None, k: int = 1, *, weights: object 
     lists : TopLists, optional
         A list of classes with their confidences for each row.
     k : int, default 1
-        How many classes of each list count.
+        Number of classes of each list that count.
     weights : array_like of shape (N,), optional
         Importance weights of the rows, not negative, not all zero. Only their ratios matter.
 

@@ -1,4 +1,4 @@
-"""Hard decisions: by costs, by thresholds or left to others; kappa and expected cost of given decisions."""
+"""Hard decisions by costs, thresholds or deferral; kappa and expected cost of given decisions."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def decide(
     normalize: bool = False,
     logits: bool = False,
 ) -> Array:
-    """The decision for each forecast: by expected cost, or by thresholds; some may be deferred.
+    """Decide for each forecast by expected cost or by thresholds, optionally deferring some rows.
 
-    Without options that is the most likely class; where several are best, the lowest index. With `costs` it
-    is the class with the smallest expected cost. For quadratic costs that is the class nearest the mean,
-    often not the most likely one. Linear and quadratic costs, and thresholds, take the columns of `p` as
+    Without options the decision is the most likely class; among ties, the lowest index. With `costs` it is
+    the class with the smallest expected cost. For quadratic costs that is the class nearest the mean, often
+    not the most likely one. Linear and quadratic costs, and thresholds, assume that the columns of `p` are
     ordered from lowest to highest.
 
     Parameters
@@ -72,14 +72,14 @@ def decide(
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
-        What decisions cost; in a matrix each row is an outcome and each column a decision.
+        Cost of decisions; in a matrix each row is an outcome and each column a decision.
     thresholds : float or sequence of K - 1 floats, optional
-        Decide for the highest class k with P(Y >= k) >= t[k - 1], and for class 0 where there is none. One
-        number holds for all classes; 0.5 gives the median. `choose_thresholds` finds them on data.
+        Choose the highest class k with P(Y >= k) >= t[k - 1], or class 0 if there is none. One number
+        applies to all classes; 0.5 gives the median. `choose_thresholds` tunes them on data.
     defer : float, optional
-        What leaving a decision to somebody else costs (Chow's rule). Rows whose smallest expected cost
-        exceeds it are deferred, which is marked by -1. Without `costs` a mistake costs 1: deferred are
-        rows whose largest probability is below 1 - `defer`.
+        Cost of deferring a decision (Chow's rule). Rows whose smallest expected cost exceeds it are
+        deferred and marked -1. Without `costs` an error costs 1, so rows whose largest probability is
+        below 1 - `defer` are deferred.
     normalize : bool, default False
         Whether to divide each row of `p` by its sum first.
     logits : bool, default False
@@ -92,8 +92,8 @@ def decide(
 
     See Also
     --------
-    choose_thresholds : Find thresholds on data.
-    expected_cost : What decisions cost on the whole.
+    choose_thresholds : Tune thresholds on data.
+    expected_cost : Mean cost of decisions.
 
     References
     ----------
@@ -337,9 +337,9 @@ def kappa(
 ) -> float:
     """Kappa: agreement of decisions with outcomes beyond chance. Higher is better, from -1 to 1.
 
-    One minus the mean cost of the decisions over the mean cost of the same decisions shuffled at random.
-    The declared number of classes counts, not the labels present. Where outcomes and decisions are all
-    one and the same class it is 0/0: NaN.
+    One minus the mean cost of the decisions divided by that of the same decisions shuffled at random. The
+    declared number of classes counts, not the labels present. NaN (0/0) if outcomes and decisions are all
+    one class.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def kappa(
     n_classes : int
         The number of classes, K.
     kind : {"quadratic", "linear", "unweighted"}, default "quadratic"
-        What a mistake costs: its squared distance in classes, its distance, or 1.
+        Cost of an error: its squared distance in classes, its distance, or 1.
     classes : sequence of K labels, optional
         Names of the classes, from lowest to highest.
     weights : array_like of shape (N,), optional
@@ -402,16 +402,16 @@ def expected_cost(
     n_classes : int
         The number of classes, K.
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "quadratic"
-        What decisions cost; in a matrix each row is an outcome and each column a decision.
+        Cost of decisions; in a matrix each row is an outcome and each column a decision.
     defer : float, optional
-        What a deferred decision (-1, see `decide`) costs, whatever the outcome. Without it -1 is refused.
+        Cost of a deferred decision (-1, see `decide`), whatever the outcome. Without it -1 is refused.
     normalize : {None, "max", "naive"}, default None
         "max" divides by the largest cost. "naive" divides by the cost of the best constant decision, so
-        that 1 is no better than not looking (NaN where both are zero, infinite where only that one is).
-        Deferring everything is one of the constant decisions.
+        that 1 means useless (NaN if both are zero, infinite if only that one is). Deferring everything is
+        one of the constant decisions.
     priors : sequence of K floats, optional
-        Class probabilities to use instead of the shares in `y`. The result is NaN where a class with
-        a positive prior never happens.
+        Class probabilities to use instead of the frequencies in `y`. The result is NaN if a class with
+        a positive prior never occurs.
     classes : sequence of K labels, optional
         Names of the classes, from lowest to highest.
     weights : array_like of shape (N,), optional
@@ -420,7 +420,7 @@ def expected_cost(
     Returns
     -------
     float
-        The mean cost, divided as `normalize` says.
+        The mean cost, divided according to `normalize`.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""The landscape of a rule: its loss over all forecasts of two or three classes, and where it is lowest.
+"""Landscapes of rules: the loss over all forecasts of two or three classes, and its minimum.
 
 For each outcome a rule is a surface over the probability simplex. Under a truth the expected loss is one
 surface; a proper rule has its lowest place at the truth.
@@ -43,18 +43,18 @@ _NEAR, _ROUNDING = 1e-6, 1e-13
 def landscape(
     rule: Rule | str | Callable[[int, Floats], float], truth: Any = None, n_classes: int = 3
 ) -> Landscape:
-    """The loss of a rule over all forecasts, for each outcome, or expected under a truth.
+    """Compute the loss of a rule over all forecasts, for each outcome or expected under a truth.
 
-    With a truth, the forecast with the smallest expected loss is searched. A rule that is proper has it at
-    the truth, whatever the truth is.
+    With a truth, the forecast with the smallest expected loss is found by search. For a proper rule it is
+    the truth itself.
 
     Parameters
     ----------
     rule : Rule, str or callable
         A rule, its text, or a function f(y, p) that takes a class position and a vector of
-        `n_classes` probabilities and returns the loss: smaller is better.
+        `n_classes` probabilities and returns the loss: lower is better.
     truth : array_like of shape (K,), optional
-        Probabilities that the outcome is drawn from.
+        True distribution of the outcome.
     n_classes : int, default 3
         The number of classes, 2 or 3.
 
@@ -90,19 +90,18 @@ def landscape(
 
 @dataclass(frozen=True)
 class Lowest:
-    """Where the expected loss is lowest.
+    """The minimum of the expected loss.
 
     Attributes
     ----------
     forecast : array of shape (K,)
-        The forecast with the smallest expected loss that the search found; the truth itself where none has a
-        smaller one.
+        The forecast with the smallest expected loss found; the truth itself if none is smaller.
     loss : float
         Its expected loss.
     alone : bool
-        Whether no other point of the landscape is expected to lose as little.
+        Whether the minimum is unique on the landscape.
     of_truth : float
-        What the truth is expected to lose.
+        Expected loss of the truth.
     """
 
     forecast: Floats
@@ -128,7 +127,7 @@ class Landscape:
     truth : array of shape (K,) or None
         The distribution of the outcome.
     lowest : Lowest or None
-        Where the expected loss is lowest; None without a truth.
+        The minimum of the expected loss; None without a truth.
 
     Examples
     --------
@@ -160,14 +159,14 @@ class Landscape:
 
     @property
     def truth_is_best(self) -> bool | None:
-        """Whether no forecast was found that is expected to lose less than the truth; None without one."""
+        """Whether no forecast has a lower expected loss than the truth; None without a truth."""
         if self.lowest is None or self.truth is None:
             return None
         return np.array_equal(self.lowest.forecast, self.truth)
 
     @property
     def sentence(self) -> str:
-        """Where the loss is lowest, in words."""
+        """The minimum, in words."""
         if self.lowest is None:
             return f"The loss lies between {_number(self.losses.min())} and {_number(self.losses.max())}."
         loss, own = _number(self.lowest.loss), _number(self.lowest.of_truth)

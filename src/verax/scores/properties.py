@@ -1,4 +1,4 @@
-"""What a rule promises, and for how many classes each promise holds."""
+"""Declared properties of rules, and the numbers of classes for which they hold."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Holds:
-    """A promise that holds for every number of classes K up to a limit.
+    """A property that holds for every number of classes K up to a limit.
 
-    All known failures of the rules in verax begin at some K and go on for every larger one, so one
-    number says it all: 1 means never, 2 means for two classes only, None means that it is unknown.
+    All known failures of the rules in verax begin at some K and persist for every larger one, so one
+    number is enough: 1 means never, 2 means for two classes only, None means unknown.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Holds:
     UNKNOWN: ClassVar[Holds]
 
     def at(self, n_classes: int) -> bool | None:
-        """Whether the promise holds for a number of classes.
+        """Whether the property holds for a number of classes.
 
         Parameters
         ----------
@@ -44,7 +44,7 @@ class Holds:
         Returns
         -------
         bool or None
-            None when it is unknown.
+            None if unknown.
         """
         return None if self.up_to is None else n_classes <= self.up_to
 
@@ -111,7 +111,7 @@ class Properties:
     bounded: Holds
 
     def at(self, n_classes: int) -> dict[str, bool | None]:
-        """Every property for a number of classes.
+        """Return every property for a number of classes.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Properties:
         Returns
         -------
         dict of str to bool or None
-            By name, whether it holds; None when it is unknown.
+            Whether it holds, by name; None if unknown.
 
         Examples
         --------

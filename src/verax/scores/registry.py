@@ -1,6 +1,6 @@
-"""The ready-made rules by name, and the way from a text to a rule and back.
+"""The ready-made rules by name, and conversion between texts and rules.
 
-To register a rule, make it here and add it to `RULES`.
+To register a rule, create it here and add it to `RULES`.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ def default_rules(*, ordered: bool) -> tuple[str, ...]:
 
 
 def parse(text: Rule | str) -> Rule:
-    """The rule that a text names: "rps", "brier(scale='half')", "penalized(rps, penalty='minimal')".
+    """Parse a rule from text: "rps", "brier(scale='half')", "penalized(rps, penalty='minimal')".
 
-    Only names of rules and literal parameters are understood; nothing is evaluated.
+    Only rule names and literal parameters are accepted; nothing is evaluated.
 
     Parameters
     ----------
     text : str or Rule
-        The name of a rule, with its parameters if there are any. A rule is returned as it is.
+        Rule name, with parameters if any. A rule is returned unchanged.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def parse(text: Rule | str) -> Rule:
     Raises
     ------
     ParseError
-        If the text names no rule; the message suggests the nearest names.
+        If the text names no rule; the message suggests similar names.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The scoring rules: one formula over row statistics each, and what is known about it.
+"""The scoring rules: one formula over row statistics each, with its properties.
 
-Every rule is a loss: smaller is better. The conventions are those of the papers cited, with their
-errors put right; docs/guide/scores.md says where.
+Every rule is a loss: lower is better. The conventions are those of the cited papers, with their errors
+corrected; see docs/errata.md.
 """
 
 from __future__ import annotations
@@ -120,16 +120,16 @@ class Brier(Rule):
 class Log(Rule):
     """Logarithmic score: minus the logarithm of the probability of the outcome.
 
-    Lower is better; from 0 to infinity, which it reaches where the outcome had probability zero.
-    Strictly proper and local.
+    Lower is better; from 0 to infinity, reached if the outcome had probability zero. Strictly proper and
+    local.
 
     Parameters
     ----------
     base : float, default e
         The base of the logarithm: e for nats, 2 for bits.
     clip : float, optional
-        Lift probabilities to at least this value, as other packages do by default. It makes the rule improper
-        near zero.
+        Raise probabilities to at least this value, as other packages do by default. This makes the rule
+        improper near zero.
 
     References
     ----------
@@ -265,16 +265,16 @@ class Spherical(Rule):
 
 @dataclass(frozen=True, repr=False)
 class ZeroOne(Rule):
-    """Zero-one loss: whether the most likely class was not the outcome.
+    """Zero-one loss: 1 if the most likely class is not the outcome, else 0.
 
-    Lower is better; from 0 to 1. Proper, never strictly. Where t classes tie for most likely and
-    the outcome is one of them the loss is 1 - 1/t ("fractional", the only symmetric choice that is
-    proper), or the lowest index counts as the decision ("lowest", as argmax does).
+    Lower is better; from 0 to 1. Proper, never strictly. If t classes tie for most likely and the
+    outcome is one of them, the loss is 1 - 1/t ("fractional", the only symmetric choice that is
+    proper), or the lowest index is the decision ("lowest", like argmax).
 
     Parameters
     ----------
     ties : {"fractional", "lowest"}, default "fractional"
-        Whether classes that tie for most likely share the decision, or the lowest index has it.
+        Whether tied classes share the decision, or the lowest index takes it.
 
     References
     ----------
@@ -352,7 +352,7 @@ _DISTANCE = r"\sum_j p_j |j - y|"
 
 
 def _mean(normalized: bool) -> str:
-    """What turns a sum over the thresholds into their mean, as TeX."""
+    """The factor that turns a sum over the thresholds into their mean, as TeX."""
     return r"\frac{1}{K-1} " if normalized else ""
 
 
@@ -366,7 +366,7 @@ class OrdinalRule(Rule):
 class RPS(OrdinalRule):
     """Ranked probability score: the squared error of the cumulative forecast, over the K-1 thresholds.
 
-    Lower is better; from 0 to 1, or to K-1 with normalized=False (as scoringrules has it). Strictly
+    Lower is better; from 0 to 1, or to K-1 with normalized=False (as in scoringrules). Strictly
     proper. For two classes it is half the Brier score.
 
     Parameters
@@ -454,8 +454,8 @@ class RPS(OrdinalRule):
 class AbsRPS(OrdinalRule):
     """Absolute RPS: the expected distance of the forecast from the outcome, in classes over K-1.
 
-    Lower is better; from 0 to 1, or to K-1 with normalized=False. Not proper, for two classes
-    already: it is best served by putting all mass on the median class.
+    Lower is better; from 0 to 1, or to K-1 with normalized=False. Improper, even for two classes: its
+    best forecast puts all mass on the median class.
 
     Parameters
     ----------
@@ -518,8 +518,8 @@ class SaRPS(OrdinalRule):
     """Squared absolute RPS: the square of the expected distance of the forecast from the outcome.
 
     Lower is better; from 0 to 1 with scale="unit"; scale="eq7" is the printed equation, whose
-    largest value is K-1. Proper for two classes only: beyond, it rewards collapsing the forecast
-    around the mean class, whatever the spread. Use it to find mistakes, not to choose models.
+    largest value is K-1. Proper for two classes only: with more, it rewards collapsing the forecast
+    around the mean class, whatever the spread. Use it to find errors, not to choose models.
 
     Parameters
     ----------
@@ -586,8 +586,8 @@ class SaRPS(OrdinalRule):
 class RankedLog(OrdinalRule):
     """Ranked log score: the mean binary log score of the K-1 thresholds.
 
-    Lower is better; from 0 to infinity, which it reaches as soon as one threshold is wrong with
-    certainty. Strictly proper. For two classes it is the log score.
+    Lower is better; from 0 to infinity, reached if one threshold is wrong with certainty. Strictly
+    proper. For two classes it is the log score.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Keeping the right model: histories of training, early stopping, blocks and windows of series."""
+"""Model selection: training histories, early stopping, blocks and windows of time series."""
 
 from __future__ import annotations
 

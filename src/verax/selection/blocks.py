@@ -1,4 +1,4 @@
-"""h-block cross-validation: series cut into contiguous blocks that are held out in turn."""
+"""h-block cross-validation: contiguous blocks of series, held out in turn."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class Parts(_Parts):
 
 
 class HBlockSplit(BaseCrossValidator):
-    """Hold out contiguous blocks of series; with a gap, no training row is near a test row in time.
+    """Cross-validate time series by holding out contiguous blocks, optionally with gaps.
 
     Every series is cut into `n_blocks` blocks whose lengths differ by at most one. In fold i, blocks
     i, i+1, ... are for validation, those that follow for testing, and the others for training. Blocks
     are counted in a ring: after the last comes the first, so that no fold runs past the end and, over
     all folds with ``step=1``, every row is tested `n_test` times and validates `n_validation` times.
-    The end of a series and its beginning are no neighbours, so no gap is left between them.
+    The end of a series and its beginning are not neighbours, so there is no gap between them.
 
     The default leaves no gap: the last training row before a block and the first row of the block are
     neighbours. For rows that resemble their neighbours, pass `gap` or `gap_blocks`.
@@ -76,21 +76,21 @@ class HBlockSplit(BaseCrossValidator):
     Parameters
     ----------
     n_blocks : int, default 10
-        Into how many blocks each series is cut (h).
+        Number of blocks per series (h).
     n_validation : int, default 0
-        How many blocks a fold has for validation.
+        Number of validation blocks per fold.
     n_test : int, default 1
-        How many blocks a fold has for testing.
+        Number of test blocks per fold.
     gap_blocks : int, default 0
-        How many blocks are left out between any two of the three parts. Between rows of different series (see
-        `per_class` and `groups`) as many rows are left out as so many blocks of the shorter series have.
+        Number of blocks left out between any two of the three parts. Between different series (see
+        `per_class` and `groups`), the gap has the number of rows of that many blocks of the shorter one.
     gap : int, default 0
-        How many rows are left out between any two of the three parts; training gives way to validation,
-        both to testing. Rows are counted in order of time, whatever their class. For windows made before
-        the split, ceil(length / step) - 1 keeps them from sharing rows.
+        Number of rows left out between any two of the three parts, taken from training first, then from
+        validation. Rows are counted in time order, whatever their class. For windows made before the
+        split, ceil(length / step) - 1 keeps them from sharing rows.
     step : int, default 1
-        By how many blocks the next fold moves on. ``step=n_test``, a divisor of `n_blocks`, tests every row
-        exactly once.
+        Number of blocks from one fold to the next. ``step=n_test``, a divisor of `n_blocks`, tests every
+        row exactly once.
     per_class : bool, default False
         Whether blocks are cut among the rows of each class in `y`, so that every class is in every part.
 
@@ -98,8 +98,8 @@ class HBlockSplit(BaseCrossValidator):
     -----
     With `groups` the rows of each group are a series, and with `per_class` those of each class in each
     group. The order of the table is the order of time. Groups that follow one another in the table follow
-    one another in time, so gaps hold across their borders, too; groups whose rows are mixed are recordings
-    side by side, each with a time of its own. ``fold.left_out`` has the rows that a fold of `split_three`
+    one another in time, so gaps also hold across their borders; groups whose rows are interleaved are
+    parallel recordings, each with its own time. ``fold.left_out`` has the rows that a fold of `split_three`
     leaves out for its gaps.
 
     This is Algorithm 4 of Ahmadian, Ghatee and Wahlström (2025), with its blocks counted in a ring (there
@@ -162,7 +162,7 @@ class HBlockSplit(BaseCrossValidator):
         self.per_class: bool = check_flag("per_class", per_class)
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
-        """The number of folds: one for every `step` blocks, rounded up.
+        """Return the number of folds: one for every `step` blocks, rounded up.
 
         Parameters
         ----------
@@ -181,16 +181,16 @@ class HBlockSplit(BaseCrossValidator):
         return -(-self.n_blocks // self.step)
 
     def split(self, X: object, y: object = None, groups: object = None) -> Iterator[tuple[Ints, Ints]]:
-        """Training and test rows of every fold; rows for validation are in neither.
+        """Yield training and test rows of every fold; validation rows are in neither.
 
         Parameters
         ----------
         X : array_like of N rows
-            The rows, in order of time.
+            The rows, in time order.
         y : array_like of shape (N,), optional
             The class of each row, for `per_class`.
         groups : array_like of shape (N,), optional
-            The series that each row is from.
+            The series of each row.
 
         Yields
         ------
@@ -201,16 +201,16 @@ class HBlockSplit(BaseCrossValidator):
             yield fold.train, fold.test
 
     def split_three(self, X: object, y: object = None, groups: object = None) -> Iterator[Parts]:
-        """Training, validation and test rows of every fold.
+        """Yield training, validation and test rows of every fold.
 
         Parameters
         ----------
         X : array_like of N rows
-            The rows, in order of time.
+            The rows, in time order.
         y : array_like of shape (N,), optional
             The class of each row, for `per_class`.
         groups : array_like of shape (N,), optional
-            The series that each row is from.
+            The series of each row.
 
         Yields
         ------

@@ -1,4 +1,4 @@
-"""Which epoch to keep: the optima of a history under each rule, and how rules move with other metrics."""
+"""Choosing an epoch: the optimum of a history by each rule, and correlations between metrics."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _LEAST_EPOCHS = 3
 
 @dataclass(frozen=True)
 class Best:
-    """The best epoch under one metric.
+    """The best epoch by one metric.
 
     Attributes
     ----------
     metric : str
         The metric.
     direction : {"min", "max"}
-        Which way it is better.
+        The better direction.
     index : int
-        The place of the epoch in the history; the earliest of `tied`.
+        Position of the epoch in the history; the earliest of `tied`.
     epoch : int or float
         The number of the epoch.
     value : float
-        The metric there.
+        Value of the metric there.
     others : dict of str to float
-        What all other metrics were there; NaN where the epoch has no value.
+        Values of all other metrics there; NaN if missing.
     tied : int
-        How many epochs have this value.
+        Number of epochs with this value.
     left_out : int
-        How many epochs have no finite value of this metric; they are never best.
+        Number of epochs without a finite value of this metric; they are never best.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Best:
         )
 
     def at(self, metric: str) -> float:
-        """What a metric was at this epoch.
+        """Return the value of a metric at this epoch.
 
         Parameters
         ----------
@@ -121,10 +121,9 @@ class Best:
 
 @dataclass(frozen=True)
 class Correlation:
-    """The correlation of a rule with another metric over the epochs, both oriented so that higher is better.
+    """Correlation of a rule with another metric over the epochs, both oriented so that higher is better.
 
-    So 1 is full agreement, whichever way the two are counted. Epochs follow each other and are not
-    independent, so there is no p-value.
+    1 is full agreement. Epochs are not independent, so there is no p-value.
 
     Attributes
     ----------
@@ -137,7 +136,7 @@ class Correlation:
     spearman : float
         The correlation of their ranks.
     n : int
-        In how many epochs both are finite.
+        Number of epochs in which both are finite.
     left_out : int
         The number of other epochs.
 
@@ -192,7 +191,7 @@ class Correlation:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Selection(Result):
-    """What each rule would have kept.
+    """The epoch that each rule would keep.
 
     Attributes
     ----------
@@ -201,13 +200,13 @@ class Selection(Result):
     rules : tuple of str
         The metrics selected by.
     against : tuple of str
-        The metrics that they are correlated with.
+        Metrics to correlate them with.
     best : dict of str to Best
-        The best epoch under each rule, then under each metric of `against`.
+        Best epoch by each rule, then by each metric of `against`.
     correlations : tuple of Correlation
         The correlations of each rule with each metric of `against`.
     notes : tuple of str
-        What was left out and why.
+        What was omitted, and why.
 
     Examples
     --------
@@ -279,7 +278,7 @@ class Selection(Result):
         return cls(history, tuple(chosen), tuple(targets), best, pairs, tuple(notes))
 
     def correlation(self, rule: str | Rule, metric: str) -> Correlation:
-        """The correlation of a rule with a metric.
+        """Return the correlation of a rule with a metric.
 
         Parameters
         ----------
@@ -351,7 +350,7 @@ class Selection(Result):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row a rule: its best epoch and what every metric was there.
+        """Return a data frame with one row per rule: its best epoch and all metrics there.
 
         Parameters
         ----------
@@ -361,7 +360,7 @@ class Selection(Result):
         Returns
         -------
         DataFrame or Table
-            The table, as that package has it.
+            The table.
         """
         bests = list(self.best.values())
         columns: dict[str, list[Any]] = {

@@ -1,4 +1,4 @@
-"""Histories of training: the values of metrics, epoch by epoch."""
+"""Training histories: metric values by epoch."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_li
 
 @dataclass(frozen=True, repr=False, eq=False)
 class History(Result, Epochs):
-    """Values of any metrics over the epochs of a training run.
+    """Metric values over the epochs of a training run.
 
-    Which way a metric is better is never guessed. Names of rules (`vx.rules.RULES`, or any text for
-    `vx.parse`) are losses, also with a part of the data in front or behind ("val_pbs", "val/pbs"); common
-    losses and scores are better one way by definition (`verax.selection.directions` lists them:
-    "accuracy", "f1", "loss", ...); for all others pass `directions`.
+    The direction of a metric is never guessed. Rule names (`vx.rules.RULES`, or any text for `vx.parse`)
+    are losses, also with a data split before or after ("val_pbs", "val/pbs"); common losses and scores have
+    a known direction (`verax.selection.directions` lists them: "accuracy", "f1", "loss", ...); for all
+    others pass `directions`.
 
-    Logs of TensorBoard and Weights & Biases may hold several runs: `run` says which one is meant. Runs
-    that differ in the part of the data alone, such as "train" and "validation", are one.
+    TensorBoard and Weights & Biases logs may hold several runs: `run` selects one. Runs that differ only in
+    the data split, such as "train" and "validation", are one.
 
     Attributes
     ----------
     epochs : array of shape (n,)
-        The number of each epoch, or step, as logged; counted from 0 where none was logged.
+        Number of each epoch or step, as logged; counted from 0 if none was logged.
     counter : str
-        What `epochs` are, "epoch" or "step". Steps count where there are no epochs, or fractions of them.
+        Unit of `epochs`, "epoch" or "step". Steps are used if there are no epochs, or fractional ones.
     values : dict of str to array of shape (n,)
-        The values of each metric, NaN where an epoch has none.
+        Values of each metric, NaN for epochs without one.
     directions : dict of str to {"min", "max"}
-        "min" or "max" for metrics that verax does not know.
+        "min" or "max" for metrics unknown to verax.
     notes : tuple of str
-        What was left out or merged while reading.
+        What was omitted or merged while reading.
 
     Examples
     --------
@@ -63,16 +63,16 @@ class History(Result, Epochs):
     def from_records(
         cls, records: Iterable[Record], *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From one mapping of names to numbers per epoch, or several with the same "epoch".
+        """Create a history from one mapping of names to numbers per epoch, or several with the same "epoch".
 
         Parameters
         ----------
         records : iterable of mappings
             The numbers of each epoch.
         directions : mapping of str to {"min", "max"}, optional
-            Which direction is better, for metrics that verax does not know.
+            Better direction of metrics unknown to verax.
         run : str, optional
-            The run to read, where there are several.
+            The run to read, if there are several.
 
         Returns
         -------
@@ -85,16 +85,16 @@ class History(Result, Epochs):
     def from_columns(
         cls, columns: object, *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From a mapping of names to lists of numbers, or a data frame; "epoch" numbers the rows.
+        """Create a history from a mapping of names to lists, or a data frame; "epoch" numbers the rows.
 
         Parameters
         ----------
         columns : mapping of str to sequence of float, or data frame
             The values of each metric.
         directions : mapping of str to {"min", "max"}, optional
-            Which direction is better, for metrics that verax does not know.
+            Better direction of metrics unknown to verax.
         run : str, optional
-            The run to read, where there are several.
+            The run to read, if there are several.
 
         Returns
         -------
@@ -105,14 +105,14 @@ class History(Result, Epochs):
 
     @classmethod
     def from_keras(cls, history: object, *, directions: Directions | None = None) -> History:
-        """From what `model.fit` returns in Keras, or its `history` dictionary.
+        """Create a history from the return value of Keras's `model.fit`, or its `history` dictionary.
 
         Parameters
         ----------
         history : keras.callbacks.History or dict
-            What `model.fit` returns, or its `history`.
+            The return value of `model.fit`, or its `history`.
         directions : mapping of str to {"min", "max"}, optional
-            Which direction is better, for metrics that verax does not know.
+            Better direction of metrics unknown to verax.
 
         Returns
         -------
@@ -132,17 +132,17 @@ class History(Result, Epochs):
 
     @classmethod
     def from_huggingface(cls, state: object, *, directions: Directions | None = None) -> History:
-        """From a `transformers.Trainer`, its `state`, or its `log_history`.
+        """Create a history from a `transformers.Trainer`, its `state`, or its `log_history`.
 
-        Training and evaluation are logged at different steps; each has holes where the other was logged.
-        Unless all epochs are whole, rows are numbered by step, as the folders of checkpoints are.
+        Training and evaluation are logged at different steps, so each has gaps. Unless all epochs are whole,
+        rows are numbered by step, like checkpoint folders.
 
         Parameters
         ----------
         state : transformers.Trainer, TrainerState or list of dicts
             The trainer, its `state`, or its `log_history`.
         directions : mapping of str to {"min", "max"}, optional
-            Which direction is better, for metrics that verax does not know.
+            Better direction of metrics unknown to verax.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class History(Result, Epochs):
     def from_csv(
         cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From a CSV file with a header.
+        """Read a history from a CSV file with a header.
 
         Keras's and Lightning's CSVLogger write such files; TensorBoard's downloads (`Wall time, Step, Value`,
         with the metric in the name of the file) and tables of several tags (`run, tag, step, value`) are
@@ -180,9 +180,9 @@ class History(Result, Epochs):
         path : str or path
             The file.
         directions : mapping of str to {"min", "max"}, optional
-            Which direction is better, for metrics that verax does not know.
+            Better direction of metrics unknown to verax.
         run : str, optional
-            The run to read, where there are several.
+            The run to read, if there are several.
 
         Returns
         -------
@@ -195,16 +195,16 @@ class History(Result, Epochs):
     def from_jsonl(
         cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From a file with a JSON object per line.
+        """Read a history from a file with a JSON object per line.
 
         Parameters
         ----------
         path : str or path
             The file.
         directions : mapping of str to {"min", "max"}, optional
-            Which direction is better, for metrics that verax does not know.
+            Better direction of metrics unknown to verax.
         run : str, optional
-            The run to read, where there are several.
+            The run to read, if there are several.
 
         Returns
         -------
@@ -217,7 +217,7 @@ class History(Result, Epochs):
     def read(
         cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """From a file, by its ending: .csv, .jsonl, .ndjson, or .json.
+        """Read a history from a file, by extension: .csv, .jsonl, .ndjson or .json.
 
         JSON is a list of records, an object of columns, or Hugging Face's `trainer_state.json`.
 
@@ -226,9 +226,9 @@ class History(Result, Epochs):
         path : str or path
             The file.
         directions : mapping of str to {"min", "max"}, optional
-            Which direction is better, for metrics that verax does not know.
+            Better direction of metrics unknown to verax.
         run : str, optional
-            The run to read, where there are several.
+            The run to read, if there are several.
 
         Returns
         -------
@@ -289,7 +289,7 @@ class History(Result, Epochs):
     # ---- questions -------------------------------------------------------------------------
 
     def best(self, metric: str | Rule) -> Best:
-        """The best epoch under a metric, the earliest where several are, and what the others were there.
+        """Return the best epoch by a metric (the earliest of ties), with the other metrics there.
 
         Parameters
         ----------
@@ -308,14 +308,14 @@ class History(Result, Epochs):
         rules: Sequence[str | Rule] | str | Rule | None = None,
         against: Sequence[str] | str | None = None,
     ) -> Selection:
-        """The best epoch under each rule and the correlations of the rules with F1 and accuracy.
+        """Return the best epoch by each rule, and the correlations of the rules with F1 and accuracy.
 
         Parameters
         ----------
         rules : str, Rule or sequence of these, optional
-            Metrics to select by; by default all rules of verax in the history.
+            Metrics to select by; by default all verax rules in the history.
         against : str or sequence of str, optional
-            Metrics to correlate them with; by default all F1 and accuracy.
+            Metrics to correlate them with; by default all F1 and accuracy metrics.
 
         Returns
         -------
@@ -325,7 +325,7 @@ class History(Result, Epochs):
         return Selection.of(self, rules, against)
 
     def plot(self, **options: Any) -> Any:
-        """Draw the rules over the epochs with their optima marked; `select(...).plot()` for some of them.
+        """Draw the rules over the epochs with their optima marked; use `select(...).plot()` for a subset.
 
         Parameters
         ----------
@@ -349,7 +349,7 @@ class History(Result, Epochs):
         }
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per epoch, or step, as a data frame of the kind named.
+        """Return a data frame with one row per epoch or step.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class History(Result, Epochs):
         Returns
         -------
         DataFrame or Table
-            The table, as that package has it.
+            The table.
         """
         plain = self._as_dict()
         return data_frame({self.counter: plain["epochs"], **plain["values"]}, kind)

@@ -1,4 +1,4 @@
-"""Early stopping that belongs to no framework."""
+"""Framework-independent early stopping."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _COUNTERS = ("epoch", "best", "best_epoch", "waited", "n_not_finite")
 
 
 class EarlyStopping:
-    """Tell when training no longer improves, and keep the best state on the way.
+    """Stop training when it no longer improves, and keep the best state.
 
     Parameters
     ----------
     rule : Rule or str, optional
-        The rule that the values are of; rules are losses, so lower is better. For any other metric
-        pass `mode` instead: one of the two is required, a direction is never guessed from a name.
+        The rule behind the values; rules are losses, so lower is better. For any other metric pass `mode`
+        instead. One of the two is required; the direction is never guessed.
     mode : {"min", "max"}, optional
         Whether lower or higher is better.
     patience : int, default 10
-        How many epochs in a row may pass without improvement before it is time to stop.
+        Number of consecutive epochs without improvement before stopping.
     min_delta : float, default 0.0
-        A value improves on the best only if it is better by more than this.
+        Minimum improvement.
     warmup : int, default 0
-        How many first epochs are not looked at: they neither count as best nor against `patience`.
+        Number of initial epochs to ignore: they count neither as best nor against `patience`.
     restore : bool, default False
-        Whether to keep a copy of the state of the best epoch, which `step` then needs.
+        Whether to keep a copy of the state of the best epoch, passed to `step`.
 
     Attributes
     ----------
     epoch : int
-        How many epochs were seen.
+        Number of epochs seen.
     best : float or None
         The best value; None before any.
     best_epoch : int or None
@@ -93,16 +93,15 @@ class EarlyStopping:
         self._state: Any = None
 
     def step(self, value: Any, state: Any = None) -> bool:
-        """Note the value of one more epoch and tell whether to stop.
+        """Record the value of an epoch and return whether to stop.
 
         Parameters
         ----------
         value : float, array or tensor
             The value: a number, or an array or tensor that holds one.
         state : object or callable, optional
-            With `restore`, what to keep if this epoch is the best so far; it is copied deeply. Or a
-            function that returns it, such as `model.state_dict` or `model.get_weights`, which is only
-            called then.
+            With `restore`, the state to keep if this epoch is the best so far; it is deep-copied. Or a
+            function that returns it, such as `model.state_dict` or `model.get_weights`, called only then.
 
         Returns
         -------
@@ -145,7 +144,7 @@ class EarlyStopping:
 
     @property
     def should_stop(self) -> bool:
-        """Whether `patience` epochs in a row have brought no improvement."""
+        """Whether the last `patience` epochs brought no improvement."""
         return self.waited >= self.patience
 
     @property
@@ -185,7 +184,7 @@ class EarlyStopping:
     # ---- to be continued -------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on later: the counters, the best value and its state."""
+        """Return everything needed to resume: counters, best value and its state."""
         return {
             "mode": self.mode,
             "rule": None if self.rule is None else name_of(self.rule),
@@ -194,12 +193,12 @@ class EarlyStopping:
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken. What is compared must be the same.
+        """Resume from `state_dict`; the rule or mode must be the same.
 
         Parameters
         ----------
         saved : dict
-            What `state_dict` returned.
+            The return value of `state_dict`.
         """
         own = self.state_dict()
         if not isinstance(saved, Mapping):

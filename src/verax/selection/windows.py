@@ -1,4 +1,4 @@
-"""Windows that slide over series, never across a boundary."""
+"""Sliding windows over series, never across a boundary."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from verax.inputs.groups import Groups
 
 @dataclass(frozen=True, repr=False)
 class Windows:
-    """Windows over a table of rows, each a stretch of consecutive rows of one series.
+    """Windows of consecutive rows, each within one series.
 
-    ``windows[i]`` gives windows by number, slice, mask or list, and copies only those.
+    ``windows[i]`` selects windows by number, slice, mask or list, and copies only those.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class Windows:
     series : array of shape (n,) or None
         The label of the series that each window is from; None if there were no labels.
     length : int
-        The rows of a window.
+        Number of rows per window.
     step : int
-        The rows from one window to the next.
+        Number of rows from one window to the next.
     unused : int
-        How many of the rows asked for are in no window: ends, and stretches that are too short.
+        Number of requested rows in no window: ends, and stretches that are too short.
 
     Examples
     --------
@@ -95,24 +95,24 @@ def sliding_windows(
     series: object | None = None,
     rows: object | None = None,
 ) -> Windows:
-    """Windows of `length` consecutive rows of `x`, none of which crosses a boundary.
+    """Cut `x` into windows of `length` consecutive rows that never cross a boundary.
 
     Parameters
     ----------
     x : array_like of shape (T, C) or (T,)
         The channels of series, one row per moment, or one channel.
     length : int
-        The rows of a window.
+        Number of rows per window.
     overlap : float, optional
-        The share of a window that the next one has too, from 0 up to but not including 1; the
+        Share of a window shared with the next one, from 0 up to but not including 1; the
         step is length * (1 - overlap), rounded down, but at least 1. The default is none.
     step : int, optional
         The rows from one window to the next, instead of `overlap`.
     series : array_like of shape (T,), optional
         Labels of the series; a new one begins wherever the label changes.
     rows : array_like of int, optional
-        Use these rows only, ascending. A stretch ends wherever a row is left out, so windows of
-        disjoint sets of rows share none: cut blocks first (`HBlockSplit`), then windows in each part.
+        Use only these rows, ascending. No window spans a missing row, so windows of disjoint sets of rows
+        share none: cut blocks first (`HBlockSplit`), then windows in each part.
 
     Returns
     -------

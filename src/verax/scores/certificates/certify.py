@@ -1,7 +1,7 @@
-"""The properties of a loss function, decided by searching for a counterexample.
+"""The properties of a loss function, decided by a search for counterexamples.
 
 Declared properties are not used. The losses of some thousand exact forecasts are compared in every way
-that a property is about. Where nothing is wrong, the search goes on: a lattice and lines for narrow regions,
+relevant to a property. If nothing is found, the search continues: a lattice and lines for narrow regions,
 masses down to 1e-300 next to vertices, edges and faces, and an optimiser. "No" comes with numbers that can
 be checked by hand; "yes" means that the search found nothing at its resolution.
 """
@@ -71,7 +71,7 @@ Distribution = tuple[Fraction, ...]
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Forecasts whose losses break a property.
+    """Forecasts whose losses violate a property.
 
     Attributes
     ----------
@@ -80,11 +80,11 @@ class Counterexample:
     losses : tuple of float
         The loss of each: for its outcome, or expected under the truth.
     outcomes : tuple of int
-        The outcome that each forecast is scored for, numbered from 0; empty where there is a truth.
+        The outcome of each forecast, numbered from 0; empty if there is a truth.
     truth : tuple of Fraction or None
-        The distribution of the outcome; None where there are outcomes.
+        The distribution of the outcome; None if there are outcomes.
     reason : str
-        What is wrong with these losses.
+        Why these losses violate the property.
     """
 
     forecasts: tuple[Distribution, ...]
@@ -115,7 +115,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether a property holds, as far as the search goes.
+    """Result of the search for one property.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Finding:
     checked : int
         The number of comparisons of exact forecasts.
     counterexample : Counterexample or None
-        What breaks the property; None where it holds.
+        A violation of the property; None if it holds.
     """
 
     holds: bool
@@ -134,7 +134,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Resolution:
-    """What the search for a truth that another forecast beats could see, where it found none.
+    """Resolution of a search that found no forecast better than the truth.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Resolution:
     width : float
         A region that spans this much in every probability contains at least one of the forecasts.
     line_width : float
-        The same for a stretch of an edge, or of the line from a vertex to the middle of the opposite face.
+        Likewise for a stretch of an edge, or of the line from a vertex to the middle of the opposite face.
     smallest : float
         The smallest probability next to vertices, edges and faces. Down to 1e-15 every range of a factor
         of 2 contains one that was tried. Smaller ones are tried for local rules and more than two classes,
@@ -154,7 +154,7 @@ class Resolution:
         How much the loss must change within such a region to be noticed, as a share of the median loss, at
         95 % of all places: by more than a neighbour in the lattice loses if the other is the truth.
     rounding : float
-        Smaller gains, as a share of the largest loss, are taken for rounding errors. Only below 1e-12, for
+        Smaller gains, as a share of the largest loss, are treated as rounding errors. Only below 1e-12, for
         local rules and more than two classes, can they be told apart.
     """
 
@@ -180,7 +180,7 @@ class Resolution:
 class Certificate(Result):
     """The properties of a rule for one number of classes, with a counterexample for each that fails.
 
-    Each property is an attribute too: `certificate.proper` is True or False.
+    Each property is also an attribute: `certificate.proper` is True or False.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class Certificate(Result):
     notes : tuple of str
         Remarks for the reader.
     resolution : Resolution or None
-        What "proper" stands for; None where it is False.
+        Resolution behind "proper"; None if it is False.
 
     Examples
     --------
@@ -211,12 +211,12 @@ class Certificate(Result):
 
     @property
     def proper(self) -> bool:
-        """Whether the truth is a best forecast of itself, for every truth."""
+        """Whether no forecast has a lower expected loss than the truth, for every truth."""
         return self.findings["proper"].holds
 
     @property
     def strictly_proper(self) -> bool:
-        """Whether the truth is the only best forecast of itself."""
+        """Whether every other forecast has a higher expected loss than the truth."""
         return self.findings["strictly_proper"].holds
 
     @property
@@ -226,7 +226,7 @@ class Certificate(Result):
 
     @property
     def symmetric(self) -> bool:
-        """Whether the loss stays the same when the classes are renamed."""
+        """Whether relabelling the classes leaves the loss unchanged."""
         return self.findings["symmetric"].holds
 
     @property
@@ -592,7 +592,7 @@ class _Hunts:
         self._found: dict[str, list[Trial]] = {name: [] for name in self._sources}
 
     def resolution(self) -> Resolution:
-        """What the search for a truth that is beaten could see."""
+        """Resolution of the search for a forecast better than the truth."""
         k, seen = self._panel.n_classes, self.seen
         smallest = DEEPEST if self._local and k > 2 else SMALLEST
         return Resolution(
@@ -616,13 +616,13 @@ class _Hunts:
 def certify(
     rule: Rule | str | Callable[[int, Floats], float], n_classes: int = 3, *, seed: int = 0
 ) -> Certificate:
-    """The properties of a rule for `n_classes` classes, found by search, with counterexamples.
+    """Check the properties of a rule for `n_classes` classes by search, with counterexamples.
 
     Parameters
     ----------
     rule : Rule, str or callable
         A rule, its text, or a function f(y, p) that takes a class position and a vector of
-        `n_classes` probabilities and returns the loss: smaller is better.
+        `n_classes` probabilities and returns the loss: lower is better.
     n_classes : int, default 3
         The number of classes, from 2 to 8.
     seed : int, default 0
@@ -631,13 +631,13 @@ def certify(
     Returns
     -------
     Certificate
-        What `verax.scores.properties.Properties` describes, as True or False. False comes with a
-        counterexample and is certain up to rounding. True means that the search found none, at the stated
-        `resolution`; it is no proof. What a rule declares about itself is not used.
+        The properties of `verax.scores.properties.Properties`, as True or False. False comes with a
+        counterexample and is certain up to rounding. True means that the search found none at the stated
+        `resolution`; it is not a proof. Declared properties are not used.
 
     See Also
     --------
-    landscape : A picture of the losses.
+    landscape : A plot of the losses.
 
     Examples
     --------
