@@ -217,9 +217,10 @@ def test_lists_of_one_length_come_into_order(kind):
 
 
 @pytest.mark.parametrize("fault", [("classes", 60), ("classes", -1), ("classes", 0), ("confidences", np.nan)])
-def test_faults_of_many_lists_are_named(fault):
-    n, k = COMPILED_FROM // 16, 16
-    given = {"classes": np.tile(np.arange(k), (n, 1)), "confidences": np.full((n, k), 0.05)}
+@pytest.mark.parametrize("k", [16, 40])
+def test_faults_of_many_lists_are_named(fault, k):
+    n = COMPILED_FROM // 16
+    given = {"classes": np.tile(np.arange(k), (n, 1)), "confidences": np.full((n, k), 0.8 / k)}
     argument, value = fault
     given[argument][3, 2] = value
     with pytest.raises(vx.InputError) as caught:
@@ -260,18 +261,20 @@ def test_no_kernel_leaves_its_arrays_whatever_they_hold():
         classes, t = rng.integers(0, 9, size), rng.random(size)
         held = np.full((3, size + 8), wall)
         codes = np.full(size + 8, int(wall))
-        list_kernels.order(classes, t, offsets, codes[4 : 4 + size], held[0, 4 : 4 + size])
+        # As callers have them: another type would be compiled anew.
+        fixed = frozen(classes), frozen(t)
+        list_kernels.order(*fixed, frozen(offsets), codes[4 : 4 + size], held[0, 4 : 4 + size])
         out = np.full((4, n + 8), wall)
         kept = np.full(n + 8, int(wall))
         inner = slice(4, 4 + n)
-        list_kernels.survey(t, offsets, 9.0, 0.0, out[0, inner], out[1, inner], kept[inner], out[2, inner])
+        surveyed = out[0, inner], out[1, inner], kept[inner], out[2, inner]
+        list_kernels.survey(fixed[1], frozen(offsets), 9.0, 0.0, *surveyed)
         twice, which = np.zeros(n, np.bool_), np.zeros(n, np.int64)
-        list_kernels.repeated(classes, offsets, twice, which, list_kernels.no_slots())
+        list_kernels.repeated(fixed[0], frozen(offsets), twice, which, list_kernels.no_slots())
         stats = np.full((32, n + 8), wall)  # more rows than there are statistics
         shape = (int(rng.integers(0, 4)), int(rng.integers(1, 33)))
         keys = rng.random(shape)
         start = int(rng.integers(-(2**40), 2**40)) if rng.random() < 0.5 else int(rng.integers(0, 90))
-        fixed = frozen(classes), frozen(t)
         list_kernels.pack(fixed[1], start, keys)
         list_kernels.unpack(keys, *fixed, start, codes[4 : 4 + size], held[0, 4 : 4 + size])
         list_kernels.faults(codes[4 : 4 + size], held[0, 4 : 4 + size], frozen(offsets), 9, 0.0)
@@ -282,7 +285,7 @@ def test_no_kernel_leaves_its_arrays_whatever_they_hold():
         assert not tables[:, [0, 5]].any()
         wild = rng.integers(-(2**40), 2**40, n)
         list_kernels.row_stats(ranks=True)(
-            *(classes, t, offsets, out[1, inner], wild, out[2, inner], wild, 9.0, 0.0, stats[:, inner])
+            *(*fixed, frozen(offsets), out[1, inner], wild, out[2, inner], wild, 9.0, 0.0, stats[:, inner])
         )
         for array in (held, codes[None], out, kept[None], stats):
             assert (array[:, :4] == wall).all()

@@ -95,11 +95,13 @@ def merge_runs(a_keys: Any, a: Any, b_keys: Any, b: Any, n_sums: int, keys: Any,
             j += 1
         elif j >= b_keys.size or (i < a_keys.size and a_keys[i] < b_keys[j]):
             keys[n] = a_keys[i]
-            out[n] = a[i]
+            for c in range(n_columns):
+                out[n, c] = a[i, c]
             i += 1
         else:
             keys[n] = b_keys[j]
-            out[n] = b[j]
+            for c in range(n_columns):
+                out[n, c] = b[j, c]
             j += 1
         n += 1
     return n

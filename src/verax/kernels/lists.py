@@ -18,7 +18,8 @@ from verax.kernels.dense import places
 from verax.kernels.limits import GRID, SMALLEST_MASS
 from verax.kernels.texts import Kernel
 
-# Up to this length comparing all pairs is faster than sorting one list; a power of two.
+# Up to this length comparing all pairs is faster than sorting one list; a power of two. A sort within
+# a kernel takes seconds to compile.
 _PAIRS_UP_TO = 32
 # The size of a hash table that fits a first-level cache, and the multiplier of the hash function.
 _SLOTS = 2**11
@@ -45,17 +46,15 @@ def _bounds(offsets: Any, i: int, size: int) -> tuple[int, int]:
 
 @numba.njit(**OPTIONS)
 def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_confidences: Any) -> None:
-    """Write every list with the most confident class first; equals keep their order.
+    """Write every list of at most MOST_PACKED entries with the most confident class first; equals keep their
+    order. Longer lists are left to array calls.
 
-    Short lists are ranked by counting the entries that come before each entry: more comparisons than
-    sorting, but no branch that depends on the data.
+    Lists are ranked by counting the entries that come before each entry: more comparisons than sorting, but
+    no branch that depends on the data.
     """
     for i in range(offsets.size - 1):
         a, b = _bounds(offsets, i, confidences.size)
         if b - a > _PAIRS_UP_TO:
-            rank = np.argsort(-confidences[a:b], kind="mergesort")
-            new_confidences[a:b] = confidences[a:b][rank]
-            new_classes[a:b] = classes[a:b][rank]
             continue
         row = confidences[a:b]
         for j in range(row.size):
@@ -76,7 +75,8 @@ def repeated(classes: Any, offsets: Any, twice: Any, which: Any, slots: Any) -> 
 
     Every class writes the number of its list to its slot of a hash table, which must hold no such number.
     Where it finds that number there already, there is a repeat or, in few lists, a collision: the classes
-    before it are looked through, or all are sorted where there are many.
+    before it are looked through. Lists of more than MOST_PACKED entries are marked in either case, and array
+    calls decide.
     """
     found = 0
     for i in range(min(offsets.size - 1, twice.size, which.size)):
@@ -93,12 +93,7 @@ def repeated(classes: Any, offsets: Any, twice: Any, which: Any, slots: Any) -> 
                             which[i] = classes[j]
             slots[slot] = i
         if met and b - a > _PAIRS_UP_TO:
-            codes = np.sort(classes[a:b])
-            for j in range(1, codes.size):
-                if codes[j] == codes[j - 1]:
-                    twice[i] = True
-                    which[i] = codes[j]
-                    break
+            twice[i] = True
         found += twice[i]
     return found
 

@@ -84,6 +84,7 @@ class _Scratch:
         given = self._lists.classes, self._lists.confidences
         if self._length is None:
             self._module.order(*given, own, codes, values)
+            Ragged(*given, own).order_longer(self._module.MOST_PACKED, codes, values)
             return 0
         n, start = own.size - 1, int(own[0])
         keys = self._keys[:n]
@@ -96,11 +97,16 @@ class _Scratch:
             codes[part], values[part] = given[0][part], given[1][part]
         return rising
 
-    def repeats(self, own: Ints, codes: Ints) -> int:
+    def repeats(self, own: Ints, codes: Ints, values: Floats) -> int:
         """How many of these lists have a class twice."""
         self._slots[:] = -1
         n = own.size - 1
-        return int(self._module.repeated(codes, own, self._twice[:n], self._which[:n], self._slots))
+        found = self._module.repeated(frozen(codes), own, self._twice[:n], self._which[:n], self._slots)
+        if not found:
+            return 0
+        # Long lists may have none after all.
+        self._twice[:n] = False
+        return int(np.count_nonzero(Ragged(codes, values, own).rows(0, n).repeated()[0]))
 
 
 @dataclass(frozen=True)
@@ -128,12 +134,15 @@ class Ragged:
         module = self.compiled
         if module is not None:
             self.in_threads(lambda a, b: module.order(classes, confidences, offsets[a : b + 1], *out))
-        else:
-            for index in self.rectangles():
-                rank = np.argsort(-confidences[index], axis=1, kind="stable")
-                moved = np.take_along_axis(index, rank, axis=1)
-                out[0][index], out[1][index] = classes[moved], confidences[moved]
+        self.order_longer(0 if module is None else module.MOST_PACKED, *out)
         return Ragged(*out, offsets)
+
+    def order_longer(self, length: int, codes: Ints, values: Floats) -> None:
+        """Write the lists that are longer than this with the most confident class first."""
+        for index in self.rectangles(self.lengths > length):
+            rank = np.argsort(-self.confidences[index], axis=1, kind="stable")
+            moved = np.take_along_axis(index, rank, axis=1)
+            codes[index], values[index] = self.classes[moved], self.confidences[moved]
 
     def rising(self) -> int:
         """How many entries stand below one with less confidence."""
@@ -176,7 +185,7 @@ class Ragged:
                 out = (part.total, part.unaccounted, part.kept, part.unaccounted_kept)
                 module.survey(values, own, m, off, *out)
                 faulty.append(
-                    scratch.repeats(own, codes)
+                    scratch.repeats(own, codes, values)
                     or module.faults(codes, values, own, min(n_codes, 2**63 - 1), tolerance)
                     or bool(part.total.max() > 1 + tolerance)
                     # Whether a list of all classes has less than all probability is for the checks to see.
@@ -284,15 +293,16 @@ class Ragged:
     def repeated(self) -> tuple[Bools, Ints]:
         """Which lists have a class twice, and that class (the code 0 elsewhere)."""
         twice, which = np.zeros(self.n_rows, np.bool_), np.zeros(self.n_rows, np.int64)
-        module = self.compiled
+        module, among = self.compiled, self.lengths > 1
         if module is not None:
             self.in_threads(
                 lambda a, b: module.repeated(
                     self.classes, self.offsets[a : b + 1], twice[a:b], which[a:b], module.no_slots()
                 )
             )
-            return twice, which
-        for index in self.rectangles(self.lengths > 1):
+            among = twice & (self.lengths > module.MOST_PACKED)
+            twice[among] = False
+        for index in self.rectangles(among):
             codes = np.sort(self.classes[index], axis=1)
             same = codes[:, 1:] == codes[:, :-1]
             found = np.flatnonzero(same.any(axis=1))
