@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+FAST := not slow and not long and not pages and not browser and not frameworks
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_build.py README.md man/verax.1
 
 # Tests start hundreds of processes: each would compile every module that it imports anew, were bytecode not kept.
@@ -21,18 +22,18 @@ test: ## lint, types and tests, on the built wheel
 	@$(MAKE) --no-print-directory --jobs 2 types suite
 
 suite: .venv/tools
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not long and not pages"
 
 quick: .venv/tools ## the cheap tests: what one runs at every save
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not frameworks" --cheap 0.1
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "$(FAST)" --cheap 0.1
 
 # Old versions warn of what newer neighbours drop, which is no fault of verax.
 test-oldest: .venv-oldest/installed ## the tests that apply, with the oldest versions that are allowed
 	.venv-oldest/bin/python -m pytest -q -n 2 --dist worksteal -o filterwarnings=default \
-	  -m "not slow and not browser and not frameworks"
+	  -m "$(FAST)"
 
 test-nonumba: .venv-nonumba/installed ## the tests that apply, where numba is missing
-	.venv-nonumba/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not frameworks"
+	.venv-nonumba/bin/python -m pytest -q -n 2 --dist worksteal -m "$(FAST)"
 
 lint: .venv/tools
 	$(BIN)/ruff check .
@@ -54,10 +55,11 @@ programs:
 	    >/dev/null 2>&1 || echo "Not here: $$wanted. Their tests will be skipped."; }
 
 # From the beginning, so that no page of an earlier build is left.
-docs: .venv/tools ## the site, to build/docs/index.html
+docs: .venv/tools ## the site, to build/docs/index.html; runs its examples and notebooks
 	rm -rf build/docs build/doctrees docs/examples docs/generated docs/*/generated
 	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees docs build/docs
 	$(BIN)/python docs/_ext/checklinks.py build/docs
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m pages tests/test_gallery.py tests/test_notebooks.py
 	@echo "The site is in build/docs/index.html."
 
 man: .venv/tools ## write the manual page anew
@@ -81,7 +83,8 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/gpu.py
 
-fuzz: .venv/tools ## hostile calls, for long; CALLS=... for longer
+fuzz: .venv/tools ## the long tests and hostile calls; CALLS=... for more
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
 	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)
 
 clean: ## remove the environment and all caches

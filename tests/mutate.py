@@ -239,9 +239,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=120, help="processor seconds for each fault")
     parser.add_argument("--tests", type=Path, default=ROOT / "tests", help="another folder of tests")
-    parser.add_argument(
-        "--marked", default="not slow and not browser and not frameworks", help="as of pytest -m"
-    )
+    fast = "not slow and not long and not pages and not browser and not frameworks"
+    parser.add_argument("--marked", default=fast, help="as of pytest -m")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of faults, from 0")
     options = parser.parse_args()
     killed, seen = 0, 0

@@ -108,12 +108,12 @@ def test_no_circles_between_the_parts_of_a_package(package):
         inside = module.startswith(f"{package}.")
         return module.split(".")[depth] if inside else None
 
-    graph: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {}
     for name, others in graph().items():
         if part(name) is not None:
-            graph.setdefault(part(name), set()).update({part(o) for o in others} - {None, part(name)})
+            parts.setdefault(part(name), set()).update({part(o) for o in others} - {None, part(name)})
     try:
-        tuple(TopologicalSorter(graph).static_order())
+        tuple(TopologicalSorter(parts).static_order())
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 

@@ -35,7 +35,7 @@ def numbers(text):
     return [float(found.replace(",", "")) for found in NUMBER.findall(text)]
 
 
-@pytest.mark.slow
+@pytest.mark.pages
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run_and_say_the_same(path, tmp_path):
     pytest.importorskip("nbclient")

@@ -145,7 +145,7 @@ def both(tmp_path_factory):
         [sys.executable, "-W", "ignore", script, folder],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         env=environment,
     )
     assert result.returncode == 0, result.stderr

@@ -30,7 +30,7 @@ def run(heading, folder):
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

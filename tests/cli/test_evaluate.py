@@ -357,7 +357,7 @@ def test_an_interrupt_is_exit_130(slow):
     ) as process:
         wait_until_open(slow, process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
 
@@ -541,7 +541,7 @@ def test_a_signal_leaves_no_temporary_file(name, tmp_path):
         assert process.stdout.readline() == "ready\n"
         assert len(os.listdir(tmp_path)) == 1
         process.send_signal(getattr(signal, name))
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert process.returncode == 128 + getattr(signal, name)
     assert os.listdir(tmp_path) == []
 

@@ -74,7 +74,7 @@ def test_a_pipe_is_written_to(tmp_path):
     with written(pipe) as new:
         assert new.suffix == ".html"
         new.write_text("through")
-    reader.join(timeout=30)
+    reader.join(timeout=300)
     assert got == ["through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert os.listdir(tmp_path) == ["pipe.html"]

@@ -86,7 +86,7 @@ def test_one_group_is_refused_only_if_all_rows_are_in_it(tmp_path):
 
 
 def test_work_overlaps_and_stays_in_order():
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=300)
 
     def work(item):
         if item < 2:
