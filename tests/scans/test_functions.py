@@ -9,6 +9,7 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
+from verax.analyses.retention import summaries
 from verax.inputs.memory import open_rows
 
 KINDS = ["rows", "weights", "groups", "both"]
@@ -85,7 +86,18 @@ def test_lengths_of_rows_of_which_one_has_all_weight_have_no_intervals(lists):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lists", [False, True])
-def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind):
+def test_risk_is_that_of_the_rows(lists, kind):
+    y, p, own = list_case(kind) if lists else case(kind)
+    for options in ({"bootstrap": 10}, {"rule": "log", "by": "entropy"}):
+        found, exact = both(vx.risk_coverage, y, p, own, **options)
+        assert found.aurc_within == found.augrc_within == 0
+        alike(found.to_dict(stored=False), exact.to_dict(stored=False))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lists", [False, True])
+def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind, monkeypatch):
+    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
     y, p, own = list_case(kind) if lists else case(kind)
     more = {"rule": "brier"} if lists else {"rule": "rps", "by": "entropy"}
     for options in [{}, more, {"rule": "log"}, {} if lists else {"costs": "quadratic"}]:
@@ -104,7 +116,8 @@ def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind):
+def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind, monkeypatch):
+    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
     y, p, own = case(kind, n=900)
     p = np.round(p, 1)
     p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), 1)

@@ -5,37 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.retention.risk_bins import BinCurve, RiskBins, risk_of_handle
-from verax.analyses.retention.uncertainty_scores import UncertaintyScore, doubt
+from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.retention.risk_bins import RiskBins, risk_bins
+from verax.analyses.retention.risk_curve import RiskCurve
+from verax.analyses.retention.summaries import CurveRecipe, Measures
+from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.checks import check_number
-from verax.common.sorting import stable_order
+from verax.common.sorting import rounded_order
 from verax.display.tables import FrameKind, data_frame
 from verax.errors import InputError
 from verax.inference.bootstrap import bootstrap_interval, percentile_interval
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle
-from verax.inputs.lists.rows import ListRows
-from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads_ranking
-from verax.inputs.rows import Rows, faults_of, pair
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.coverage import find_list_metric, refuse_costs
-from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
+from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_metric, needs_order
 from verax.scores.registry import name_of, parse
 
 _BOOTSTRAP = "bootstrap"
 _WRONG = "share of wrong decisions"
-# Coverages that differ by less are equal.
-_ROUNDING = 1e-12
 
 
 @reads_ranking
@@ -64,8 +61,8 @@ def risk_coverage(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. The curve then comes from a histogram of what ranks
-        the rows; `aurc_within` and `augrc_within` say how far its areas can be off.
+        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 rows the curve then comes from a
+        histogram of what ranks them; `aurc_within` and `augrc_within` say how far its areas can be off.
     p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough.
@@ -107,82 +104,37 @@ def risk_coverage(
     plan = Resampling.checked(confidence, bootstrap, seed, or_none=True)
     key, scored = doubt(by), None if rule is None else parse(rule)
     rules = [] if scored is None else [scored]
-    if isinstance(y, Handle):
-        return _of_handle(
-            y.in_order() if needs_order([key, *rules], costs=costs) else y, key, scored, costs, plan
-        )
-    if isinstance(p, TopLists):
-        refuse_costs("costs", costs)
-        return _of_lists(pair(y, p, ordered=needs_order([key, *rules]), **read), key, scored, plan)
-    forecasts = Forecasts(y, p, ordered=needs_order([key, *rules], costs=costs), **read)
-    if costs is not None:
-        cost_matrix(costs, forecasts.n_classes)
-    rows = RowTable.of(forecasts, rules, costs)
-    losses = (
-        rows.losses[scored] if scored is not None else row_costs(rows.y, rows.decisions, costs or "zero_one")
-    )
-    name = _loss_name(scored, costs)
-    return RiskCoverage(key.name, name, np.asarray(key.of(rows.p)), losses, rows.without_forecasts(), plan)
-
-
-def _of_lists(lists: Rows, key: UncertaintyScore, scored: Rule | None, plan: Resampling) -> RiskCoverage:
-    """The same for top lists. Of classes that tie for the first place, each counts in part."""
-    assert isinstance(lists, ListRows)
-    measure = find_list_metric("error") if scored is None else scored
-    rows = RowTable.of(lists, [measure])
-    name = _loss_name(scored, None)
-    found = RiskCoverage(key.name, name, key.of_lists(lists), rows.losses[measure], rows, plan)
-    return found.with_faults(faults_of({"": lists}))
-
-
-def _of_handle(
-    handle: Handle, key: UncertaintyScore, scored: Rule | None, costs: CostsLike | None, plan: Resampling
-) -> RiskCoverage:
-    """The same from a histogram: each of its bins stands for its rows."""
+    ordered = needs_order([key, *rules], costs=costs)
+    handle = open_rows(y, p, single=True, ordered=ordered, **read)
+    n_classes = handle.n_classes
     if handle.lists:
         refuse_costs("costs", costs)
     elif costs is not None:
-        cost_matrix(costs, handle.n_classes)
-    bins, found, faults = risk_of_handle(handle, key, scored, costs, plan)
-    none = np.zeros(0, np.int64)
-    rows = RowTable(none, np.zeros((0, 0)), none, {}, bins.weight, None, handle.n_classes)
-    place = np.arange(len(bins.weight), dtype=float)
-    name = _loss_name(scored, costs)
-    result = RiskCoverage(key.name, name, place, bins.total / bins.weight, rows, plan, bins)
-    return result.with_skipped(found.skipped).with_faults(faults)
+        cost_matrix(costs, n_classes)
+    # Of classes that tie for the first place of a list, each counts in part.
+    cost = expected_cost_metric("zero_one" if costs is None else costs)
+    measure = scored or (find_list_metric("error") if handle.lists else cost)
+    measures = Measures.of([measure], n_classes)
+    recipe = CurveRecipe(handle.one_model(), (key,), measures, costs, plan.replicates, plan.seed)
+    found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
+    summary = recipe.fitting(found["curves"])
+    if summary.rows is not None:
+        kept = summary.rows.in_order() if plan.replicates else summary.rows
+        rows, doubts, bins = kept.table([measure], n_classes), kept.ranks[key.name], None
+        losses = recipe.values_of(measure, kept)
+    else:
+        bins = risk_bins(summary, key, plan, found.n_rows)
+        none, losses = np.zeros(0, np.int64), bins.total / bins.weight
+        rows = RowTable(none, np.zeros((0, 0)), none, {}, bins.weight, None, n_classes)
+        doubts = np.arange(len(losses), dtype=float)
+    result = RiskCoverage(key.name, _loss_name(scored, costs), doubts, losses, rows, plan, bins)
+    return result.with_skipped(found.skipped).with_faults(faults_in(handle, found))
 
 
 def _loss_name(scored: Rule | None, costs: CostsLike | None) -> str:
     if scored is not None:
         return name_of(scored)
     return _WRONG if costs is None else "mean cost"
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """Coverage, and the sum of the losses of the rows kept per row of all, at every row kept."""
-
-    coverage: Floats
-    generalized: Floats
-
-    @property
-    def risk(self) -> Floats:
-        return np.asarray(self.generalized / self.coverage)
-
-    def area(self, of: Literal["risk", "generalized"]) -> float:
-        heights: Floats = getattr(self, of)
-        if len(heights) < 2:
-            return math.nan
-        steps = np.diff(self.coverage)
-        return float(((heights[1:] + heights[:-1]) / 2 * steps).sum() / (1 - self.coverage[0]))
-
-    def risk_at(self, coverage: float) -> float:
-        at = int(np.searchsorted(self.coverage, coverage - _ROUNDING))
-        return float(self.risk[min(at, len(self.coverage) - 1)])
-
-    def coverage_at(self, risk: float) -> float:
-        fits = np.flatnonzero(self.risk <= risk + _ROUNDING)
-        return float(self.coverage[fits[-1]]) if len(fits) else math.nan
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -204,7 +156,7 @@ class RiskCoverage(MaySkip):
     resampling : Resampling
         How intervals are computed.
     bins : RiskBins or None
-        Of rows that are not in memory: their histogram. There is a doubt, a loss and a point of the curve for
+        Of more rows than are kept: their histogram. There is a doubt, a loss and a point of the curve for
         each of its bins then, from the most certain on.
 
     Examples
@@ -227,12 +179,12 @@ class RiskCoverage(MaySkip):
     @property
     def coverage(self) -> Floats:
         """The share of the weight that is kept, at every row."""
-        return self._observed.coverage
+        return self._points.coverage
 
     @property
     def risk(self) -> Floats:
         """The mean loss of the rows kept."""
-        return self._observed.risk
+        return self._points.risk
 
     @property
     def aurc(self) -> float:
@@ -249,12 +201,12 @@ class RiskCoverage(MaySkip):
 
     @property
     def aurc_within(self) -> float:
-        """How far `aurc` can be from that of the rows: 0 where they are in memory."""
+        """How far `aurc` can be from that of the rows: 0 where these are kept."""
         return 0.0 if self.bins is None else self.bins.within[0]
 
     @property
     def augrc_within(self) -> float:
-        """How far `augrc` can be from that of the rows: 0 where they are in memory."""
+        """How far `augrc` can be from that of the rows: 0 where these are kept."""
         return 0.0 if self.bins is None else self.bins.within[1]
 
     @property
@@ -353,7 +305,7 @@ class RiskCoverage(MaySkip):
             drawn = drawn[1:] - drawn[0] + [self.risk_at(c) for c in coverages]
         return percentile_interval(drawn, self.resampling.confidence)
 
-    def _interval(self, of: Callable[[_Curve | BinCurve], float], most: float = math.inf) -> Interval:
+    def _interval(self, of: Callable[[RiskCurve], float], most: float = math.inf) -> Interval:
         plan = self.resampling
         if not plan.replicates:
             return Interval.undefined("there was no bootstrap", method=_BOOTSTRAP, confidence=plan.confidence)
@@ -366,37 +318,38 @@ class RiskCoverage(MaySkip):
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
-        """The rows from the most certain on, and the number of the tie that each belongs to."""
-        # Doubts that differ by rounding alone are ties.
-        key = np.round(self.doubts, 12)
-        order = stable_order(key)
-        return order, np.cumsum(np.concatenate([[0], key[order][1:] != key[order][:-1]])).astype(np.int64)
+        """The rows from the most certain on, and the places where runs of tied rows start."""
+        order, rises = rounded_order(self.doubts)
+        return order, np.flatnonzero(np.concatenate([[True], rises]))
 
     @cached_property
-    def _observed(self) -> _Curve | BinCurve:
+    def _observed(self) -> RiskCurve:
         if self.bins is not None:
             return self.bins.curve
         weights = self.rows.weights
         return self._curve(np.ones(len(self.losses)) if weights is None else weights / weights.max())
 
     @cached_property
-    def _replicates(self) -> Sequence[_Curve | BinCurve]:
+    def _points(self) -> RiskCurve:
+        return self._observed.each_row() if self.bins is None else self._observed
+
+    @cached_property
+    def _replicates(self) -> Sequence[RiskCurve]:
         plan = self.resampling
         if self.bins is not None:
             return list(self.bins.replicates())
         return [self._curve(w) for w in self.rows.multiplicities(plan.replicates, plan.seed)]
 
-    def _curve(self, weights: Floats) -> _Curve:
-        order, ties = self._order
-        w, loss = weights[order], self.losses[order]
-        kept = w > 0
-        w, loss, ties = w[kept], loss[kept], ties[kept]
-        _, ties, sizes = np.unique(ties, return_inverse=True, return_counts=True)
-        # Every row of a tie counts as their mean.
-        weight = np.repeat(np.bincount(ties, w) / sizes, sizes)
-        total = np.repeat(np.bincount(ties, w * loss) / sizes, sizes)
-        coverage = np.cumsum(weight)
-        return _Curve(coverage / coverage[-1], np.cumsum(total) / coverage[-1])
+    def _curve(self, weights: Floats) -> RiskCurve:
+        order, runs = self._order
+        w = weights[order]
+        here = w > 0
+        with np.errstate(invalid="ignore"):
+            lost = w * self.losses[order]
+        lost[~here] = 0.0
+        weight, total, count = (np.add.reduceat(each, runs, dtype=float) for each in (w, lost, here))
+        some, whole = weight > 0, weight.sum()
+        return RiskCurve(weight[some] / whole, total[some] / whole, count[some])
 
     # ---- out -------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Risk and coverage of rows that are not in memory, from a histogram of their doubts.
+"""Risk and coverage of more rows than are kept, from a histogram of their doubts.
 
 All rows of a bin count with their mean loss, as rows that tie do. So the curve is exact where bins end, and
 between its ends it differs from that of the rows by what an order of the rows of the bin can do: of losses
@@ -8,119 +8,22 @@ or less than its share. The largest that this makes of the area is a triangle ov
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.retention.bins import Bins
-from verax.analyses.retention.summaries import CurveRecipe, Measures
+from verax.analyses.retention.risk_curve import RiskCurve
+from verax.analyses.retention.summaries import Histograms
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.unitsums import check_weight
 from verax.engines.histograms import Histogram
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Bools, Floats
-from verax.inputs.handles import Handle, Summaries
-from verax.inputs.lists.rows import ListFaults
-from verax.scores.base import Rule
-from verax.scores.coverage import find_list_metric
-from verax.scores.metrics import CostsLike, expected_cost_metric
 
-# Coverages that differ by less are equal, as for rows.
-_ROUNDING = 1e-12
 # Replicates are drawn from so many bins at most: sampling noise is larger.
 _DRAWN = 2**10
-
-
-@dataclass(frozen=True)
-class BinCurve:
-    """Coverage and the sum of the losses kept, at the end of every bin; rows of a bin tie.
-
-    Attributes
-    ----------
-    weight, total : array of shape (B,)
-        The share of each bin, from the most certain on, and what its losses add to the mean of all rows.
-    count : array of shape (B,)
-        How many rows each bin has.
-    """
-
-    weight: Floats
-    total: Floats
-    count: Floats
-
-    @property
-    def coverage(self) -> Floats:
-        """The share of the weight that is kept at the end of each bin, at most 1 whatever the rounding."""
-        return np.minimum(np.cumsum(self.weight), 1.0)
-
-    @property
-    def generalized(self) -> Floats:
-        """The losses kept, per row of all."""
-        return np.asarray(np.cumsum(self.total))
-
-    @property
-    def risk(self) -> Floats:
-        """The mean loss of what is kept."""
-        return np.asarray(self.generalized / self.coverage)
-
-    @property
-    def first(self) -> float:
-        """The share of the first row."""
-        return float(self.weight[0] / self.count[0])
-
-    def area(self, heights: str) -> float:
-        """The area under the risk, or under the generalized risk, from the first row on."""
-        if self.count.sum() < 2:
-            return math.nan
-        if not np.isfinite(self.total).all():
-            return math.inf
-        before, start = self.coverage - self.weight, self.generalized - self.total
-        row = self.weight / self.count
-        if heights == "generalized":
-            areas = self.weight * (start + self.total / 2)
-            areas[0] -= self.total[0] / self.count[0] * row[0] / 2
-        else:
-            mean = self.total / self.weight
-            areas = mean * self.weight + (start - mean * before) * _reciprocals(before, row, self.count)
-            areas[0] = mean[0] * (self.weight[0] - row[0])
-        return float(areas.sum() / (1 - self.first))
-
-    def risk_at(self, coverage: float) -> float:
-        """The risk of the most certain rows that make at least this share."""
-        ends = self.coverage
-        at = min(int(np.searchsorted(ends, coverage - _ROUNDING)), len(ends) - 1)
-        before, row = float(ends[at] - self.weight[at]), float(self.weight[at] / self.count[at])
-        rows = min(max(math.ceil((coverage - _ROUNDING - before) / row), 1), float(self.count[at]))
-        start, share = float(self.generalized[at] - self.total[at]), rows / float(self.count[at])
-        return (start + share * float(self.total[at])) / (before + share * float(self.weight[at]))
-
-    def coverage_at(self, risk: float) -> float:
-        """The largest coverage at which the risk is at most this."""
-        limit = risk + _ROUNDING
-        fits = np.flatnonzero(self.risk <= limit)
-        last = int(fits[-1]) if len(fits) else -1
-        kept = float(self.coverage[last]) if len(fits) else 0.0
-        if len(fits) and last + 1 < len(self.weight):
-            # So many rows of the next bin still fit.
-            at = last + 1
-            excess = float(self.total[at] / self.weight[at]) - limit
-            room = (limit * kept - float(self.generalized[last])) / excess
-            row = float(self.weight[at] / self.count[at])
-            kept = min(kept + math.floor(room / row + _ROUNDING) * row, float(self.coverage[at]))
-        return kept if kept > 0 else math.nan
-
-
-def _reciprocals(before: Floats, row: Floats, count: Floats) -> Floats:
-    """Trapezoids under 1 / coverage over the rows of each bin; not for the first, which begins at zero."""
-    from scipy.special import digamma
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = before / row
-        inner = digamma(first + count) - digamma(first + 1)
-        found = inner + (1 / first + 1 / (first + count)) / 2
-    return np.where(before > 0, found, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,17 +60,17 @@ class RiskBins:
     n_rows: int
 
     @property
-    def curve(self) -> BinCurve:
+    def curve(self) -> RiskCurve:
         """What was observed."""
-        return BinCurve(self.weight, self.total, self.count)
+        return RiskCurve(self.weight, self.total, self.count)
 
-    def replicates(self) -> Iterator[BinCurve]:
+    def replicates(self) -> Iterator[RiskCurve]:
         """What was observed, and each replicate, in the wider bins."""
         for weight, total in zip(self.drawn_weight, self.drawn_total, strict=True):
             here = weight > 0
             own, sums = weight[here], total[here]
             rows = self.drawn_count[here] * own / self.drawn_weight[0][here]
-            yield BinCurve(own / own.sum(), sums / own.sum(), np.maximum(rows, 1e-9))
+            yield RiskCurve(own / own.sum(), sums / own.sum(), np.maximum(rows, 1e-9))
 
     @property
     def within(self) -> tuple[float, float]:
@@ -200,28 +103,13 @@ class RiskBins:
         return float(found[0]), float(found[1])
 
 
-def risk_of_handle(
-    handle: Handle,
-    key: UncertaintyScore,
-    scored: Rule | None,
-    costs: CostsLike | None,
-    plan: Resampling,
-) -> tuple[RiskBins, Summaries, dict[str, ListFaults]]:
-    """The histogram of the rows of a handle by their doubts, what else was found, and faults of lists."""
-    metric = expected_cost_metric("zero_one" if costs is None else costs)
-    measure = scored or (find_list_metric("error") if handle.lists else metric)
-    measures = Measures.of([measure], handle.n_classes)
-    recipe = CurveRecipe(handle.one_model(), (key,), measures, costs, plan.replicates, plan.seed)
-    found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))
-    histograms = found["curves"]
-    if histograms.rows is not None:
-        histograms = recipe.binned(histograms.rows)
+def risk_bins(histograms: Histograms, key: UncertaintyScore, plan: Resampling, n_rows: int) -> RiskBins:
+    """The histogram of rows by their doubts, with replicates."""
     order = histograms.orders[key.name]
     fine = _Columns(order)
     check_weight(float(fine.weight.sum()))
-    draws = _drawn(order, histograms.replicates[key.name], plan)
     squares = fine.squares
-    bins = RiskBins(
+    return RiskBins(
         fine.weight / fine.weight.sum(),
         fine.total / fine.weight.sum(),
         fine.count,
@@ -229,10 +117,9 @@ def risk_of_handle(
         fine.most,
         fine.tied,
         bool(np.ptp(squares / fine.weight) <= 1e-12 * float((squares / fine.weight).max())),
-        *draws,
-        int(found.n_rows),
+        *_drawn(order, histograms.replicates[key.name], plan),
+        n_rows,
     )
-    return bins, found, faults_in(handle, found)
 
 
 class _Columns:

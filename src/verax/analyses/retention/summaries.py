@@ -425,7 +425,7 @@ class CurveRecipe(Recipe[Histograms]):
         if self.measures.tables and rows.y is not None:
             n_cells = rows.n_classes**2
             cells = np.multiply(rows.y, rows.n_classes, dtype=np.int64) + rows.decisions
-        values = [self._values(measure, rows) for measure in self.measures.values]
+        values = [self.values_of(measure, rows) for measure in self.measures.values]
         drawn: list[Floats] = []
         if rows.groups is not None:
             copies = self.copies(rows.groups)[rows.groups.codes].T
@@ -463,7 +463,8 @@ class CurveRecipe(Recipe[Histograms]):
             return 1 - rows.top
         return np.concatenate(list(key.by_blocks(probabilities(part, self.model))))
 
-    def _values(self, measure: Rule | DecisionMetric | RowMetric, rows: CurveRows) -> Floats:
+    def values_of(self, measure: Rule | DecisionMetric | RowMetric, rows: CurveRows) -> Floats:
+        """The value of each row by what is measured."""
         if not isinstance(measure, DecisionMetric):
             return rows.values[named(measure)]
         return _of_row(measure, rows.y, rows.decisions)
