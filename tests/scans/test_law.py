@@ -34,6 +34,13 @@ EXCEPT = {
         {"row", "ranks"},
         "the same; ranks by other rules need another pass over the rows",
     ),
+    **{
+        (name, "saved and merged"): (
+            {"interval", "band", "aurc_interval", "augrc_interval"},
+            "draws follow the order of rows, and shards know only their own",
+        )
+        for name in ("retention", "selective", "risk_coverage")
+    },
 }
 PLACES = "folds follow the order of rows, and shards know only their own"
 APART = "rows in memory and elsewhere have code of their own"
@@ -46,9 +53,6 @@ DIFFERS = {
             "Report.of",
             "decompose with intervals",
             "reliability",
-            "retention",
-            "risk_coverage",
-            "selective",
             "subgroups",
         )
         for way in WAYS
