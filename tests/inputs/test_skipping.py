@@ -237,7 +237,7 @@ def test_the_report_says_so_and_names_rows_by_their_numbers():
     report = Report.of(y, {"a": p, "b": p[::-1][np.argsort(np.arange(N)[::-1])]}, invalid="skip")
     found = report.to_dict()
     assert found["skipped"]["rows"] == list(BAD)
-    assert found["checks"][0]["question"] == "Invalid rows that were left out"
+    assert found["checks"][0]["question"] == "Invalid rows left out"
     assert "rows 5, 7, 11 and 1 more" in found["checks"][0]["answer"]
     assert found["models"]["a"]["card"]["zero_probability"]["rows"] == [30]
     zero = next(check for check in found["checks"] if "probability zero" in check["question"])

@@ -13,7 +13,6 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +23,15 @@ from scipy.stats import norm
 import verax as vx
 from reports import EVIL, graded, sample
 from verax.analyses.calibration.overconfidence import overconfidence_of
+from verax.inference.intervals import Interval
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
-from verax.report import Report, remedies
+from verax.inputs.memory import open_rows
+from verax.report import Report, limits
 from verax.report.bundle import bundle
-from verax.report.checks import duplicates
-from verax.report.contents import most_subgroups
 from verax.report.definitions import definitions
 from verax.report.exhibits import comparison_exhibit
-from verax.report.problem import Problem
-from verax.report.remedies import _drawn
+from verax.report.limits import most_subgroups
+from verax.report.survey import SurveyRecipe
 from verax.report.verdict import miscalibrated, remedy_words
 from verax.report.words import percent
 
@@ -150,35 +148,76 @@ def test_verdict_on_one_model():
     y, p = sample(1500)
     honest = verdict(y, p)
     assert re.match(
-        r"The model is better than knowing the class frequencies alone: its Brier score of 0\.\d+", honest
+        r"The model beats predicting class frequencies: its Brier score of 0\.\d+ is \d+% lower \(95% CI ",
+        honest,
     )
-    assert honest.endswith("no miscalibration beyond chance is seen.")
+    assert honest.endswith("No miscalibration is seen.")
     y, sure = sample(1500, sharpness=3)
-    assert (
-        "but its probabilities are too sure of themselves: temperature scaling lowers the held-out loss by"
-        in verdict(y, sure)
+    assert re.search(
+        r"It is overconfident \(\d+% claimed, \d+% correct\), and temperature scaling lowers the loss by "
+        r"\d+% \(95% CI \d+% to \d+%, cross-validated\)\.$",
+        verdict(y, sure),
     )
     y, timid = sample(1500, sharpness=0.4)
-    assert "too timid" in verdict(y, timid)
+    assert "It is underconfident" in verdict(y, timid)
     shuffled = np.random.default_rng(0).permutation(y)
-    assert verdict(shuffled, sure).startswith("The model is worse than knowing the class frequencies alone")
+    assert verdict(shuffled, sure).startswith("The model is worse than predicting class frequencies")
     few = verdict(*sample(40))
-    assert few.startswith("The model cannot be told apart from knowing the class frequencies alone")
-    assert "which may be chance" in few
+    assert few.startswith("The model is not significantly better than predicting class frequencies")
+    assert few.endswith("Too few rows to tell whether it is calibrated (40).")
+
+
+def test_a_gain_whose_interval_contains_zero_may_be_one():
+    y, p = sample(300, sharpness=2)
+    found = Report.of(y, p).contents.best
+    better = found.dense.remedy.recalibration
+    assert "lowers the loss by" in remedy_words(found)
+    best = better.trials[-1]
+    wide = dataclasses.replace(best.gain, share_interval=Interval(-0.008, 0.325))
+    trials = (*better.trials[:-1], dataclasses.replace(best, gain=wide))
+    remedy = dataclasses.replace(found.dense.remedy, recalibration=dataclasses.replace(better, trials=trials))
+    open_ = dataclasses.replace(found, dense=dataclasses.replace(found.dense, remedy=remedy))
+    assert "may lower the loss (by" in remedy_words(open_)
+    assert "95% CI −0.8% to 32%" in remedy_words(open_)
+
+
+def test_the_slope_is_tested_as_well():
+    """Two classes that are right on average, with probabilities that are too extreme."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=260)
+    y = (rng.random(260) < 1 / (1 + np.exp(-z))).astype(int)
+    report = Report.of(y, 1 / (1 + np.exp(-1.9 * z)))
+    found = report.contents.best.dense
+    line = vx.calibration_slope(y, 1 / (1 + np.exp(-1.9 * z)))["1"]
+    assert (found.slope.slope, found.slope_p) == (line.slope, line.p_value)
+    assert miscalibrated(report.contents.best, 0.95)["slope"]
+    assert "No miscalibration" not in report.verdict
 
 
 def test_verdict_among_models():
     y, p = sample(1500)
     worse = 0.7 * p + 0.3 / 4
     text = verdict(y, {"sharp": p, "blunt": worse}, ordered=True)
-    assert text.startswith("sharp has the lowest ranked probability score (0.")
-    assert "its lead over blunt is real" in text
+    assert re.match(r"Keep sharp: RPS 0\.\d+, \d+% lower than predicting class frequencies\. ", text)
+    assert "Its lead over blunt is significant (0." in text
     twin = np.roll(p, 0) * (1 + 1e-4 * np.random.default_rng(1).normal(size=p.shape))
     twin /= twin.sum(axis=1, keepdims=True)
-    assert "cannot be told apart from it" in verdict(y, {"a": p, "b": twin, "c": worse})
-    assert "its lead over all others is real (over b" in verdict(
+    assert re.search("Its lead over [ab] is not significant.", verdict(y, {"a": p, "b": twin, "c": worse}))
+    assert "Its lead over all others is significant (over b 0." in verdict(
         y, {"a": p, "b": worse, "c": worse**2 / (worse**2).sum(1, keepdims=True) * 0.2 + 0.2}
     )
+
+
+def test_the_verdict_says_where_proper_scores_disagree():
+    """One forecast is sure and rarely wrong, the other one never sure: Brier and log score differ."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    bold = np.where(y == 1, 0.98, 0.02)
+    bold[:12] = np.where(y[:12] == 1, 1e-12, 1 - 1e-12)
+    shy = np.where(y == 1, 0.7, 0.3)
+    text = verdict(y, {"bold": bold, "shy": shy})
+    assert text.startswith("Keep bold: Brier score")
+    assert "The scores disagree: shy is best by log score" in text
 
 
 def test_the_verdict_does_not_overlook_the_most_likely_class():
@@ -194,17 +233,19 @@ def test_the_verdict_does_not_overlook_the_most_likely_class():
     report = Report.of(y, p, ordered=True)
     found = report.contents.best
     assert found.decomposition.p_value > 0.05
-    assert found.sureness.gap == pytest.approx(top.mean() - right.mean())
-    assert 2 * found.sureness.p_value < 0.05
-    said = f"{100 * top.mean():.0f}% claimed, {100 * right.mean():.0f}% right."
-    assert report.verdict.endswith(f", but it is too sure of its most likely class: {said}")
+    assert found.dense.sureness.gap == pytest.approx(top.mean() - right.mean())
+    assert 2 * found.dense.sureness.p_value < 0.05
+    said = f"{100 * top.mean():.0f}% claimed, {100 * right.mean():.0f}% correct"
+    assert f"It is overconfident ({said}), but no recalibration method helps" in report.verdict
     text = Page(report.to_html()).text
-    assert "No miscalibration of the thresholds beyond chance is seen (p = " in text
-    assert "it is too sure, beyond chance (p = " in text
-    assert "after Holm's correction over the two" in text
+    assert "No significant miscalibration of the thresholds (p = " in text
+    assert "significantly overconfident (p = " in text
+    assert "after Holm's correction over these tests" in text
     # One of two tests gets half of the level: a gap that one test alone would call real may be chance.
-    shy = dataclasses.replace(found.sureness, p_value=0.04)
-    assert miscalibrated(dataclasses.replace(found, sureness=shy), 0.95) == (False, False)
+    shy = dataclasses.replace(
+        found.dense, sureness=dataclasses.replace(found.dense.sureness, p_value=0.04), slopes=None
+    )
+    assert miscalibrated(dataclasses.replace(found, dense=shy), 0.95) == {"parts": False, "top": False}
 
 
 def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
@@ -261,12 +302,12 @@ def test_with_groups_too_much_confidence_is_detected():
     report = Report.of(y, sure, groups=np.arange(600) // 12)
     found = report.contents.best
     assert found.decomposition.p_value < 0.05
-    assert found.sureness.p_value < 0.05
-    assert "too sure of themselves" in report.verdict
+    assert found.dense.sureness.p_value < 0.05
+    assert "It is overconfident" in report.verdict
     # The gain is that of a method in cross-validation, not what an isotonic fit promises in sample.
     whole = found.decomposition.whole
-    assert found.remedy.recalibration.n_groups == 50
-    assert found.remedy.share < 0.8 * whole.miscalibration / whole.score
+    assert found.dense.remedy.recalibration.n_groups == 50
+    assert found.dense.remedy.share < 0.8 * whole.miscalibration / whole.score
     assert "50" in report.to_html()
 
 
@@ -288,7 +329,7 @@ def test_infinite_log_scores_are_told():
     html = report.to_html()
     assert "∞" in html
     assert "of infinite loss" in html
-    found = answer(report, "Outcomes that had been given probability zero")
+    found = answer(report, "Outcomes given probability zero")
     assert found.kind == "look"
     assert f"{(p[np.arange(200), y] == 0).sum()} rows" in found.answer
     assert "infinite" in verdict(y, p, rules=["log"])
@@ -305,12 +346,19 @@ def test_duplicates_are_those_that_comparing_all_rows_finds():
     rng = np.random.default_rng(0)
     for _ in range(50):
         n = int(rng.integers(1, 40))
-        y = rng.integers(0, 2, n)
-        forecasts = [rng.choice([0.0, -0.0, 0.25, 0.5, 1.0], (n, 2)) for _ in range(2)]
-        rows = [(y[i], *forecasts[0][i], *forecasts[1][i]) for i in range(n)]
-        before = [[j for j in range(i) if rows[j] == rows[i]] for i in range(n)]
-        expected = [[i, js[-1]] for i, js in enumerate(before) if js]
-        assert duplicates(y, forecasts).tolist() == expected
+        y, p = rng.integers(0, 2, n), rng.choice([0.0, -0.0, 0.25, 0.5, 1.0], n)
+        rows = [(y[i], p[i]) for i in range(n)]
+        first = {row: i for i, row in reversed(list(enumerate(rows)))}
+        second = {}
+        for i, row in enumerate(rows):
+            if first[row] < i:
+                second.setdefault(row, i)
+        found = SurveyRecipe().take(open_rows(y, p).kept).rows
+        sure = {i for i in range(n) if p[i] in (0, 1)}
+        expected = sorted((i, first[row]) for row, i in second.items() if i not in sure)
+        assert found.repeated(100) == expected
+        kept = [row for i, row in enumerate(rows) if i not in sure]
+        assert found.repeats() == (len(kept) - len(set(kept)), 0.0)
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -324,7 +372,7 @@ def test_rows_of_zeros_and_ones_are_no_copies(held):
         else:
             table = pa.table({"y": outcomes, **{f"p_{k}": rows[:, k] for k in range(4)}})
             report = Report.of(vx.scan(table))
-        found = answer(report, "Rows that are there twice")
+        found = answer(report, "Duplicate rows")
         assert (found.kind, found.answer.startswith("3 rows")) == (kind, copies > 0)
 
 
@@ -337,36 +385,34 @@ def test_checks_find_what_is_odd():
     ids = [*range(300), *range(6)]
     by = np.append(np.repeat(["a", "b"], 150), ["c"] * 6)
     report = Report.of(y, p, ids=ids, by={"site": by}, classes=list("vwxyz"))
-    twice = answer(report, "Rows that are there twice").answer
-    assert twice.startswith("6 rows")
-    assert "id “0” repeats “0”; id “1” repeats “1”" in twice
-    by_number = answer(Report.of(y, p), "Rows that are there twice").answer
-    assert "row 300 repeats 0; row 301 repeats 1" in by_number
-    assert "; and 1 more" in by_number
-    assert answer(report, "Ids that are there twice").answer.startswith("6 ids")
-    assert answer(report, "Classes that are never predicted").answer.startswith("y:")
-    assert answer(report, "Classes that never happened").answer.startswith("z never happened")
+    twice = answer(report, "Duplicate rows").answer
+    assert twice.startswith("6 rows (2%) repeat an earlier one")
+    assert "row 300 repeats row 0; row 301 repeats row 1" in twice
+    assert "; and 1 more" in twice
+    assert answer(report, "Duplicate ids").answer.startswith("6 rows (2%) repeat an earlier id: row 300")
+    assert answer(report, "Classes never predicted").answer.startswith("y:")
+    assert answer(report, "Absent or rare classes").answer.startswith("z never occurred")
     assert "c (6)" in answer(report, "Subgroups of site").answer
-    assert answer(report, "Forecasts that are always the same").kind == "fine"
+    assert answer(report, "Constant forecasts").kind == "fine"
     flat = Report.of(y, np.tile(np.full(5, 0.2), (306, 1)))
-    assert answer(flat, "Forecasts that are always the same").kind == "look"
+    assert answer(flat, "Constant forecasts").kind == "look"
 
 
 def test_sums_that_are_off_are_named():
     y, p = sample(100, 3)
-    assert answer(Report.of(y, p), "Rows that do not sum to one").kind == "fine"
+    assert answer(Report.of(y, p), "Rows that do not sum to 1").kind == "fine"
     off = p.copy()
     off[7] *= 1.01
-    found = answer(Report.of(y, off, normalize=True), "Rows that do not sum to one").answer
-    assert found.startswith("1 row differs from one")
+    found = answer(Report.of(y, off, normalize=True), "Rows that do not sum to 1").answer
+    assert found.startswith("1 row differs from 1")
     assert "row 7" in found
     assert "rescaled" in found
     single = (p * 1.00002).astype(np.float32)
-    assert "100 rows differ from one" in answer(Report.of(y, single), "Rows that do not sum to one").answer
-    assert "logits" in answer(Report.of(y, np.log(p), logits=True), "Rows that do not sum to one").answer
+    assert "100 rows differ from 1" in answer(Report.of(y, single), "Rows that do not sum to 1").answer
+    assert "logits" in answer(Report.of(y, np.log(p), logits=True), "Rows that do not sum to 1").answer
     # Of several models each is counted: a row may be off in all of them.
     several = Report.of(y, {"a": off, "b": (p * 1.00002), "c": p}, normalize=True)
-    assert answer(several, "Rows that do not sum to one").answer.startswith("a: 1 row; b: 100 rows differ")
+    assert answer(several, "Rows that do not sum to 1").answer.startswith("a: 1 row; b: 100 rows differ")
 
 
 # ---- the page ----------------------------------------------------------------------------------
@@ -512,12 +558,12 @@ def test_many_classes_say_what_was_left_out():
     text = Page(report.to_html()).text
     assert "Shown are the 12 of 80 classes with the largest miscalibration." in text
     assert "classes that most of the loss comes from" in text
-    assert "a matrix of so many classes is not laid out" in text
+    assert "confusion matrix omitted: too many classes" in text
     assert "40 subgroups left out" in text
     (found,) = report.contents.findings
-    assert len(found.by_class) == 20
+    assert len(found.dense.by_class) == 20
     shares = np.bincount(y, vx.brier.samples(y, p), 80)
-    assert {line.position for line in found.by_class} == set(np.argsort(-shares)[:20].tolist())
+    assert {line.position for line in found.dense.by_class} == set(np.argsort(-shares)[:20].tolist())
 
 
 @pytest.mark.slow
@@ -611,15 +657,14 @@ def test_degenerate_forecasts_make_a_page():
 def test_many_ordered_classes_leave_kappa_out_and_say_so():
     y, p = sample(120, 80)
     report = Report.of(y, p, ordered=True)
-    metrics = {curve.metric for curve in report.contents.findings[0].retained}
+    metrics = {curve.metric for curve in report.contents.findings[0].dense.retained}
     assert metrics == {"accuracy", "rps", "ec"}
-    assert "Beyond 64 classes there are no curves of kappa" in Page(report.to_html()).text
+    assert "Beyond 64 classes, curves show accuracy instead of kappa." in Page(report.to_html()).text
 
 
 @pytest.mark.parametrize(("k", "shown"), [(4, 20), (1000, 16), (20_000, 20)])
 def test_fewer_subgroups_where_their_tables_are_large(k, shown):
-    problem = SimpleNamespace(n_classes=k, models={"a": None, "b": None})
-    assert most_subgroups(problem) == shown
+    assert most_subgroups(k, 2) == shown
 
 
 def test_the_prose_of_definitions_is_declared(ordered):
@@ -679,8 +724,8 @@ def test_the_verdict_names_a_method_and_its_nested_gain():
     # What choosing gains: the winner's own trial is the best of several.
     gain, ends = found.gain, found.gain.share_interval
     assert gain.share < found.trial("temperature").gain.share
-    spread = f"95% interval {percent(ends.low)} to {percent(ends.high)}"
-    said = f"temperature scaling lowers the held-out loss by {percent(gain.share)} ({spread})"
+    spread = f"95% CI {percent(ends.low)} to {percent(ends.high)}"
+    said = f"temperature scaling lowers the loss by {percent(gain.share)} ({spread}, cross-validated)"
     assert said in report.verdict
     page = report.to_html()
     assert found.verdict in page
@@ -693,7 +738,7 @@ def test_the_verdict_names_a_method_and_its_nested_gain():
 def test_calibrated_forecasts_are_not_to_be_recalibrated():
     y, p = sample(800)
     report = Report.of(y, p)
-    assert report.contents.best.remedy.recalibration.method == "none"
+    assert report.contents.best.dense.remedy.recalibration.method == "none"
     page = report.to_html()
     assert "Do nothing: no significant gain." in page
     assert "Before and after in numbers" not in page
@@ -701,12 +746,13 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated():
 
 def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch):
     y, p = sample(800)
-    monkeypatch.setattr(remedies, "_PROBABILITIES", 4 * 600)
+    monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
     report = Report.of(y, p)
-    remedy = report.contents.best.remedy
+    remedy = report.contents.best.dense.remedy
     assert (remedy.recalibration.method, remedy.undecided) == ("none", (600, 800))
     assert "Undecided on 600 of 800 rows: no significant gain." in report.to_html()
-    assert "whether recalibration helps is undecided on 600 of 800 rows" in remedy_words(report.contents.best)
+    words = remedy_words(report.contents.best)
+    assert words == "whether recalibration helps cannot be told from 600 of 800 rows"
     assert "Do nothing" not in report.to_html()
 
 
@@ -715,33 +761,29 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
     raised = p * [1, 1, 1, 2.5]
     raised /= raised.sum(axis=1, keepdims=True)
     report = Report.of(y, raised, classes=["a", "b", "c", "d"])
-    (off,) = [each for each in report.contents.best.remedy.leanings if each.gap > 0]
+    (off,) = [each for each in report.contents.best.dense.remedy.leanings if each.gap > 0]
     # The test of a sum of independent draws with these probabilities, by its normal approximation.
     error = np.sqrt((raised[:, 3] * (1 - raised[:, 3])).sum()) / 1500
     assert off.p_value == pytest.approx(2 * norm.sf(off.gap / error), rel=1e-6)
-    said = f"d is too high ({percent(raised[:, 3].mean())} forecast, {percent((y == 3).mean())} happened)"
-    assert said in report.verdict
+    said = f"d is too high ({percent(raised[:, 3].mean())} forecast, {percent((y == 3).mean())} observed)"
+    assert said in report.to_html()
     honest = Report.of(y, p, classes=["a", "b", "c", "d"])
     assert "too high" not in honest.verdict
     assert "too low" not in honest.verdict
 
 
-def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all():
-    plain = dict.fromkeys(["classes", "costs", "weights", "groups", "by", "ids", "rules"])
-    plain |= dict.fromkeys(["ordered", "normalize", "logits", "time_ordered"], False)
-    plain["weights_are"] = "importance"
-    y, p = sample(60_000)
-    drawn = _drawn(Problem.of(y, p, **plain), None, 0)
-    assert len(drawn) == 60_000 // 4
-    assert len(np.unique(drawn)) == len(drawn)
-    groups = Groups.of(np.arange(60_000) // 100, 60_000)
-    whole = _drawn(Problem.of(y, p, **plain), groups, 0)
+def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all(monkeypatch):
+    monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
+    y, p = sample(900)
+    groups = np.arange(900) // 30
+    assert Report.of(y, p).contents.best.dense.remedy.recalibration.n_rows == 600
     # Whole groups are drawn.
-    assert np.isin(np.bincount(groups.codes[whole], minlength=600), [0, 100]).all()
-    many = np.full((3000, 500), 1 / 500)
-    assert _drawn(Problem.of(np.zeros(3000, int), many, **plain), None, 0) is None
+    whole = Report.of(y, p, groups=groups).contents.best.dense.remedy.recalibration
+    assert (whole.n_rows % 30, 500 < whole.n_rows <= 600) == (0, True)
+    many = np.full((600, 8), 1 / 8)
+    assert Report.of(np.arange(600) % 8, many).contents.best.dense.remedy.recalibration is None
     few = Report.of([0, 1] * 5, [[0.9, 0.1], [0.2, 0.8]] * 5)
-    assert few.contents.best.remedy.recalibration is None
+    assert few.contents.best.dense.remedy.recalibration is None
     assert "Recalibration was not tried" in few.to_html()
 
 

@@ -23,7 +23,7 @@ from verax.engines.tally import Tally
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
 from verax.kernels import limits
-from verax.report.elsewhere import DecisionRecipe
+from verax.report.analysis import DecisionRecipe
 from verax.report.survey import SurveyRecipe
 from verax.scores.registry import parse
 

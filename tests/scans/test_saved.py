@@ -16,8 +16,8 @@ from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
 from verax.inference.intervals import Resampling
 from verax.report import Report
-from verax.report.elsewhere import recipes_of
-from verax.report.rowless import Elsewhere
+from verax.report.analysis import recipes_of
+from verax.report.problem import Problem
 from verax.scans.saved import Recorded, merge_saved
 
 CLASSES = ["low", "middle", "high"]
@@ -149,7 +149,7 @@ def everything(handle):
     for name in ("evaluate", "decompose", "retention", "worst", "subgroups"):
         with suppress(vx.InputError):  # a part may have too few rows, but is recorded
             ANALYSES[name](handle)
-    asked = Elsewhere.at(handle, None, ordered=True, costs=None, weights_are="importance")
+    asked = Problem.of(handle, None, ordered=True, costs=None, weights_are="importance")
     handle.summarise(recipes_of(handle, asked, Resampling(0.95, 100)))
 
 

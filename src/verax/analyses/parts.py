@@ -143,7 +143,9 @@ def plain_sums(
         forecasts = dense(part, model)
         if forecasts.weights is not None or forecasts.groups is not None:
             return None
-        rows = RowPass(forecasts, rules, [r for r in rules if kept is None or r in kept], summed=True)
+        written = [r for r in rules if kept is None or r in kept]
+        with naming(part, model):
+            rows = RowPass(forecasts, rules, written, summed=True)
         _held(part, model)[frozenset(rows.losses)] = rows
         return rows.sums
 

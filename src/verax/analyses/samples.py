@@ -5,7 +5,7 @@ parts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ _BLOCK = 2**14
 # The columns of a sample.
 _COLUMNS = ("units", "rows", "numbers", "y", "p", "weights", "groups")
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
+# Instead of the number of a row, where there is none.
+_NONE = np.iinfo(np.int64).max
 
 
 def row_hashes(part: Part) -> Any:
@@ -60,47 +62,66 @@ def _hashes(part: Part) -> Any:
 
 
 class Sketch(Summary):
-    """The smallest different hashes of rows, and how many rows have each: a sample of the different rows."""
+    """The smallest different hashes of rows: a sample of the different rows; of rows in memory, all of them.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of all rows.
+    hashes, counts : arrays
+        (n,) hashes, and how many rows have each.
+    rows : Ints or None
+        (n, 2) the numbers of the first two rows with each hash; the largest integer where there is one row.
+        None in what version 0.2 stored.
+    """
 
     n_rows: int = merges(Whole(least=1))
     hashes: Any = merges(Array("u8", "n", increasing=True))
     counts: Ints = merges(Array("i8", "n", least=1, most="n_rows"))
+    rows: Ints | None = merges(Array("i8", "n", 2, least=0, optional=True))
 
     def _check(self) -> None:
         if not 0 < len(self.counts) <= KEPT or self.counts.sum(dtype=float) > self.n_rows:
             raise UnreadableError("has no rows, or more than there were", "counts")
 
     @classmethod
-    def of(cls, hashes: Any, found: Sketch | None = None) -> Sketch:
-        """Of rows with these hashes; those that cannot matter beside others found before are left out."""
-        near = hashes
-        if found is not None and len(found.hashes) == KEPT:
-            different, counts = np.unique(hashes[hashes <= found.hashes[-1]], return_counts=True)
-            return cls(len(hashes), different[:KEPT], counts[:KEPT])
-        if len(hashes) > 4 * KEPT:
-            near = hashes[hashes <= np.partition(hashes, 2 * KEPT)[2 * KEPT]]
-        different, counts = np.unique(near, return_counts=True)
-        if len(different) < KEPT and len(near) < len(hashes):
-            different, counts = np.unique(hashes, return_counts=True)
-        return cls(len(hashes), different[:KEPT], counts[:KEPT])
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"rows": None, **values}
+
+    @classmethod
+    def of(cls, hashes: Any, numbers: Ints, found: Sketch | None = None, *, most: int = KEPT) -> Sketch:
+        """Of rows with these hashes and numbers; those that cannot matter beside others found before are
+        left out.
+        """
+        near = np.arange(len(hashes))
+        if found is not None and len(found.hashes) == most:
+            near = np.flatnonzero(hashes <= found.hashes[-1])
+        elif len(hashes) > 4 * most:
+            near = np.flatnonzero(hashes <= np.partition(hashes, 2 * most)[2 * most])
+            if len(np.unique(hashes[near])) < most:
+                near = np.arange(len(hashes))
+        order = near[np.argsort(hashes[near], kind="stable")]
+        different, first, counts = np.unique(hashes[order], return_index=True, return_counts=True)
+        second = order[np.minimum(first + 1, len(order) - 1)]
+        rows = np.stack([numbers[order[first]], np.where(counts > 1, numbers[second], _NONE)], axis=1)
+        return cls(len(hashes), different[:most], counts[:most], rows[:most].astype(np.int64))
 
     def merge(self, other: Sketch) -> Sketch:
         """Of the rows of both."""
-        if len(other.hashes) < len(self.hashes) / 4:
-            return self._with_few(other)
-        hashes, place = np.unique(np.concatenate([self.hashes, other.hashes]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([self.counts, other.counts])).astype(np.int64)
-        return Sketch(self.n_rows + other.n_rows, hashes[:KEPT], counts[:KEPT])
-
-    def _with_few(self, other: Sketch) -> Sketch:
-        """The same where the other one has few hashes: they are put in their places."""
+        if len(other.hashes) > len(self.hashes):
+            return other.merge(self)
         places = np.searchsorted(self.hashes, other.hashes)
         known = self.hashes[np.minimum(places, len(self.hashes) - 1)] == other.hashes
-        counts = self.counts.copy()
-        counts[places[known]] += other.counts[known]
-        hashes = np.insert(self.hashes, places[~known], other.hashes[~known])
-        counts = np.insert(counts, places[~known], other.counts[~known])
-        return Sketch(self.n_rows + other.n_rows, hashes[:KEPT], counts[:KEPT])
+        at, new = places[known], places[~known]
+        counts, rows = self.counts.copy(), None
+        counts[at] += other.counts[known]
+        if self.rows is not None and other.rows is not None:
+            rows = self.rows.copy()
+            rows[at] = np.sort(np.concatenate([rows[at], other.rows[known]], axis=1), axis=1)[:, :2]
+            rows = np.insert(rows, new, other.rows[~known], axis=0)[:KEPT]
+        hashes = np.insert(self.hashes, new, other.hashes[~known])[:KEPT]
+        counts = np.insert(counts, new, other.counts[~known])[:KEPT]
+        return Sketch(self.n_rows + other.n_rows, hashes, counts, rows)
 
     @property
     def exact(self) -> bool:
@@ -115,6 +136,12 @@ class Sketch(Summary):
             return float(seen_rows - different), 0.0
         error = float(np.sqrt(((1 - share * self.counts) ** 2).sum())) / seen_rows
         return self.n_rows * (1 - share), self.n_rows * error
+
+    def repeated(self, most: int) -> list[tuple[int, int]]:
+        """The first rows that repeat an earlier one, each with that row; empty where these are not known."""
+        rows = np.zeros((0, 2), np.int64) if self.rows is None else self.rows
+        pairs = rows[rows[:, 1] < _NONE][:, ::-1]
+        return [(a, b) for a, b in pairs[np.argsort(pairs[:, 0], kind="stable")][:most].tolist()]
 
 
 class Sample(Summary, kind="row sample"):
@@ -213,9 +240,18 @@ def _at(column: Any, rows: Any) -> Any:
 
 @dataclass(frozen=True)
 class SampleRecipe(Recipe[Sample]):
-    """A random sample of the rows with the forecasts of all models."""
+    """A random sample of the rows with the forecasts of all models.
+
+    Attributes
+    ----------
+    most : int
+        The largest number of rows.
+    everything : bool
+        Whether all rows are kept where these are in memory.
+    """
 
     most: int
+    everything: bool = field(default=True, repr=False, compare=False)
 
     def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
         """How many rows are kept."""
@@ -237,20 +273,19 @@ class SampleRecipe(Recipe[Sample]):
             names = np.array([name_hash(label) for label in groups.labels.tolist()], np.uint64)
             units = names[groups.codes]
         near = np.arange(len(hashes))
-        most = max(self.most, len(hashes)) if part.whole else self.most
+        most = max(self.most, len(hashes)) if part.whole and self.everything else self.most
         if found is not None and len(found.y) == most:
             near = np.flatnonzero(units <= found.units.max())
         elif len(hashes) > most:
             near = np.flatnonzero(units <= np.partition(units, most - 1)[most - 1])
         rows = seen(part, next(iter(part.models)), ())
-        numbers = np.arange(part.start, part.start + len(hashes)) if part.numbers is None else part.numbers
         p = np.stack([probabilities(part, name)[near] for name in part.models], axis=1)
         return Sample(
             most,
             len(hashes),
             units[near],
             hashes[near],
-            numbers[near].astype(np.int64),
+            part.row_numbers[near].astype(np.int64),
             rows.y[near],
             p,
             None if rows.weights is None else rows.weights[near],

@@ -101,6 +101,11 @@ class Part:
         """The rows with the forecasts of the first model."""
         return next(iter(self.models.values()))
 
+    @property
+    def row_numbers(self) -> Array:
+        """(N,) the numbers of the rows in the whole."""
+        return np.arange(self.start, self.start + self.n_rows) if self.numbers is None else self.numbers
+
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` makes of these rows, made once for all recipes that ask for it by the same key."""
         if key not in self._made:
@@ -110,6 +115,10 @@ class Part:
     def forget(self, key: Hashable) -> None:
         """Let go of what was made by that key."""
         self._made.pop(key, None)
+
+    def forget_all(self) -> None:
+        """Let go of all that was made of these rows."""
+        self._made.clear()
 
     def made(self, key: Hashable) -> Any:
         """What was made of these rows by that key; None if nothing was."""
@@ -403,14 +412,19 @@ def no_lists(name: str) -> InputError:
     )
 
 
-def check_alone(function: str, signature: inspect.Signature, handle: Handle, given: Sequence[str]) -> None:
-    """Refuse what is given beside a handle, and a handle where a function needs the forecasts themselves."""
-    if given:
+def refuse_beside(given: Sequence[str]) -> None:
+    """Refuse what is given beside a handle, which knows it."""
+    for name in given:
         raise InputError(
             "must not be given beside predictions that `scan` has opened",
-            argument=given[0],
-            remedies=[] if given[0] in _FORECASTS else [Remedy("Say it when opening them: `scan(...)`.")],
+            argument=name,
+            remedies=[] if name in _FORECASTS else [Remedy("Say it when opening them: `scan(...)`.")],
         )
+
+
+def check_alone(function: str, signature: inspect.Signature, handle: Handle, given: Sequence[str]) -> None:
+    """Refuse what is given beside a handle, and a handle where a function needs the forecasts themselves."""
+    refuse_beside(given)
     reader = "lists.open_lists" if handle.lists else "read"
     needed = (signature.parameters.get(name) for name in _FORECASTS)
     if any(p is not None and p.default is inspect.Parameter.empty for p in needed):

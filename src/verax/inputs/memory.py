@@ -12,10 +12,13 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from verax.errors import InputError, Remedy
-from verax.inputs.arrays import to_array, to_host
+from verax.inputs.arrays import Ints, to_array, to_host
+from verax.inputs.breakdown import labels_of
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_lists
+from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_beside, refuse_lists
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.rows import Rows, pair, pair_each
+from verax.inputs.skipping import Skipped, take_rows
 
 # What a single model is called.
 ONLY = "forecast"
@@ -34,6 +37,10 @@ class InMemory(Handle):
         Names of the rows.
     by : mapping of str to numpy.ndarray
         Labels of subgroups, by column.
+    numbers : numpy.ndarray or None
+        The numbers of the rows among all that were given, where invalid ones were left out.
+    skipped : Skipped or None
+        The invalid rows that were left out.
     """
 
     # Errors about rows in memory need not say where these are.
@@ -48,10 +55,12 @@ class InMemory(Handle):
         several: bool = False,
         ids: Any = None,
         by: Mapping[str, Any] | None = None,
+        numbers: Any = None,
+        skipped: Skipped | None = None,
     ) -> None:
         rows = next(iter(models.values()))
         self._several = several
-        self._part = Part(dict(models), ids=ids, by=dict(by or {}), whole=True)
+        self._part = _part_of(dict(models), ids, dict(by or {}), numbers, skipped)
         self.models: tuple[str, ...] = tuple(models)
         self.classes: tuple[Hashable, ...] | None = getattr(rows, "classes", None)
         self.n_classes: int = rows.n_classes
@@ -84,7 +93,43 @@ class InMemory(Handle):
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         part = self._part
-        return Summaries({name: recipe.take(part) for name, recipe in recipes.items()}, part.n_rows, None)
+        found = {name: recipe.take(part) for name, recipe in recipes.items()}
+        return Summaries(found, part.n_rows, part.skipped)
+
+
+def _part_of(models: dict[str, Rows], ids: Any, by: dict[str, Any], numbers: Any, skipped: Any) -> Part:
+    """Rows in memory as a part that can be divided further."""
+
+    def subset(places: Ints) -> Part:
+        return _part_of(
+            {name: _some_of(rows, places) for name, rows in models.items()},
+            None if ids is None else ids[places],
+            {name: column[places] for name, column in by.items()},
+            places if numbers is None else numbers[places],
+            None,
+        )
+
+    return Part(models, ids=ids, by=by, numbers=numbers, skipped=skipped, subset=subset, whole=True)
+
+
+def _some_of(rows: Rows, places: Ints) -> Rows:
+    """Some rows, which may have no weight."""
+    weights = take_rows(rows.weights, places)
+    groups = None if rows.groups is None else rows.groups.at(places)
+    if isinstance(rows, ListRows):
+        return rows.taken(places, weights, groups)
+    assert isinstance(rows, Forecasts)
+    some = Forecasts(
+        rows.outcomes.positions_of(places),
+        take_rows(rows.given, places),
+        weights=weights,
+        groups=groups,
+        normalize=rows.form == "rescaled",
+        logits=rows.logits,
+        part=True,
+    )
+    some.classes = rows.classes
+    return some
 
 
 def holds_lists(y: object, p: object) -> bool:
@@ -100,7 +145,11 @@ def open_rows(
     dense: bool = False,
     single: bool = False,
     named: str = "",
+    alone: bool = False,
     ids: object | None = None,
+    by: Mapping[str, object] | None = None,
+    numbers: Any = None,
+    skipped: Skipped | None = None,
     **read: Any,
 ) -> Handle:
     """Rows wherever they are, as a handle: those that `scan` has opened, or those that are given.
@@ -108,9 +157,13 @@ def open_rows(
     `ordered` is for analyses to which the order of the classes matters, `dense` for those that need the
     probabilities of all classes, `single` for those of one model. For others `p` may be a mapping from the
     names of several models to their forecasts; it must be one for those that call it `named`. `ids` are names
-    of the rows.
+    of the rows, `by` labels of subgroups by the name of the breakdown. Where invalid rows were left out,
+    `numbers` are those of the others, and `skipped` knows which they were. A handle that must
+    be `alone` refuses what is given beside it.
     """
     if isinstance(y, Handle):
+        beside = {"p": p, "ids": ids, "by": by, **read} if alone else {}
+        refuse_beside([name for name, value in beside.items() if value is not None and value is not False])
         if dense:
             refuse_lists(y)
         return y.in_order() if ordered else y
@@ -125,7 +178,7 @@ def open_rows(
         )
     if single or not isinstance(p, Mapping):
         rows = Forecasts(y, p, **own) if dense else pair(y, p, **own)
-        return InMemory({ONLY: rows}, ids=_names(ids, rows.n_rows))
+        return InMemory({ONLY: rows}, **_beside(rows.n_rows, ids, by), numbers=numbers, skipped=skipped)
     if not p:
         raise InputError(
             "must hold the forecasts of at least one model", argument=named or "p", kind="length"
@@ -152,7 +205,17 @@ def open_rows(
                 found=f"{name!r} has {rows.n_classes}, {first!r} has {models[first].n_classes}",
                 values=[rows.n_classes, models[first].n_classes],
             )
-    return InMemory(models, several=True, ids=_names(ids, next(iter(models.values())).n_rows))
+    n_rows = models[first].n_rows
+    return InMemory(models, several=True, **_beside(n_rows, ids, by), numbers=numbers, skipped=skipped)
+
+
+def _beside(n_rows: int, ids: object | None, by: Mapping[str, object] | None) -> dict[str, Any]:
+    """Names of the rows, and their labels in each breakdown."""
+    labels = {}
+    for name, column in (by or {}).items():
+        found = labels_of(column, n_rows)
+        labels[name] = found.labels[found.codes]
+    return {"ids": _names(ids, n_rows), "by": labels}
 
 
 def _names(ids: object | None, n_rows: int) -> Array | None:

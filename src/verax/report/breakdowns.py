@@ -1,23 +1,26 @@
-"""Subgroups in the report on predictions that are not in memory."""
+"""Subgroups in the report: the largest of every breakdown, from sums over their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from verax.analyses.parts import dense
 from verax.analyses.subgroups.bounded import BoundedBreakdown, BoundedRecipe
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.subgroups.streams import SubgroupRequest, read_subgroups, subgroup_recipes
+from verax.analyses.subgroups.subgroups import subgroups
 from verax.inference.intervals import Resampling
-from verax.inputs.breakdown import Breakdown
-from verax.inputs.handles import Handle, Recipe
-from verax.report.contents import LEAST, most_subgroups
+from verax.inputs.arrays import to_host
+from verax.inputs.breakdown import Breakdown, labels_of
+from verax.inputs.handles import Handle, Part, Recipe
+from verax.report.limits import LEAST, MOST_VALUES, most_subgroups, replicates_for
 from verax.report.problem import Problem
-from verax.scores.registry import RULES
+from verax.scores.combinators import padded
 
-# How many values a column may have whose subgroups are kept while the rows are read.
-MOST_VALUES = 100
 _NAME = "by {}"
 
 
@@ -28,10 +31,6 @@ class Breakdowns:
     shown: dict[str, Subgroups] = field(default_factory=dict)
     left_out: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     too_many: tuple[str, ...] = ()
-
-    def has(self, name: str) -> bool:
-        """Whether there is something to say about a breakdown."""
-        return name in self.left_out or name in self.too_many
 
 
 def breakdown_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
@@ -45,7 +44,7 @@ def breakdown_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dic
 def read_breakdowns(
     handle: Handle, problem: Problem, plan: Resampling, found: Mapping[str, Any]
 ) -> Breakdowns:
-    """The largest subgroups of every breakdown, as the report on rows in memory shows them."""
+    """The largest subgroups of every breakdown."""
     shown, left_out, too_many = {}, {}, []
     for column, name in zip(handle.by, problem.by, strict=True):
         sums: BoundedBreakdown | None = found.get(_NAME.format(column))
@@ -58,21 +57,70 @@ def read_breakdowns(
         parts = sums.found if sums.alone is None else sums.alone
         kept, left = _largest(handle, problem, parts)
         first = f"card:{handle.models[0]}"
-        left_out[name] = [(str(label), parts[label][first].n_rows) for label in left]
+        sizes = {label: parts[label][first].n_rows for label in left}
+        left_out[name] = [(str(label), n) for label, n in (sizes | dict(sums.beyond)).items()]
         if kept:
             some = Breakdown({label: parts[label] for label in kept})
-            request = _request(problem, column, len(parts.labels))
-            names = dict(zip(handle.models, problem.models, strict=True))
-            within = sums.alone is not None
+            n_labels = len(parts.labels) + len(sums.beyond)
+            draws = replicates_for(problem.n_copies, problem.n_classes, len(problem.models), len(kept))
+            tests = replace(plan, replicates=draws)
+            if handle.kept is not None and not problem.lists:
+                shown[name] = _of_rows(handle.kept, problem, tests, column, kept, n_labels)
+                continue
             shown[name] = read_subgroups(
-                some, column, handle, request, plan, within_groups=within, names=names
+                some,
+                column,
+                handle,
+                _request(problem, column, n_labels),
+                tests,
+                within_groups=sums.alone is not None,
+                names=problem.models,
             )
     return Breakdowns(shown, left_out, tuple(too_many))
 
 
+def _of_rows(
+    part: Part, problem: Problem, plan: Resampling, column: str, kept: list[Any], among: int
+) -> Subgroups:
+    """Of rows in memory: tests draw the outcomes of all classes together."""
+    assert part.subset is not None
+    groups = labels_of(part.by[column], part.n_rows)
+    codes = [groups.labels.tolist().index(label) for label in kept]
+    at = np.flatnonzero(np.isin(groups.codes, codes))
+    some = part.subset(at)
+    rows = {shown: dense(some, model) for model, shown in problem.models.items()}
+    first = next(iter(rows.values()))
+    batch = first.batch(0, first.n_rows)
+    y = to_host(batch.y)
+    found = subgroups(
+        y if first.classes is None else np.array([*first.classes, None], dtype=object)[y],
+        {name: to_host(own.given) for name, own in rows.items()},
+        by=groups.labels[groups.codes[at]],
+        rules=list(problem.rules),
+        ordered=problem.ordered,
+        costs=problem.costs,
+        weights=None if batch.weights is None else to_host(batch.weights),
+        groups=first.groups,
+        bootstrap=plan.replicates,
+        least=LEAST,
+        weights_are=problem.weights_are,
+        time_ordered=problem.time_ordered,
+        among=among,
+        confidence=plan.confidence,
+        seed=plan.seed,
+        normalize=problem.rescaled,
+        logits=problem.logits,
+        classes=first.classes,
+    )
+    found.by = column
+    return found
+
+
 def _request(problem: Problem, column: str | None, among: int) -> SubgroupRequest:
-    rule = RULES["rps" if problem.ordered else "brier"]
+    rule = problem.calibrated_by
     rules = tuple(dict.fromkeys([rule, *problem.rules]))
+    if problem.lists:
+        rule, rules = padded(rule), tuple(padded(each) for each in rules)
     return SubgroupRequest(column, rule, rules, problem.ordered, problem.costs, LEAST, among)
 
 
@@ -80,9 +128,10 @@ def _largest(handle: Handle, problem: Problem, parts: Breakdown) -> tuple[list[A
     """The labels of the largest subgroups that are large enough, and the others; the largest first."""
     kept: list[Any] = []
     left: list[Any] = []
+    most = most_subgroups(problem.n_classes, len(problem.models))
     cards = {label: parts[label][f"card:{handle.models[0]}"] for label in parts.labels}
     for label, card in sorted(cards.items(), key=lambda pair: -pair[1].n_rows):
         units = card.n_rows if card.n_groups is None else card.n_groups
         enough = card.n_rows >= LEAST and units >= 2 and (card.weight > 1 or not problem.weighted)
-        (kept if enough and len(kept) < most_subgroups(problem) else left).append(label)
+        (kept if enough and len(kept) < most else left).append(label)
     return kept, left

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from verax.analyses.retention.result import RetentionCurve
 from verax.common.packages import needed
-from verax.report.compared import Compared
-from verax.report.contents import Contents
+from verax.report.contents import Contents, Distributions, Places, inner_name
 from verax.report.reliability import ReliabilityPanel
 from verax.report.words import clean, short_of
 from verax.scores.registry import name_of
@@ -40,18 +40,12 @@ _PADDING = 12
 
 def all_charts(contents: Contents) -> dict[str, Spec]:
     """Every chart of the page under the name of its place."""
-    charts = {
-        "classes": labelled(interval_chart("class", "mean loss"), class_rows(contents)),
-        "retained": _curve_chart_of(curve_rows(contents, sees_outcome=True)),
-        "selected": _curve_chart_of(curve_rows(contents, sees_outcome=False)),
-    }
+    charts = _list_charts(contents) if contents.problem.lists else _dense_charts(contents)
     n_panels = len(contents.findings[0].panels)
     for i in range(n_panels):
         panels = [found.panels[i] for found in contents.findings]
         drawing = panel_chart(170 if n_panels > 1 else 300)
         charts[f"panel-{i}"] = filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
-    for i in range(len(contents.findings[0].remedy.curves)):
-        charts[f"remedy-{i}"] = labelled(_before_after_chart(), remedy_rows(contents, i), step=None)
     for i, name in enumerate(contents.breakdowns):
         if name in contents.subgroups:
             drawing = interval_chart("subgroup", "mean loss")
@@ -64,6 +58,28 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
     return charts
 
 
+def _dense_charts(contents: Contents) -> dict[str, Spec]:
+    found = [each.dense for each in contents.findings if each.dense is not None]
+    charts = {
+        "classes": labelled(interval_chart("class", "mean loss"), class_rows(contents, found)),
+        "retained": _curve_chart_of(curve_rows([each.retained for each in found])),
+        "selected": _curve_chart_of(curve_rows([each.selected for each in found])),
+    }
+    for i in range(len(found[0].remedy.curves)):
+        charts[f"remedy-{i}"] = labelled(_before_after_chart(), remedy_rows(found, i), step=None)
+    return charts
+
+
+def _list_charts(contents: Contents) -> dict[str, Spec]:
+    found = [each.places for each in contents.findings if each.places is not None]
+    charts = {"coverage": labelled(_coverage_chart(), coverage_rows(found), step=None)}
+    rows = length_rows(found)
+    if rows:
+        drawing = interval_chart("prediction", "loss above that of the longest", from_zero=True)
+        charts["lengths"] = labelled(drawing, rows)
+    return charts
+
+
 def filled(drawing: Spec, data: dict[str, Values]) -> Spec:
     """A drawing with its rows."""
     return {**drawing, "datasets": {**drawing.get("datasets", {}), **data}}
@@ -72,13 +88,13 @@ def filled(drawing: Spec, data: dict[str, Values]) -> Spec:
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def class_rows(contents: Contents) -> Values:
+def class_rows(contents: Contents, found: Sequence[Distributions]) -> Values:
     """A row for each model, score and class."""
     names = contents.problem.names
     return [
         interval_row(m, s, i, names[line.position], i, line.n_rows, mean, line.intervals[rule])
-        for m, found in enumerate(contents.findings)
-        for i, line in enumerate(found.by_class)
+        for m, own in enumerate(found)
+        for i, line in enumerate(own.by_class)
         for s, (rule, mean) in enumerate(line.means.items())
     ]
 
@@ -92,14 +108,14 @@ def subgroup_rows(contents: Contents, name: str) -> Values:
     for line in lines:
         label = clean(line.label)
         for s, rule in enumerate(contents.problem.rules):
-            score = line.card.scores.get(name_of(rule))
+            score = next((x for x in line.card.scores.values() if inner_name(x) == name_of(rule)), None)
             if score is not None:
                 m, i, n = position.get(line.model, 0), order[line.label], line.card.n_rows
                 rows.append(interval_row(m, s, i, label, i, n, score.mean, score.interval))
     return rows
 
 
-def model_rows(contents: Compared) -> Values:
+def model_rows(contents: Contents) -> Values:
     """A row for each model and score, the best first."""
     position = {found.name: i for i, found in enumerate(contents.findings)}
     n = contents.problem.n_rows
@@ -111,7 +127,7 @@ def model_rows(contents: Compared) -> Values:
     return rows
 
 
-def difference_rows(contents: Compared) -> Values:
+def difference_rows(contents: Contents) -> Values:
     """A row for each model but the best, and score: how much more it loses."""
     position = {found.name: i for i, found in enumerate(contents.findings)}
     n = contents.problem.n_rows
@@ -133,11 +149,10 @@ def interval_row(
     return row | {"mean": finite(mean), "low": finite(low), "high": finite(high)}
 
 
-def curve_rows(contents: Contents, *, sees_outcome: bool) -> Values:
+def curve_rows(models: Sequence[Sequence[RetentionCurve]]) -> Values:
     """A row for each model, metric, order and share of rows removed."""
     rows = []
-    for m, found in enumerate(contents.findings):
-        curves = found.retained if sees_outcome else found.selected
+    for m, curves in enumerate(models):
         metrics = list(dict.fromkeys(curve.metric for curve in curves))
         orders = list(dict.fromkeys(curve.order for curve in curves))
         for curve in curves:
@@ -168,11 +183,11 @@ def point_rows(panels: list[ReliabilityPanel]) -> Values:
     ]
 
 
-def remedy_rows(contents: Contents, i: int) -> Values:
+def remedy_rows(found: Sequence[Distributions], i: int) -> Values:
     """A row for each model and point of one event's curve, before and after recalibration."""
     rows = []
-    for m, found in enumerate(contents.findings):
-        for curve in found.remedy.curves[i : i + 1]:
+    for m, own in enumerate(found):
+        for curve in own.remedy.curves[i : i + 1]:
             for j, (label, points) in enumerate((("before", curve.before), ("after", curve.after))):
                 rows += [
                     {
@@ -185,6 +200,31 @@ def remedy_rows(contents: Contents, i: int) -> Values:
                     }
                     for x, y, share in points.tolist()
                 ]
+    return rows
+
+
+def coverage_rows(models: Sequence[Places]) -> Values:
+    """A row for each model, number of places, and what is added up: claims, or what happened."""
+    rows = []
+    for m, found in enumerate(models):
+        for place, happened, claimed in found.so_far():
+            for i, (label, value) in enumerate((("listed so far", happened), ("claimed", claimed))):
+                rows.append({"m": m, "i": i, "label": label, "k": place, "value": finite(value)})
+    return rows
+
+
+def length_rows(models: Sequence[Places]) -> Values:
+    """A row for each model, score and prediction that is shorter than the last."""
+    rows = []
+    for m, found in enumerate(models):
+        if found.lengths is None:
+            continue
+        last = found.lengths.predictions[-1]
+        for s, rule in enumerate(found.lengths.means):
+            for i, each in enumerate(found.lengths.predictions[:-1]):
+                gap = found.lengths.difference(each, last, rule)
+                n = found.lengths.n_rows
+                rows.append(interval_row(m, s, i, each, i, n, gap.difference, list(gap.interval)))
     return rows
 
 
@@ -368,3 +408,30 @@ def _before_after_chart() -> Spec:
         base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
     return finish(alt.layer(*layers), 200, "model", "labels")
+
+
+@lru_cache
+def _coverage_chart() -> Spec:
+    """How many outcomes are among the first places, and how many were claimed to be."""
+    alt = altair()
+    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.m == model && isValid(datum.value)")
+    x = alt.X("k:Q", title="places", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(nice=False))
+    y = alt.Y("value:Q", title="share of rows", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="~%"))
+    legend = alt.Legend(title=None, orient="top", labelExpr=_LABEL, symbolType="stroke")
+    colours = alt.Scale(domain=[0, 1], range=_SERIES[:2])
+    dashes = alt.Scale(domain=[0, 1], range=_DASHES[:2])
+    tooltip = [
+        alt.Tooltip("label:N", title="line"),
+        alt.Tooltip("k:Q", title="places"),
+        alt.Tooltip("value:Q", title="share of rows", format=".1%"),
+    ]
+    layers = [
+        base.mark_line(style="curve").encode(
+            x=x,
+            y=y,
+            color=alt.Color("i:N", scale=colours, legend=legend),
+            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=legend),
+        ),
+        base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
+    ]
+    return finish(alt.layer(*layers), 240, "model", "labels")

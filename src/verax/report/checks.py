@@ -1,25 +1,28 @@
-"""Checks of the data: duplicates, row sums, outcomes of probability zero, classes that never occur."""
+"""Data checks in words: duplicates, row sums, outcomes of probability zero, rare classes, invalid lists."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
-from verax.common.hashing import mixed as mix
-from verax.common.sorting import stable_order
+from verax.analyses.samples import Sketch
 from verax.errors import join
 from verax.inputs.skipping import Skipped
+from verax.report.breakdowns import Breakdowns
+from verax.report.limits import MOST_VALUES
 from verax.report.problem import Problem
+from verax.report.survey import NAMED, OFF, ListCounts, ListSurvey, Survey
 from verax.report.words import clean, count, number, percent
 
 Kind = Literal["fine", "note", "look"]
 
-_NAMED = 5
 _RARE = 10
+_COPIES = "If these are copies, the confidence intervals are too narrow."
 
 
 @dataclass(frozen=True)
@@ -31,236 +34,296 @@ class Check:
     answer: str
 
 
-def look_over(
-    problem: Problem, cards: Mapping[str, Scorecard], left_out: Mapping[str, list[tuple[str, int]]]
+def checks_of(
+    problem: Problem,
+    survey: Survey | ListSurvey,
+    cards: Mapping[str, Scorecard],
+    class_rows: Any,
+    parts: Breakdowns,
 ) -> list[Check]:
     """All checks, in the order in which the page shows them."""
-    checks = [
-        *([] if problem.skipped is None else [left_out_check(problem.skipped)]),
-        _duplicated_rows(problem),
-        *([_duplicated_ids(problem)] if problem.ids is not None else []),
-        *_sums(problem),
-        impossible(problem, cards),
-        unpredicted(problem, cards),
-        observed(problem, np.bincount(problem.y, minlength=problem.n_classes)),
-        _constant(problem),
-        certain(problem, {name: float(np.mean((p == 0) | (p == 1))) for name, p in problem.models.items()}),
+    kinds = (
+        _list_checks(problem, survey, cards)
+        if isinstance(survey, ListSurvey)
+        else _dense_checks(problem, survey, cards, class_rows)
+    )
+    return [
+        *([] if problem.skipped is None else [_left_out(problem.skipped)]),
+        *kinds,
+        *(_small(name, left) for name, left in parts.left_out.items()),
+        *(_many(name) for name in parts.too_many),
     ]
-    checks += [small(name, left) for name, left in left_out.items()]
-    return checks
 
 
-# ---- rows --------------------------------------------------------------------------------------
-
-NO_COPIES = "No two rows{} have the same outcome and the same probabilities between 0 and 1."
-
-
-def left_out_check(skipped: Skipped) -> Check:
-    """The invalid rows that were left out."""
+def _left_out(skipped: Skipped) -> Check:
     kind: Kind = "look" if skipped.caution else "note" if skipped.count else "fine"
     found = ". ".join(filter(None, (str(skipped), skipped.caution)))
-    return Check("Invalid rows that were left out", kind, f"{found}.")
+    return Check("Invalid rows left out", kind, f"{found}.")
 
 
-def _duplicated_rows(problem: Problem) -> Check:
-    question = "Rows that are there twice"
-    forecasts = list(problem.models.values())
-    pairs = duplicates(problem.y, forecasts)
-    # Rows of zeros and ones are alike without being copies.
-    pairs = pairs[~saturated(forecasts)[pairs[:, 0]]]
-    if not len(pairs):
-        return Check(question, "fine", NO_COPIES.format(""))
-    share = len(pairs) / problem.n_rows
-    which = "; ".join(
-        f"{_rows(problem, [row])} repeats {_name(problem, first)}" for row, first in pairs[:_NAMED]
-    )
-    more = f"; and {len(pairs) - _NAMED:,} more" if len(pairs) > _NAMED else ""
-    what = (
-        f"{count(len(pairs), 'row')} ({percent(share)}) {'repeats' if len(pairs) == 1 else 'repeat'} an "
-        f"earlier one in outcome and probabilities: {which}{more}. If these are copies, the intervals are "
-        "too narrow."
-    )
-    return Check(question, "look" if share > 0.01 else "note", what)
+def _small(name: str, left: list[tuple[str, int]]) -> Check:
+    question = f"Subgroups of {name} not shown"
+    if not left:
+        return Check(question, "fine", "None: all are shown.")
+    shown = join([f"{clean(label, 40)} ({n:,})" for label, n in left[:NAMED]])
+    more = f" and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
+    return Check(question, "note", f"Too small, or beyond the largest: {shown}{more}.")
 
 
-def saturated(forecasts: Sequence[Any]) -> Any:
-    """The rows in which every probability, of every model, is 0 or 1.
-
-    >>> import numpy as np
-    >>> saturated([np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 0.0])]).tolist()
-    [True, False]
-    """
-    sure = [(p == 0) | (p == 1) for p in forecasts]
-    return np.logical_and.reduce([each if each.ndim == 1 else each.all(axis=1) for each in sure])
-
-
-def duplicates(y: Any, forecasts: Sequence[Any]) -> Any:
-    """The rows that repeat an earlier one in every number, each with the row before that it repeats.
-
-    Rows are put in the order of a 64-bit mix of their numbers, and neighbours of equal mix compared.
-
-    >>> import numpy as np
-    >>> p = np.array([[0.5, 0.5], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
-    >>> duplicates(np.array([0, 1, 0, 1]), [p]).tolist()
-    [[2, 0]]
-    """
-    mixed = mix(y.astype(np.uint64))
-    columns = [column for p in forecasts for column in (p.T if p.ndim == 2 else [p])]
-    for column in columns:
-        # Adding zero makes one number of the two zeros.
-        mixed = mix(mixed ^ (column.astype(np.float64) + 0.0).view(np.uint64))
-    order = stable_order(mixed)
-    before, after = order[:-1], order[1:]
-    near = mixed[before] == mixed[after]
-    before, after = before[near], after[near]
-    same = y[before] == y[after]
-    for column in columns:
-        same &= column[before] == column[after]
-    pairs = np.stack([after[same], before[same]], axis=1)
-    return pairs[np.argsort(pairs[:, 0], kind="stable")]
-
-
-def _duplicated_ids(problem: Problem) -> Check:
-    question = "Ids that are there twice"
-    texts = np.array([str(value) for value in problem.ids.tolist()], dtype=object)
-    values, counts = np.unique(texts, return_counts=True)
-    twice = values[counts > 1]
-    if not len(twice):
-        return Check(question, "fine", "Every id is there once.")
-    shown = join(f"“{clean(v, 40)}”" for v in twice[:_NAMED].tolist())
-    more = ", …" if len(twice) > _NAMED else ""
-    how = f"{count(len(twice), 'id')} occur more than once ({shown}{more})."
-    return Check(
-        question, "note", f"{how} If their rows belong together, pass them as groups: intervals widen."
-    )
-
-
-def _sums(problem: Problem) -> list[Check]:
-    question = "Rows that do not sum to one"
-    if problem.logits:
-        return [Check(question, "fine", "Probabilities were made of logits, so every row sums to one.")]
-    if any(p.ndim == 1 for p in problem.models.values()):
-        return [Check(question, "fine", "One probability per row was given; the other class has the rest.")]
-    off = {name: np.abs(p.sum(axis=1, dtype=np.float64) - 1) for name, p in problem.models.items()}
-    worst = max(off, key=lambda name: float(off[name].max()))
-    largest, row = float(off[worst].max()), int(off[worst].argmax())
-    counts = {name: int(np.sum(o > 1e-6)) for name, o in off.items()}
-    of = "" if len(off) == 1 else f" of {worst}"
-    if largest <= 1e-6:
-        return [Check(question, "fine", "Every row sums to one within a millionth.")]
-    # Of each model, because the same row may be off in several.
-    rows = "; ".join(f"{_of(name, off)}{count(n, 'row')}" for name, n in counts.items() if n)
-    verb = "differs" if list(counts.values()) == [1] else "differ"
-    answer = (
-        f"{rows} {verb} from one by more than a millionth; the farthest{of} sums to "
-        f"{float(problem.models[worst][row].sum(dtype=np.float64)):.6f} ({_rows(problem, [row])}). "
-    )
-    answer += (
-        "All rows were rescaled, as asked."
-        if problem.normalize
-        else "That is within the tolerance; used as is."
-    )
-    return [Check(question, "note", answer)]
-
-
-def _rows(problem: Problem, rows: Sequence[int]) -> str:
-    """The first few rows by id, or by number."""
-    shown = ", ".join(_name(problem, row) for row in rows[:_NAMED])
-    word = ("id" if problem.ids is not None else "row") + ("" if len(rows) == 1 else "s")
-    return f"{word} {shown}{', …' if len(rows) > _NAMED else ''}"
-
-
-def _name(problem: Problem, row: int) -> str:
-    """The id of a row in quotes, or its number."""
-    found = problem.id_of(int(row))
-    return str(found) if problem.ids is None else f"“{clean(found, 40)}”"
-
-
-# ---- outcomes and classes ----------------------------------------------------------------------
-
-
-def impossible(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
-    """Outcomes that had been given probability zero."""
-    question = "Outcomes that had been given probability zero"
-    found = {name: card for name, card in cards.items() if card.n_zero_probability}
-    if not found:
-        return Check(question, "fine", "None: every outcome had some probability.")
-    texts = []
-    for name, card in found.items():
-        n, rows = card.n_zero_probability, card.zero_probability_rows
-        texts.append(f"{_of(name, cards)}{count(n, 'row')} ({_rows(problem, rows)})")
-    return Check(question, "look", f"{'; '.join(texts)}. There the log scores are infinite.")
+def _many(name: str) -> Check:
+    few = f"More than {MOST_VALUES} different values: no subgroup was kept while the rows were read."
+    return Check(f"Subgroups of {name} not shown", "note", f"{few} Join values to see subgroups.")
 
 
 def _of(name: str, several: Mapping[str, Any]) -> str:
     return f"{name}: " if len(several) > 1 else ""
 
 
-def unpredicted(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
-    """Classes that are never predicted."""
-    question = "Classes that are never predicted"
+def _rows(rows: Sequence[int], n: float) -> str:
+    """The first rows in brackets, of `n` in all; empty where they are not known."""
+    if not rows:
+        return ""
+    shown = ", ".join(map(str, rows[:NAMED]))
+    return f" ({'row' if n == 1 else 'rows'} {shown}{', …' if n > len(rows[:NAMED]) else ''})"
+
+
+def _repeated(question: str, sketch: Sketch, what: str, none: str) -> Check:
+    """Whether rows repeat others, counted or estimated from a sample."""
+    n, error = sketch.repeats()
+    share = n / sketch.n_rows
+    if not n:
+        seen = "" if sketch.exact else f" in a sample of {len(sketch.counts):,} rows"
+        return Check(question, "fine", none.format(seen))
+    if not sketch.exact:
+        about = f"About {percent(share)} of the rows (standard error {percent(error / sketch.n_rows)})"
+        return Check(question, "look" if share > 0.01 else "note", f"{about} repeat {what}. {_COPIES}")
+    pairs = sketch.repeated(NAMED)
+    which = "; ".join(f"row {row} repeats row {first}" for row, first in pairs)
+    rest = int(n) - len(pairs)
+    which = f": {which}{f'; and {rest:,} more' if rest else ''}" if which else ""
+    verb = "repeats" if n == 1 else "repeat"
+    text = f"{count(n, 'row')} ({percent(share)}) {verb} {what}{which}. {_COPIES}"
+    return Check(question, "look" if share > 0.01 else "note", text)
+
+
+def _impossible(cards: Mapping[str, Scorecard]) -> Check:
+    question = "Outcomes given probability zero"
+    found = {name: card for name, card in cards.items() if card.n_zero_probability}
+    if not found:
+        return Check(question, "fine", "None: every outcome had some probability.")
+    texts = [
+        f"{_of(name, cards)}{count(card.n_zero_probability, 'row')}"
+        f"{_rows(card.zero_probability_rows, card.n_zero_probability)}"
+        for name, card in found.items()
+    ]
+    return Check(question, "look", f"{'; '.join(texts)}. Their log scores are infinite.")
+
+
+# ---- distributions -----------------------------------------------------------------------------
+
+
+def _dense_checks(
+    problem: Problem, survey: Survey, cards: Mapping[str, Scorecard], class_rows: Any
+) -> list[Check]:
+    numbers = problem.n_rows * problem.n_classes
+    shares = {name: n / numbers for name, n in zip(cards, survey.certain.tolist(), strict=True)}
+    no_copies = "No two rows{} have the same outcome and the same probabilities between 0 and 1."
+    checks = [
+        _repeated("Duplicate rows", survey.rows, "an earlier one in outcome and probabilities", no_copies)
+    ]
+    if survey.ids is not None:
+        checks.append(_repeated_ids(survey.ids))
+    return [
+        *checks,
+        _sums(survey, list(cards)),
+        _impossible(cards),
+        _unpredicted(problem, cards),
+        _observed(problem, class_rows),
+        _constant(problem, survey, list(cards)),
+        _certain(survey, shares),
+    ]
+
+
+def _repeated_ids(sketch: Sketch) -> Check:
+    found = _repeated("Duplicate ids", sketch, "an earlier id", "No two rows{} have the same id.")
+    belong = "If their rows belong together, pass them as groups: intervals widen."
+    kind: Kind = "fine" if found.kind == "fine" else "note"
+    return Check(found.question, kind, found.answer.replace(_COPIES, belong))
+
+
+def _sums(survey: Survey, models: list[str]) -> Check:
+    question = "Rows that do not sum to 1"
+    if survey.logits:
+        return Check(question, "fine", "Probabilities are the softmax of logits, so every row sums to 1.")
+    if survey.off[:, 1].max() <= OFF:
+        return Check(question, "fine", "Every row sums to 1 within a millionth.")
+    counts = {name: n for name, (n, _) in zip(models, survey.off.tolist(), strict=True) if n}
+    each = "; ".join(f"{_of(name, dict.fromkeys(models))}{count(n, 'row')}" for name, n in counts.items())
+    verb = "differs" if list(counts.values()) == [1] else "differ"
+    text = (
+        f"{each} {verb} from 1 by more than a millionth{_rows(survey.off_rows, max(counts.values()))}, by up "
+        f"to {survey.off[:, 1].max():.2g}. "
+    )
+    used = "All rows were rescaled, as asked." if survey.rescaled else "That is within the tolerance."
+    return Check(question, "note", text + used)
+
+
+def _unpredicted(problem: Problem, cards: Mapping[str, Scorecard]) -> Check:
+    question = "Classes never predicted"
     texts = []
     for name, card in cards.items():
         if card.confusion is None:
-            return Check(
-                question, "note", "Not looked at: beyond 1,024 classes no table of decisions is kept."
-            )
+            return Check(question, "note", "Not checked: no confusion matrix is kept beyond 1,024 classes.")
         never = np.flatnonzero((card.confusion.sum(axis=0) == 0) & (card.class_counts > 0))
         if len(never):
             texts.append(f"{_of(name, cards)}{_classes(problem, never)}")
     if not texts:
-        return Check(question, "fine", "Every class that happened is the most likely one in some row.")
-    return Check(question, "look", f"{'; '.join(texts)}: never the most likely class, though they happened.")
+        return Check(question, "fine", "Every class that occurred is the most likely one in some row.")
+    return Check(question, "look", f"{'; '.join(texts)}: never the most likely class, though they occurred.")
 
 
-def observed(problem: Problem, n: Any) -> Check:
-    """Classes that never happened or hardly, by the number of rows of each."""
-    question = "Classes that never happened, or hardly"
+def _observed(problem: Problem, n: Any) -> Check:
+    question = "Absent or rare classes"
     never, rare = np.flatnonzero(n == 0), np.flatnonzero((n > 0) & (n < _RARE))
     texts = []
     if len(never):
-        texts.append(f"{_classes(problem, never)} never happened")
+        texts.append(f"{_classes(problem, never)} never occurred")
     if len(rare):
-        texts.append(f"{_classes(problem, rare)} happened fewer than {_RARE} times")
+        texts.append(f"{_classes(problem, rare)} occurred fewer than {_RARE} times")
     if not texts:
-        return Check(question, "fine", f"Every class happened at least {_RARE} times.")
+        return Check(question, "fine", f"Every class occurred at least {_RARE} times.")
     return Check(question, "note", f"{'; '.join(texts)}. Little can be said about them.")
 
 
 def _classes(problem: Problem, positions: Any) -> str:
-    names = [problem.names[i] for i in positions[:_NAMED]]
+    names = [problem.names[i] for i in positions[:NAMED]]
     more = len(positions) - len(names)
     return join([*names, *([f"{more} more"] if more else [])])
 
 
-def _constant(problem: Problem) -> Check:
-    question = "Forecasts that are always the same"
-    constant = [name for name, p in problem.models.items() if bool((p == p[:1]).all())]
+def _constant(problem: Problem, survey: Survey, models: list[str]) -> Check:
+    question = "Constant forecasts"
+    same = (survey.least == survey.most).all(axis=1).tolist()
+    constant = [name for name, is_same in zip(models, same, strict=True) if is_same]
     if not constant or problem.n_rows == 1:
-        return Check(question, "fine", "No: forecasts differ from row to row.")
-    who = "" if len(problem.models) == 1 else f"{join(constant)}: "
+        return Check(question, "fine", "None: forecasts differ from row to row.")
+    who = "" if len(models) == 1 else f"{join(constant)}: "
     return Check(question, "look", f"{who}every row has the same probabilities. Are these predictions?")
 
 
-def certain(problem: Problem, shares: Mapping[str, float]) -> Check:
-    """Probabilities of exactly 0 or 1, by their share of the numbers of each model."""
+def _certain(survey: Survey, shares: Mapping[str, float]) -> Check:
     question = "Probabilities of exactly 0 or 1"
-    if problem.logits:
-        return Check(question, "fine", "Probabilities were made of logits.")
     if not any(shares.values()):
         return Check(question, "fine", "None.")
     texts = [f"{_of(name, shares)}{percent(s)}" for name, s in shares.items() if s]
-    most = max(shares.values())
-    note = "of all numbers. A zero rules an outcome out for good; is that meant?"
-    hard = " These look like hard labels rather than probabilities." if number(most) == "1.0000" else ""
-    return Check(question, "note", f"{'; '.join(texts)} {note}{hard}")
+    hard = " These look like hard labels." if max(shares.values()) == 1 else ""
+    text = f"{'; '.join(texts)} of all numbers. Zero means impossible. Is that intended?{hard}"
+    return Check(question, "fine" if survey.logits else "note", text)
 
 
-def small(name: str, left: list[tuple[str, int]]) -> Check:
-    """Subgroups that are not shown."""
-    question = f"Subgroups of {name} that are too small, or too many"
-    if not left:
-        return Check(question, "fine", "None: all are shown.")
-    shown = join([f"{clean(label, 40)} ({n:,})" for label, n in left[:_NAMED]])
-    more = f" and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
-    return Check(question, "note", f"Left out: {shown}{more}.")
+# ---- lists -------------------------------------------------------------------------------------
+
+
+def _list_checks(problem: Problem, survey: ListSurvey, cards: Mapping[str, Scorecard]) -> list[Check]:
+    counts = dict(zip(cards, survey.models.values(), strict=True))
+
+    def each(question: str, look: Callable[[Problem, ListCounts], tuple[Kind, str]]) -> Check:
+        return _each(question, {name: look(problem, found) for name, found in counts.items()})
+
+    no_copies = "No two rows{} have the same outcome and the same list."
+    return [
+        each("Invalid lists", _invalid),
+        Check("Classes listed twice", "fine", "None: lists that name a class twice are refused."),
+        each("Lists that sum to more than 1", _over),
+        each("Order of the listed classes", _order),
+        each("Ties within a list", _tied),
+        each("Lengths of lists", _lengths),
+        each("Listed classes with probability zero", _zeros),
+        _repeated("Duplicate lists", survey.rows, "an earlier one in outcome and list", no_copies),
+        _uncovered(cards),
+        _impossible(cards),
+    ]
+
+
+def _each(question: str, found: Mapping[str, tuple[Kind, str]]) -> Check:
+    """One check of the lists of every model; the gravest answer gives its kind."""
+    order: tuple[Kind, ...] = ("fine", "note", "look")
+    kind = max((kind for kind, _ in found.values()), key=order.index)
+    shown = {name: text for name, (own, text) in found.items() if own == kind or kind != "fine"}
+    texts = dict.fromkeys(shown.values())
+    if len(texts) == 1:
+        return Check(question, kind, next(iter(texts)))
+    return Check(question, kind, " ".join(f"{name}: {text}" for name, text in shown.items()))
+
+
+def _invalid(_: Problem, found: ListCounts) -> tuple[Kind, str]:
+    n = found.n_invalid
+    if not n:
+        return "fine", "None: no unlisted class has more than a listed one."
+    share = n / found.n_lists
+    gives = "gives" if n == 1 else "give"
+    text = (
+        f"{count(n, 'list')} ({percent(share)}) {gives} an unlisted class more than a listed one"
+        f"{_rows(found.invalid_rows, n)}. They are scored as their largest valid sublists, which lose "
+        f"{number(found.cut / n, 1)} of {number(found.entries / n, 1)} classes on average, with a fine."
+    )
+    return "look" if share > 0.01 else "note", text
+
+
+def _over(_: Problem, found: ListCounts) -> tuple[Kind, str]:
+    n, largest = found.n_over, found.largest
+    if not n:
+        return "fine", "None: every list sums to 1 or less."
+    text = (
+        f"{count(n, 'list')} {'sums' if n == 1 else 'sum'} to more than 1, by at most "
+        f"{number(largest - 1)}{_rows(found.over_rows, n)}. That is within the tolerance for rounding; "
+        "nothing is left to unlisted classes."
+    )
+    return "note" if largest > 1 + 1e-9 else "fine", text
+
+
+def _order(_: Problem, found: ListCounts) -> tuple[Kind, str]:
+    n = found.n_moved
+    if n is None:
+        return "fine", "Lists were sorted where the most likely class was not first."
+    if not n:
+        return "fine", "The most likely class was first in every list."
+    return "note", f"{count(n, 'entry', 'entries')} came after a less likely one; lists were sorted."
+
+
+def _tied(_: Problem, found: ListCounts) -> tuple[Kind, str]:
+    n = found.n_tied
+    if not n:
+        return "fine", "None: every list has a clear order."
+    has = "has" if n == 1 else "have"
+    text = f"{count(n, 'list')} ({percent(n / found.n_lists)}) {has} ties{_rows(found.tied_rows, n)}."
+    return "note", f"{text} Ties share their places, except for accuracy."
+
+
+def _lengths(problem: Problem, found: ListCounts) -> tuple[Kind, str]:
+    shortest, longest, n = found.shortest, found.longest, found.n_empty
+    span = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
+    text = f"Every list has {span} of {problem.n_classes:,} classes." if problem.n_classes < 10**15 else ""
+    if n:
+        text += f" {count(n, 'list')} {'is' if n == 1 else 'are'} empty{_rows(found.empty_rows, n)}."
+    return ("look" if n else "note" if shortest < longest else "fine"), text.strip()
+
+
+def _zeros(_: Problem, found: ListCounts) -> tuple[Kind, str]:
+    if not found.n_zeros:
+        return "fine", "None."
+    n = count(found.n_zeros, "entry", "entries")
+    return "note", f"{n}. Zero means impossible. Is that intended?"
+
+
+def _uncovered(cards: Mapping[str, Scorecard]) -> Check:
+    question = "Outcomes not listed"
+    texts: list[str] = []
+    kind: Kind = "fine"
+    for name, card in cards.items():
+        assert isinstance(card, ListCard)
+        texts.append(f"{_of(name, cards)}{percent(1 - card.coverage, 1)} of the rows")
+        if card.coverage == 0:
+            kind = "look"
+            texts[-1] += "; no list names any outcome. Are the classes named alike?"
+    return Check(question, kind, f"{'; '.join(texts)}.")

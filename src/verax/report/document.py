@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,25 +13,17 @@ from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_choice
 from verax.common.strictjson import plain
 from verax.display.writing import written
-from verax.errors import InputError
 from verax.inference.intervals import WeightsAre, check_confidence
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Handle, check_alone
-from verax.inputs.skipping import Skipped, without_invalid
-from verax.report.contents import Contents, compute
-from verax.report.elsewhere import look_at
-from verax.report.lists.contents import ListContents
-from verax.report.lists.contents import compute as compute_lists
-from verax.report.lists.contents import to_dict as lists_dict
-from verax.report.lists.elsewhere import look_at_lists
-from verax.report.lists.problem import ListProblem, holds_lists
-from verax.report.lists.verdict import verdict_of as list_verdict
+from verax.inputs.skipping import Skipped
+from verax.report.analysis import look_at
+from verax.report.breakdowns import Breakdowns
+from verax.report.contents import Contents
 from verax.report.page import render
-from verax.report.problem import Problem
+from verax.report.problem import Problem, open_given
 from verax.report.verdict import verdict_of
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
-from verax.scores.registry import name_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -44,7 +35,7 @@ class Report:
 
     Attributes
     ----------
-    contents : Contents or ListContents
+    contents : Contents
         What was computed.
     title : str
         The title of the page.
@@ -59,7 +50,7 @@ class Report:
     'Rain'
     """
 
-    contents: Contents | ListContents
+    contents: Contents
     title: str
     source: str
 
@@ -159,63 +150,38 @@ class Report:
         """
         check_confidence(confidence)
         check_choice("invalid", invalid, ("raise", "skip"))
-        if isinstance(y, Handle):
-            beside = {"p": p, "classes": classes, "weights": weights, "groups": groups, "by": by, "ids": ids}
-            also = [name for name, value in beside.items() if value is not None]
-            check_alone("Report.of", inspect.signature(cls.of), y, also)
-            if y.lists:
-                _refuse_for_lists(ordered=ordered, costs=costs is not None)
-                plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": weights_are}
-                return cls(look_at_lists(y, rules=rules, **plan), title, source)
-            read = {"ordered": ordered, "costs": costs, "rules": rules, "weights_are": weights_are}
-            return cls(look_at(y, confidence=confidence, seed=seed, **read), title, source)  # type: ignore[arg-type]
-        if holds_lists(p):
-            _refuse_for_lists(
-                ordered=ordered, costs=costs is not None, by=by is not None, invalid=invalid == "skip"
-            )
-            lists = ListProblem.of(
-                y,
-                p,
-                weights=weights,
-                groups=groups,
-                ids=ids,
-                rules=rules,
-                weights_are=weights_are,
-                time_ordered=time_ordered,
-                classes=classes,
-                normalize=normalize,
-                logits=logits,
-            )
-            lists = replace(lists, skipped=skipped)
-            return cls(compute_lists(lists, confidence=confidence, seed=seed), title, source)
-        given: dict[str, Any] = {"y": y, "p": p, "weights": weights, "groups": groups, "by": by, "ids": ids}
-        if by is not None and not isinstance(by, Mapping):
-            given["by"] = {str(getattr(by, "name", None) or "subgroup"): by}
-        if invalid == "skip":
-            scale = {"classes": classes, "normalize": normalize, "logits": logits}
-            valid, skipped, numbers = without_invalid({**given, **scale})
-            given = {name: valid[name] for name in given}
-        problem = Problem.of(
-            given.pop("y"),
-            given.pop("p"),
-            **given,
-            classes=classes,
+        handle, full = open_given(
+            y,
+            p,
+            rules=rules,
             ordered=ordered,
             costs=costs,
-            rules=rules,
+            by=by,
+            skip=invalid == "skip",
+            skipped=skipped,
+            numbers=numbers,
+            classes=classes,
+            weights=weights,
+            groups=groups,
+            ids=ids,
             normalize=normalize,
-            weights_are=weights_are,
-            time_ordered=time_ordered,
             logits=logits,
         )
-        problem = replace(problem, skipped=skipped, numbers=numbers)
-        return cls(compute(problem, confidence=confidence, seed=seed), title, source)
+        problem = Problem.of(
+            handle,
+            rules,
+            ordered=ordered,
+            costs=costs,
+            weights_are=weights_are,
+            time_ordered=time_ordered,
+            full=tuple(full),
+        )
+        return cls(look_at(handle, problem, confidence=confidence, seed=seed, full=full), title, source)
 
     @property
     def verdict(self) -> str:
-        """The verdict in one sentence."""
-        contents = self.contents
-        return list_verdict(contents) if isinstance(contents, ListContents) else verdict_of(contents)
+        """The verdict: what to keep, by how much it is better, and how sure that is."""
+        return verdict_of(self.contents)
 
     @property
     def subgroups(self) -> dict[str, Subgroups]:
@@ -235,11 +201,8 @@ class Report:
         Report
             A new report.
         """
-        if isinstance(self.contents, ListContents):
-            return replace(self, contents=replace(self.contents, subgroups=dict(found)))
-        none_left: dict[str, list[tuple[str, int]]] = {name: [] for name in found}
-        contents = replace(self.contents, subgroups=dict(found), left_out=none_left, too_many=())
-        return replace(self, contents=contents)
+        parts = Breakdowns(dict(found), {name: [] for name in found})
+        return replace(self, contents=replace(self.contents, parts=parts))
 
     def __repr__(self) -> str:
         problem = self.contents.problem
@@ -277,53 +240,4 @@ class Report:
         return found
 
     def _as_dict(self) -> dict[str, Any]:
-        contents = self.contents
-        if isinstance(contents, ListContents):
-            return self._about() | lists_dict(contents)
-        problem = contents.problem
-        return {
-            **self._about(),
-            "n_rows": problem.n_rows,
-            "classes": list(problem.names),
-            "ordered": problem.ordered,
-            "primary": contents.primary,
-            "confidence": contents.confidence,
-            "seed": contents.seed,
-            "replicates": contents.replicates,
-            "models": {
-                found.name: {
-                    "card": found.card.with_skipped(problem.skipped, problem.numbers).to_dict(stored=False),
-                    "skill": {
-                        name_of(rule): _skill(contents, found.name, name_of(rule)) for rule in problem.rules
-                    },
-                    "decomposition": found.decomposition.to_dict(stored=False),
-                    "sureness": found.sureness.to_dict(),
-                    "worst": found.worst.to_dict(stored=False),
-                    "reliability": [panel.to_dict() for panel in found.panels],
-                    "recalibration": found.remedy.to_dict(),
-                    "retention": [curve.to_dict(stored=False) for curve in found.retained],
-                    "selective": [curve.to_dict(stored=False) for curve in found.selected],
-                    "by_class": [
-                        {"class": problem.names[line.position], **vars(line)} for line in found.by_class
-                    ],
-                    "decisions": None if found.decisions is None else vars(found.decisions),
-                }
-                for found in contents.findings
-            },
-            "subgroups": {name: found.to_dict(stored=False) for name, found in contents.subgroups.items()},
-            "left_out": {name: [list(pair) for pair in left] for name, left in contents.left_out.items()},
-            "comparison": contents.comparison.to_dict(stored=False),
-            "checks": [vars(check) for check in contents.checks],
-            "skipped": None if problem.skipped is None else problem.skipped.to_dict(),
-        }
-
-
-def _refuse_for_lists(**given: bool) -> None:
-    """Refuse what has no meaning for top lists, or is not on their page."""
-    for name in (name for name, passed in given.items() if passed):
-        raise InputError("cannot be used in a report on top lists", argument=name)
-
-
-def _skill(contents: Contents, model: str, rule: str) -> dict[str, Any]:
-    skill, interval = contents.skill(model, rule)
-    return {"skill": skill, "interval": list(interval), "reference": "frequencies"}
+        return self._about() | self.contents.to_dict()

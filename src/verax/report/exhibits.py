@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.calibration.places import Claim
+from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.retention.curves import SEES_THE_OUTCOME
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
-from verax.report.compared import Compared
-from verax.report.contents import LEAST, Contents, Findings
-from verax.report.reliability import PANELS, n_events
-from verax.report.verdict import claims_of, lean_words, miscalibrated
+from verax.errors import join
+from verax.report.contents import Contents, Distributions, Findings, Places
+from verax.report.limits import LEAST, PANELS
+from verax.report.reliability import n_events
+from verax.report.verdict import (
+    claim_words,
+    claimed_and_right,
+    lean_words,
+    miscalibrated,
+    side_of,
+    two_shares,
+)
 from verax.report.words import clean, count, number, part_of, percent, probability, short_of, span, title_of
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of
@@ -29,17 +39,22 @@ _CUTS = (0, 5, 10, 15, 20)
 
 def reliability_exhibit(contents: Contents) -> dict[str, Any]:
     """The reliability diagrams, which of them there are, and what they come to."""
-    total = n_events(contents.problem)
-    kind = "thresholds" if contents.problem.ordered else "classes"
-    which = f", for each of the {kind}" if total > 1 else f", for {contents.findings[0].panels[0].title}"
-    first = contents.findings[0]
+    panels = contents.findings[0].panels
+    kind, left = "", ""
+    if not contents.problem.lists:
+        total = n_events(contents.problem)
+        events = "thresholds" if contents.problem.ordered else "classes"
+        kind = f", for each of the {events}" if total > 1 else f", for {panels[0].title}"
+        if total > PANELS:
+            left = f"Shown are the {PANELS} of {total:,} {events} with the largest miscalibration."
     return {
-        "kind": which,
-        "left_out": f"Shown are the {PANELS} of {total:,} {kind} with the largest miscalibration."
-        if total > PANELS
-        else "",
-        "panels": [_panel(contents, i) for i in range(len(first.panels))],
+        "kind": kind,
+        "left_out": left,
+        "panels": [_panel(contents, i) for i in range(len(panels))],
         "words": [_calibration_verdict(contents, f) for f in contents.findings],
+        "claims": [
+            [_claim(claim) for claim in f.places.claims] for f in contents.findings if f.places is not None
+        ],
     }
 
 
@@ -49,7 +64,9 @@ def _panel(contents: Contents, i: int) -> dict[str, Any]:
         "title": panels[0].title,
         "models": [
             {
-                "miscalibration": number(panel.components.miscalibration),
+                "words": "no such place"
+                if panel.components is None
+                else f"miscalibration {number(panel.components.miscalibration)}",
                 "rows": _bins(panel.points),
             }
             for panel in panels
@@ -65,27 +82,27 @@ def _bins(points: Any) -> list[tuple[str, str, str, str]]:
         part = points[cell == b]
         mass = part[:, 4].sum()
         means = (part[:, :4] * part[:, 4:]).sum(axis=0) / mass
-        band = f"{number(means[2], 3)} to {number(means[3], 3)}"
+        band = span((means[2], means[3]), 3)
         rows.append((number(means[0], 3), number(means[1], 3), band, percent(float(mass))))
     return rows
 
 
 def _calibration_verdict(contents: Contents, found: Findings) -> str:
-    """What both tests of calibration say."""
-    parts, top = miscalibrated(found, contents.confidence)
+    """What all tests of calibration say."""
+    if found.places is not None:
+        return _claims_verdict(contents, found.places)
+    assert found.dense is not None
+    off = miscalibrated(found, contents.confidence)
     kind = "thresholds" if contents.problem.ordered else "classes"
-    if parts is None:
-        why = "with so many rows and classes it would have taken too long"
-        if contents.precision:
-            why = "rows of a group belong together, and were not kept"
-        says = f"The {kind} were not tested: {why}."
-    elif parts:
-        says = f"The {kind} are miscalibrated beyond chance{_tested(found)}."
+    if "parts" not in off:
+        says = f"The {kind} were not tested: with so many rows and classes it would have taken too long."
+    elif off["parts"]:
+        says = f"The {kind} are significantly miscalibrated{_tested(found)}."
     else:
-        says = f"No miscalibration of the {kind} beyond chance is seen{_tested(found)}."
+        says = f"No significant miscalibration of the {kind}{_tested(found)}."
     leans = lean_words(contents, found, most=6)
     leans = f" On average, {leans}." if leans else ""
-    return f"{says}{leans} {_top_verdict(found, top)}"
+    return f"{says}{leans} {_top_verdict(found.dense, off.get('top'))}{_slope_verdict(contents, found.dense)}"
 
 
 def _tested(found: Findings) -> str:
@@ -98,15 +115,94 @@ def _p(p: float) -> str:
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
-def _top_verdict(found: Findings, top: bool | None) -> str:
-    sure = found.sureness
-    says = f"Its most likely class has {percent(sure.claimed, 1)} on average and is right "
-    says += f"{percent(sure.right, 1)} of the time"
+def _top_verdict(dense: Distributions, top: bool | None) -> str:
+    sure = dense.sureness
+    says = f"Its most likely class: {claimed_and_right(dense)}"
     if top is None or sure.p_value is None:
         return f"{says}."
     if top:
-        return f"{says}: it is {claims_of(found)}, beyond chance ({_p(sure.p_value)})."
+        return f"{says}; significantly {side_of(sure.gap)} ({_p(sure.p_value)})."
     return f"{says}, which may be chance ({_p(sure.p_value)})."
+
+
+def _slope_verdict(contents: Contents, dense: Distributions) -> str:
+    line, slopes = dense.slope, dense.slopes
+    if line is None or slopes is None:
+        return ""
+    of = f" of {clean(slopes.prefix + line.name)}" if len(slopes) > 1 else ""
+    which = ", the farthest from 1," if len(slopes) > 1 else ""
+    ends = f"{100 * contents.confidence:g}% CI {span(line.slope_interval, 2)}"
+    return f" Calibration slope{of}{which} {number(line.slope, 2)} ({ends}; {_p(line.p_value)})."
+
+
+def _claim(claim: Claim) -> dict[str, str]:
+    return {
+        "name": claim.name,
+        "n": f"{claim.n_lists:,}",
+        "claimed": percent(claim.claimed, 2),
+        "happened": percent(claim.happened, 2),
+        "gap": f"{100 * claim.gap:+.2f}".replace("-", "−"),
+        "p": probability(claim.p_value),
+        "holm": probability(claim.p_adjusted),
+    }
+
+
+def _claims_verdict(contents: Contents, found: Places) -> str:
+    level = 1 - contents.confidence
+    off = [c for c in found.claims if c.p_adjusted is not None and c.p_adjusted <= level]
+    off = [c for c in off if c.name.startswith("place")]
+    if not off:
+        return "No place claims significantly more or less than happens."
+    texts = [f"{c.name} ({two_shares(c.claimed, 'claimed', c.happened, 'correct')})" for c in off[:4]]
+    if len(off) > 4:
+        texts.append(count(len(off) - 4, "more place"))
+    return f"Significantly off: {join(texts)}."
+
+
+# ---- lists -------------------------------------------------------------------------------------
+
+
+def coverage_exhibit(contents: Contents) -> list[dict[str, Any]]:
+    """How many outcomes are among the first places of each model's lists, and how many were claimed."""
+    found = []
+    for each in contents.findings:
+        assert each.places is not None
+        whole = each.places.whole
+        rows = [(f"{k}", percent(a, 1), percent(b, 1)) for k, a, b in each.places.so_far()]
+        words = (
+            f"The outcome is listed in {percent(whole.happened, 1)} of the rows; the lists claim "
+            f"{percent(whole.claimed, 1)}, {claim_words(whole, contents.confidence)}."
+        )
+        found.append({"rows": rows, "words": words})
+    return found
+
+
+def lengths_exhibit(contents: Contents) -> dict[str, Any] | None:
+    """What shorter lists lose; None where no list has more than one class."""
+    known = [None if f.places is None else f.places.lengths for f in contents.findings]
+    if not any(known):
+        return None
+    return {"models": [None if found is None else _length_table(found) for found in known]}
+
+
+def _length_table(found: LengthComparison) -> dict[str, Any]:
+    last = found.predictions[-1]
+    rules = []
+    for rule in found.means:
+        rows = []
+        for each, mean in zip(found.predictions, found[rule], strict=True):
+            gap = found.difference(each, last, rule)
+            rows.append((each, number(mean), number(gap.difference), span(gap.interval)))
+        enough = {share: found.length_within(rule, share) for share in (0.05, 0.01)}
+        whole = "the full distribution" if last == "full" else "the lists as given"
+        words = "; ".join(
+            f"within {percent(share)} of {whole}: {'no shorter list' if k is None else f'lists of {k}'}"
+            for share, k in enough.items()
+        )
+        rules.append({"title": title_of(rule), "rows": rows, "words": f"{words[0].upper()}{words[1:]}."})
+    sentences = zip(found.means, found.comparability(), strict=True)
+    texts = [f"{title_of(rule)}{text.removeprefix(rule)}" for rule, text in sentences]
+    return {"rules": rules, "last": last, "comparability": texts}
 
 
 # ---- curves ------------------------------------------------------------------------------------
@@ -114,16 +210,16 @@ def _top_verdict(found: Findings, top: bool | None) -> str:
 
 def curves_exhibit(contents: Contents) -> dict[str, Any]:
     """The curves of what is left when rows are removed."""
-    first = contents.findings[0]
-    titles = {curve.metric: _metric_title(curve) for curve in first.retained}
+    found = [f.dense for f in contents.findings if f.dense is not None]
+    titles = {curve.metric: _metric_title(curve) for curve in found[0].retained}
     return {
         "metrics": list(titles.values()),
-        "retained_band": _band(first.retained, contents.confidence),
-        "selected_band": _band(first.selected, contents.confidence),
+        "retained_band": _band(found[0].retained, contents.confidence),
+        "selected_band": _band(found[0].selected, contents.confidence),
         "caution": SEES_THE_OUTCOME,
         "cuts": _CUTS,
-        "retained": [_curve_table(f.retained) for f in contents.findings],
-        "selected": [_curve_table(f.selected) for f in contents.findings],
+        "retained": [_curve_table(each.retained) for each in found],
+        "selected": [_curve_table(each.selected) for each in found],
     }
 
 
@@ -229,7 +325,8 @@ def _confused(names: tuple[str, ...], counts: Any, costs: Any) -> list[dict[str,
 
 
 def _cost_words(contents: Contents, found: Findings) -> str:
-    costs, decisions = contents.problem.costs, found.decisions
+    costs = contents.problem.costs
+    decisions = None if found.dense is None else found.dense.decisions
     if costs is None or decisions is None:
         return "Decisions take the most likely class. No costs were given, so every mistake counts the same."
     kind = f"{costs.replace('_', '-')} costs" if isinstance(costs, str) else "the costs given"
@@ -250,7 +347,8 @@ def _cost_words(contents: Contents, found: Findings) -> str:
 def by_class_exhibit(contents: Contents) -> dict[str, Any]:
     """The losses by class."""
     problem = contents.problem
-    shown = len(contents.findings[0].by_class)
+    found = [f.dense.by_class for f in contents.findings if f.dense is not None]
+    shown = len(found[0])
     observed = int((contents.findings[0].card.class_counts > 0).sum())
     left = (
         f"Shown are the {shown} of {observed:,} classes that most of the loss comes from."
@@ -267,20 +365,20 @@ def by_class_exhibit(contents: Contents) -> dict[str, Any]:
                     "n": f"{line.n_rows:,}",
                     "values": [(number(line.means[rule]), span(line.intervals[rule])) for rule in line.means],
                 }
-                for line in found.by_class
+                for line in lines
             ]
-            for found in contents.findings
+            for lines in found
         ],
     }
 
 
 def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     """The losses and the calibration of the subgroups of one breakdown."""
-    if name in contents.too_many:
+    if name in contents.parts.too_many:
         words = "There are too many different values to keep their subgroups while rows are read once."
         return {"name": name, "lines": [], "words": words, "flagged": ""}
     found = contents.subgroups.get(name)
-    left = contents.left_out[name]
+    left = contents.parts.left_out[name]
     words = ""
     if left:
         words = f"{count(len(left), 'subgroup')} left out, too small or too many; see the data checks."
@@ -288,19 +386,22 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
             total = len(left) + len({line.label for line in found.lines})
             words += f" The p-values are corrected for all {total:,} subgroups."
     if found is None:
-        return {
-            "name": name,
-            "lines": [],
-            "words": f"No subgroup is large enough to say anything: it takes {_enough(contents)}.",
-            "flagged": "",
-        }
+        enough = f"{LEAST} rows" + (" of at least two groups" if contents.problem.grouped else "")
+        words = f"No subgroup is large enough: it takes {enough}."
+        return {"name": name, "lines": [], "words": words, "flagged": ""}
     lines = subgroup_lines(found, several=len(contents.findings) > 1)
     verdict = found.verdict(lambda label: clean(label, 40))
     if found.untested and not contents.problem.grouped:
         verdict = "Calibration was not tested: with so many rows and classes it would have taken too long."
     if found.within_groups:
         words = f"{WITHIN_GROUPS} {words}".strip()
-    return {"name": name, "lines": lines, "words": words, "flagged": verdict, "rule": title_of(found.rule)}
+    return {
+        "name": clean(name),
+        "lines": lines,
+        "words": words,
+        "flagged": verdict,
+        "rule": title_of(found.rule.removeprefix("padded(").removesuffix(")")),
+    }
 
 
 def subgroup_lines(found: Subgroups, *, several: bool) -> list[dict[str, Any]]:
@@ -326,11 +427,6 @@ def subgroup_lines(found: Subgroups, *, several: bool) -> list[dict[str, Any]]:
     return lines
 
 
-def _enough(contents: Contents) -> str:
-    """What a subgroup must have."""
-    return f"{LEAST} rows" + ("" if not contents.problem.grouped else " of at least two groups")
-
-
 def _without_test(line: Subgroup) -> str:
     """The interval of the miscalibration, to go by where there is no test."""
     intervals = line.decomposition.intervals
@@ -340,7 +436,7 @@ def _without_test(line: Subgroup) -> str:
 # ---- models ------------------------------------------------------------------------------------
 
 
-def comparison_exhibit(contents: Compared) -> dict[str, Any]:
+def comparison_exhibit(contents: Contents) -> dict[str, Any]:
     """The models, ranked and pair by pair, and where the scores disagree about them."""
     comparison = contents.comparison
     return {

@@ -17,29 +17,18 @@ from verax.common.packages import needed
 from verax.report.bundle import bundle
 from verax.report.charts import all_charts
 from verax.report.contents import Contents
-from verax.report.lists.charts import all_charts as list_charts
-from verax.report.lists.contents import ListContents
-from verax.report.lists.sections import context_of as lists_context
 from verax.report.sections import context_of
 
 
-def render(contents: Contents | ListContents, *, title: str, source: str) -> str:
+def render(contents: Contents, *, title: str, source: str) -> str:
     """The whole page."""
     # Altair needs jinja2, too, so it is looked for first.
     environment = _environment()
-    if isinstance(contents, ListContents):
-        context = lists_context(contents, title=title, source=source)
-        return _filled_in(environment, "lists.html.j2", context, list_charts(contents))
     context = context_of(contents, title=title, source=source)
-    return _filled_in(environment, "report.html.j2", context, all_charts(contents))
-
-
-def _filled_in(environment: Any, name: str, context: dict[str, Any], drawn: dict[str, Any]) -> str:
-    """A template with its context, the charts and the script."""
     script = bundle() + "\n" + _asset("report.js")
-    charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
+    charts = json.dumps(all_charts(contents), allow_nan=False, separators=(",", ":"))
     return str(
-        environment.get_template(name).render(
+        environment.get_template("report.html.j2").render(
             **context,
             style=_asset("report.css"),
             script=_plain(script),

@@ -1,198 +1,166 @@
-"""What a report is about: outcomes, forecasts of one or several models, and names, all read once."""
+"""What a report is about: the names of models and classes, options, and what was counted in the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.common.checks import check_flag
-from verax.errors import InputError, show
+from verax.errors import InputError
 from verax.inference.intervals import WeightsAre
-from verax.inputs.arrays import Floats, Ints, to_array, to_host
-from verax.inputs.breakdown import labels_of
+from verax.inputs.arrays import to_array
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.skipping import Skipped
+from verax.inputs.handles import Handle, Summaries
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import open_rows
+from verax.inputs.rows import Rows
+from verax.inputs.skipping import Skipped, without_invalid
+from verax.report.limits import READ_AGAIN
 from verax.report.words import distinct
 from verax.scores.base import Rule
+from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike, cost_range, needs_order
 from verax.scores.registry import RULES, as_rules, name_of
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Checked rows: outcomes as positions, forecasts as they were given.
+    """What a report is about. It holds no rows.
 
     Attributes
     ----------
     models : dict
-        The forecasts by the name that the page shows, on the host.
-    classes : tuple or None
-        The classes as they were named; None for positions.
+        The names of the models as the page shows them, by the names that the handle has.
     names : tuple of str
-        What the page calls the classes, all different.
+        What the page calls the classes, all different; empty for top lists.
     rules : tuple of rules
         The rules on the card. The first is the one that ranks models and rows.
-    by : dict
-        Labels of the rows for each breakdown.
+    by : tuple of str
+        The names of the breakdowns.
+    lists : bool
+        Whether the forecasts are top lists.
+    full : tuple of str
+        The models that were given as full distributions beside lists.
+    n_rows, weight : int, float
+        The number of rows, and the sum of their weights.
     skipped : Skipped or None
         The invalid rows that were left out; None unless that was asked for.
-    numbers : array or None
-        The numbers of the rows among all that were given; None where none was left out.
+    again : bool
+        Whether rows can be read again at little cost.
     """
 
-    models: dict[str, Any]
-    y: Any
-    classes: tuple[Hashable, ...] | None
+    models: dict[str, str]
+    n_classes: int
     names: tuple[str, ...]
     ordered: bool
     costs: CostsLike | None
-    weights: Floats | None
-    groups: Any
-    by: dict[str, Groups]
-    ids: Any
     rules: tuple[Rule, ...]
-    normalize: bool
-    logits: bool
+    by: tuple[str, ...]
+    lists: bool
     weights_are: WeightsAre
     time_ordered: bool
+    full: tuple[str, ...] = ()
+    n_rows: int = 0
+    weight: float = 0.0
+    weighted: bool = False
+    grouped: bool = False
+    named: bool = False
+    rescaled: bool = False
+    logits: bool = False
     skipped: Skipped | None = None
-    numbers: Ints | None = None
+    again: bool = False
 
     @classmethod
     def of(
         cls,
-        y: object,
-        p: object,
+        handle: Handle,
+        rules: Sequence[Rule | str] | None,
         *,
-        classes: Sequence[Hashable] | None,
         ordered: bool,
         costs: CostsLike | None,
-        weights: object | None,
-        groups: object | None,
-        by: object | None,
-        ids: object | None,
-        rules: Sequence[Rule | str] | None,
-        normalize: bool,
-        logits: bool,
         weights_are: WeightsAre,
-        time_ordered: bool,
+        time_ordered: bool = False,
+        full: Sequence[str] = (),
     ) -> Problem:
-        """Read and check everything; `p` is one model or a mapping of several."""
-        given = dict(p) if isinstance(p, Mapping) else {"model": p}
-        if not given:
-            raise InputError("must hold at least one model", argument="p", kind="missing")
-        chosen = as_rules(rules) if rules is not None else fitting(ordered)
-        read = {}
-        for name, forecast in given.items():
-            try:
-                read[name] = Forecasts(
-                    y,
-                    forecast,
-                    classes=classes,
-                    weights=weights,
-                    groups=groups,
-                    normalize=normalize,
-                    logits=logits,
-                    ordered=needs_order(chosen, costs=costs, ordered=ordered),
-                )
-                read[name].check()
-            except InputError as error:
-                if error.argument != "p" or len(given) == 1:
-                    raise
-                raise error.replace(source=f"model {show(name)}") from None
-        first = next(iter(read.values()))
-        check_one_way(first.groups, "the report")
-        for name, forecasts in read.items():
-            if forecasts.n_classes != first.n_classes:
-                raise InputError(
-                    "must have the same number of classes for all models",
-                    argument="p",
-                    kind="length",
-                    found=f"{show(name)} has {forecasts.n_classes}, the first {first.n_classes}",
-                    values=[name],
-                )
+        """What is known before the rows are read."""
+        if handle.lists:
+            for name, given in (("ordered", ordered), ("costs", costs is not None)):
+                if given:
+                    raise InputError("cannot be used in a report on top lists", argument=name)
+            chosen = rules_of_lists(rules)
+        else:
+            chosen = by_merit(
+                as_rules(rules) if rules is not None else fitting(ordered), handle.n_classes, ordered
+            )
         if costs is not None:
-            cost_range(costs, None, first.n_classes)
-        batch = first.batch(0, first.n_rows)
-        labels = range(first.n_classes) if first.classes is None else first.classes
+            cost_range(costs, None, handle.n_classes)
+        if check_flag("time_ordered", time_ordered) and handle.kept is None:
+            raise InputError(
+                "cannot be used with predictions that are not in memory", argument="time_ordered"
+            )
+        shown = dict(zip(handle.models, distinct(handle.models), strict=True))
         return cls(
-            models={
-                shown: to_host(forecasts.given)
-                for shown, forecasts in zip(distinct(read), read.values(), strict=True)
-            },
-            y=to_host(batch.y),
-            classes=first.classes,
-            names=distinct(labels),
+            models=shown,
+            n_classes=handle.n_classes,
+            names=() if handle.lists else distinct(handle.class_names),
             ordered=ordered,
             costs=costs if costs is not None or not ordered else "quadratic",
-            weights=None if batch.weights is None else to_host(batch.weights),
-            groups=None if first.groups is None else first.groups.labels[first.groups.codes],
-            by=_breakdowns(by, first.n_rows),
-            ids=None if ids is None else _ids(ids, first.n_rows),
-            rules=by_merit(chosen, first.n_classes, ordered),
-            normalize=normalize,
+            rules=chosen,
+            by=distinct(handle.by),
+            lists=handle.lists,
             weights_are=weights_are,
-            time_ordered=check_flag("time_ordered", time_ordered),
-            logits=logits,
+            time_ordered=time_ordered,
+            full=tuple(shown[name] for name in full),
         )
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self.y)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.weights is not None
-
-    @property
-    def grouped(self) -> bool:
-        """Whether rows belong to groups."""
-        return self.groups is not None
-
-    @property
-    def named(self) -> bool:
-        """Whether rows have ids."""
-        return self.ids is not None
+    def counted(self, handle: Handle, found: Summaries) -> Problem:
+        """With what was counted in the rows."""
+        card: Scorecard = found[f"{handle.models[0]}/card"]
+        check_whole(card, handle.name)
+        if isinstance(card.n_groups, tuple):
+            raise InputError("must be of one kind for the report", argument="groups", source=handle.name)
+        survey = found["survey"]
+        return replace(
+            self,
+            n_rows=found.n_rows,
+            weight=card.weight,
+            weighted=survey.weighted,
+            grouped=card.n_groups is not None,
+            named=survey.named,
+            rescaled=getattr(survey, "rescaled", False),
+            logits=getattr(survey, "logits", False),
+            skipped=found.skipped,
+            again=handle.kept is not None or (handle.has_rows and found.n_rows <= READ_AGAIN),
+        )
 
     @property
     def n_copies(self) -> float:
         """The number of rows, where weights are numbers of rows with all copies."""
-        counted = self.weights is not None and self.weights_are == "counts"
-        return float(self.weights.sum()) if counted and self.weights is not None else self.n_rows
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return len(self.names)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How the library reads the forecasts."""
-        return {"normalize": self.normalize, "logits": self.logits}
+        return self.weight if self.weighted and self.weights_are == "counts" else self.n_rows
 
     @property
     def primary(self) -> Rule:
         """The rule that ranks models and rows."""
         return self.rules[0]
 
-    def forecasts(self, name: str) -> Forecasts:
-        """One model with the outcomes."""
-        return Forecasts(self.y, self.models[name], weights=self.weights, groups=self.groups, **self.options)
-
-    def id_of(self, row: int) -> object:
-        """The id of a row, or its number."""
-        if self.ids is not None:
-            return self.ids[row]
-        return row if self.numbers is None else int(self.numbers[row])
+    @property
+    def calibrated_by(self) -> Rule:
+        """The rule whose miscalibration is shown."""
+        return RULES["rps" if self.ordered else "brier"]
 
 
 def fitting(ordered: bool) -> list[Rule]:
     """The rules that fit classes with or without an order."""
     return [rule for rule in RULES.values() if ordered or not rule.ordinal]
+
+
+def rules_of_lists(rules: Sequence[Rule | str] | None) -> tuple[Rule, ...]:
+    """The rules on the page of lists, without what pads them; the first ranks models and rows."""
+    if rules is None:
+        return tuple(RULES[name] for name in ("brier", "log_score", "spherical", "pbs"))
+    return tuple(r.rule if isinstance(r, Padded) else r for r in as_rules(rules))
 
 
 def by_merit(rules: list[Rule], n_classes: int, ordered: bool) -> tuple[Rule, ...]:
@@ -213,24 +181,59 @@ def by_merit(rules: list[Rule], n_classes: int, ordered: bool) -> tuple[Rule, ..
     return (first, *(rule for rule in rules if rule != first))
 
 
-def _ids(ids: object, n_rows: int) -> Any:
-    values = to_host(to_array(ids, "ids")[0])
-    if values.shape != (n_rows,):
-        raise InputError(
-            f"must be {n_rows} names, one per row",
-            argument="ids",
-            kind="length",
-            found=f"its shape is {values.shape}",
-        )
-    return values
+# ---- rows in memory --------------------------------------------------------------------------------
 
 
-def _breakdowns(by: object | None, n_rows: int) -> dict[str, Groups]:
-    """The labels of every breakdown; rows without one get a label that says so."""
-    if by is None:
-        return {}
-    columns = dict(by) if isinstance(by, Mapping) else {str(getattr(by, "name", None) or "subgroup"): by}
-    return {
-        shown: labels_of(column, n_rows)
-        for shown, column in zip(distinct(columns), columns.values(), strict=True)
-    }
+def open_given(
+    y: object,
+    p: object,
+    *,
+    rules: Sequence[Rule | str] | None,
+    ordered: bool,
+    costs: CostsLike | None,
+    by: Any,
+    skip: bool,
+    skipped: Skipped | None,
+    numbers: Any,
+    **read: Any,
+) -> tuple[Handle, dict[str, Rows]]:
+    """A handle on what was given, and the rows of the models that were full distributions beside lists."""
+    chosen = as_rules(rules) if rules is not None else fitting(ordered)
+    in_order = needs_order(chosen, costs=costs, ordered=ordered)
+    own: dict[str, Any] = {"skipped": skipped, "numbers": numbers, **read}
+    if p is None:
+        return open_rows(y, None, ordered=in_order, by=by, alone=True, **own), {}
+    named = dict(p) if isinstance(p, Mapping) else {"model": p}
+    given: dict[str, Any] = dict(zip(distinct(named), named.values(), strict=True))
+    columns = dict(by) if isinstance(by, Mapping) else {} if by is None else {_called(by): by}
+    if any(isinstance(each, TopLists) for each in given.values()):
+        if skip:
+            raise InputError("cannot be used in a report on top lists", argument="invalid")
+        return _open_lists(y, given, by=columns, **own)
+    if skip:
+        per_row = {"y": y, "p": given, "by": columns or None, **read}
+        valid, own["skipped"], own["numbers"] = without_invalid(per_row)
+        y, given, columns = valid.pop("y"), valid.pop("p"), valid.pop("by") or {}
+        own |= valid
+    return open_rows(y, given, ordered=in_order, dense=True, by=columns, **own), {}
+
+
+def _called(by: object) -> str:
+    return str(getattr(by, "name", None) or "subgroup")
+
+
+def _open_lists(
+    y: object, given: dict[str, Any], *, classes: Any, normalize: bool, logits: bool, **own: Any
+) -> tuple[Handle, dict[str, Rows]]:
+    """Lists, and full distributions among them cut to lists of the same length."""
+    form = {"classes": classes, "normalize": normalize, "logits": logits}
+    longest = max(int(each.lengths.max(initial=1)) for each in given.values() if isinstance(each, TopLists))
+    lists, full = {}, {}
+    for name, forecast in given.items():
+        lists[name] = forecast
+        if not isinstance(forecast, TopLists):
+            raw = to_array(forecast, "p")[0]
+            k = min(longest, int(raw.shape[1]) if raw.ndim == 2 else 2)
+            lists[name] = TopLists.from_probabilities(forecast, k, **form)
+            full[str(name)] = Forecasts(y, forecast, weights=own["weights"], groups=own["groups"], **form)
+    return open_rows(y, lists, **own), dict(full)

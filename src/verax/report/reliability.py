@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.curves import ReliabilityCurve, curve_of
-from verax.analyses.calibration.decomposition import decomposition_of
-from verax.analyses.calibration.events import Event, Recalibration, events, split
-from verax.analyses.table import RowTable
-from verax.inference.intervals import Resampling
+from verax.analyses.calibration.curves import ReliabilityCurve
+from verax.analyses.calibration.lists import ListReliability
 from verax.inputs.arrays import Floats
+from verax.report.limits import PANELS
 from verax.report.problem import Problem
-from verax.scores.registry import RULES
 
-# The largest number of panels, and the number of cells of the grid: each is two percent of the axis.
-PANELS = 12
+# The number of cells of the grid: each is two percent of the axis.
 _CELLS = 50
-RESAMPLES = 200
 
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityPanel:
-    """One event: a class, or a threshold of ordered classes.
+    """One event: a class, a threshold of ordered classes, or a place of lists.
 
     Attributes
     ----------
@@ -35,10 +30,11 @@ class ReliabilityPanel:
     title : str
         What the event is called.
     points : array of shape (P, 5)
-        Forecast, frequency, lower and upper end of the band, share of the weight.
+        Forecast, frequency, lower and upper end of the band, share of the weight; empty where no list of a
+        model is long enough.
     histogram : array of shape (20,)
         Shares of the weight in bins from 0 to 1.
-    components : Components
+    components : Components or None
         Of the squared error of the event.
     """
 
@@ -46,7 +42,7 @@ class ReliabilityPanel:
     title: str
     points: Floats
     histogram: Floats
-    components: Components
+    components: Components | None
 
     def to_dict(self) -> dict[str, Any]:
         """The panel as plain Python values."""
@@ -54,51 +50,8 @@ class ReliabilityPanel:
             "event": self.title,
             "points": self.points.tolist(),
             "histogram": self.histogram.tolist(),
-            **self.components.to_dict(stored=False),
+            **({} if self.components is None else self.components.to_dict(stored=False)),
         }
-
-
-def calibration_of(
-    problem: Problem, replicates: int, *, confidence: float, seed: int
-) -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
-    """The decomposition and the panels of every model.
-
-    There is a panel of every event, or of the most miscalibrated ones where there are many. Rows are sorted
-    once for both where all events are shown.
-    """
-    plan = Resampling.checked(
-        confidence, replicates, seed, least=2, or_none=True, weights_are=problem.weights_are
-    )
-    rule = RULES["rps" if problem.ordered else "brier"]
-    shown = all_shown(problem)
-    parted: dict[str, Decomposition] = {}
-    panels: dict[str, list[ReliabilityPanel]] = {}
-    for name in problem.models:
-        drawn: dict[int, ReliabilityPanel] = {}
-
-        def draw(
-            i: int,
-            event: Event,
-            fit: Recalibration,
-            rows: RowTable,
-            drawn: dict[int, ReliabilityPanel] = drawn,
-        ) -> None:
-            if i in shown:
-                drawn[i] = _panel(problem, event, fit, rows, i, confidence, seed)
-
-        parted[name] = decomposition_of(problem.forecasts(name), rule, plan, draw)
-        panels[name] = [drawn[i] for i in shown]
-    if not shown:
-        shown = most_miscalibrated(parted)
-        for name in problem.models:
-            forecasts = problem.forecasts(name)
-            rows = RowTable.of(forecasts, [])
-            chosen = zip(shown, events(forecasts, rows, split(rule, rows.n_classes), shown), strict=True)
-            panels[name] = [
-                _panel(problem, event, event.fit(rows.weights), rows, i, confidence, seed)
-                for i, event in chosen
-            ]
-    return parted, panels
 
 
 def n_events(problem: Problem) -> int:
@@ -120,25 +73,28 @@ def most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
     return sorted(np.argsort(-total, kind="stable")[:PANELS].tolist())
 
 
-def _panel(
-    problem: Problem,
-    event: Event,
-    fit: Recalibration,
-    rows: RowTable,
-    position: int,
-    confidence: float,
-    seed: int,
-) -> ReliabilityPanel:
-    """The curve of one event, which is a binary problem of its own."""
-    curve = curve_of(event, fit, rows, RESAMPLES, np.random.default_rng(seed), confidence)
-    return panel_of(problem, position, curve)
-
-
 def panel_of(problem: Problem, position: int, curve: ReliabilityCurve) -> ReliabilityPanel:
     """The panel that shows a curve."""
     name = problem.names[position]
     title = f"at most {name}" if problem.ordered else name
     return ReliabilityPanel(position, title, on_grid(curve), curve.histogram, curve.components)
+
+
+def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityPanel]]:
+    """The panels of each model's lists: the same events for all, those of the model with the most places."""
+    names = [curve.name for curve in max(found, key=len)]
+    panels = []
+    for own in found:
+        curves = {curve.name: curve for curve in own}
+        panels.append(
+            [
+                ReliabilityPanel(i, name, on_grid(curve), curve.histogram, curve.components)
+                if (curve := curves.get(name)) is not None
+                else ReliabilityPanel(i, name, np.zeros((0, 5)), np.ones(1), None)
+                for i, name in enumerate(names)
+            ]
+        )
+    return panels
 
 
 def on_grid(curve: ReliabilityCurve) -> Floats:

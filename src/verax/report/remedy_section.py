@@ -8,26 +8,28 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.recalibration.records import BEST, TITLES, Trial
-from verax.report.contents import Contents, Findings
-from verax.report.remedies import Curve
+from verax.report.contents import Contents
+from verax.report.remedies import Curve, Remedy
 from verax.report.words import clean, number, percent, probability, title_of, within
 
 _SKIPPED = (
-    "Recalibration was not tried: there are too few rows, or so many classes that it would take too long. "
-    "`verax recalibrate` does it."
+    "Recalibration was not tried: there are too few rows, or too many classes. `verax recalibrate` does it."
 )
 
 
 def remedy_exhibit(contents: Contents) -> dict[str, Any]:
     """The tables and figures of all models."""
+    remedies = [found.dense.remedy for found in contents.findings if found.dense is not None]
     return {
-        "models": [_of_model(contents, found) for found in contents.findings],
-        "curves": [_numbers(contents, i) for i in range(len(contents.findings[0].remedy.curves))],
+        "models": [_of_model(contents, remedy) for remedy in remedies],
+        "curves": [
+            _numbers([remedy.curves[i] for remedy in remedies]) for i in range(len(remedies[0].curves))
+        ],
     }
 
 
-def _of_model(contents: Contents, found: Findings) -> dict[str, Any]:
-    better = found.remedy.recalibration
+def _of_model(contents: Contents, remedy: Remedy) -> dict[str, Any]:
+    better = remedy.recalibration
     if better is None:
         return {"words": _SKIPPED, "lines": [], "rule": "", "note": ""}
     some = better.n_rows < contents.problem.n_rows
@@ -42,9 +44,8 @@ def _of_model(contents: Contents, found: Findings) -> dict[str, Any]:
     }
 
 
-def _numbers(contents: Contents, i: int) -> dict[str, Any]:
+def _numbers(curves: list[Curve]) -> dict[str, Any]:
     """The curves of one event in ten bins, for reading."""
-    curves = [found.remedy.curves[i] for found in contents.findings]
     return {"title": curves[0].title, "models": [_bins(curve) for curve in curves]}
 
 
@@ -65,7 +66,7 @@ def _bins(curve: Curve) -> list[tuple[str, ...]]:
 def _line(chosen: str, trial: Trial) -> dict[str, Any]:
     gain = trial.gain
     known = trial.method != "none" and not math.isnan(gain.share)
-    title = "The choice among them" if trial.method == BEST else TITLES[trial.method]
+    title = "Best method (nested CV)" if trial.method == BEST else TITLES[trial.method]
     return {
         "name": title[:1].upper() + title[1:],
         "detail": "; ".join(

@@ -1,86 +1,113 @@
-"""The page as the template asks for it: verdict, scores, worst rows, conventions; the rest are exhibits."""
+"""The page as the template asks for it: verdict, scores, worst rows, conventions; the rest are exhibits.
+
+A section that does not apply is None, and the template leaves it out.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
-from verax.analyses.cases import Case
+from verax.analyses.cases import Case, ListCase, text_of
 from verax.errors import join
-from verax.report.compared import Compared
-from verax.report.contents import COUNTED, Contents, Findings
-from verax.report.definitions import definitions
+from verax.report.contents import Contents, Findings, inner_name
+from verax.report.definitions import ERRATA, Definition, definitions, of_rule
 from verax.report.exhibits import (
     by_class_exhibit,
     comparison_exhibit,
     confusion_exhibit,
+    coverage_exhibit,
     curves_exhibit,
+    lengths_exhibit,
     reliability_exhibit,
     subgroups_exhibit,
 )
+from verax.report.limits import COUNTED
 from verax.report.remedy_section import remedy_exhibit
 from verax.report.verdict import verdict_of
-from verax.report.words import chance, clean, count, number, percent, probability, span, title_of, within
+from verax.report.words import (
+    chance,
+    clean,
+    count,
+    large,
+    number,
+    percent,
+    probability,
+    span,
+    title_of,
+    within,
+)
 from verax.scores.metrics import HIGHER
 from verax.scores.registry import name_of
 
-# Up to so many classes a forecast is written in full; beyond, the most likely ones and the outcome.
+# Up to this number of classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4
+# What metrics of lists are called.
+_TITLES = {
+    "accuracy": "Accuracy",
+    "coverage": "Coverage",
+    "length": "Mean length",
+    "unaccounted": "Probability left to others",
+    "invalid": "Invalid lists",
+}
 
 
 def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]:
     """Everything that the template asks for."""
-    return {
-        **shared_context(contents, title=title, source=source),
-        "verdict": verdict_of(contents),
-        "facts": _facts(contents),
-        "cards": [_card(contents, f) for f in contents.findings],
-        "worst": [[_case(contents, case) for case in f.worst] for f in contents.findings],
-        "reliability": reliability_exhibit(contents),
-        "remedy": remedy_exhibit(contents),
-        "curves": curves_exhibit(contents),
-        "confusion": [confusion_exhibit(contents, f) for f in contents.findings],
-        "by_class": by_class_exhibit(contents),
-        "subgroups": [subgroups_exhibit(contents, name) for name in contents.breakdowns],
-        "definitions": definitions(contents.findings[0].card),
-        "methods": _methods(contents),
-    }
-
-
-def shared_context(contents: Compared, *, title: str, source: str) -> dict[str, Any]:
-    """What every page asks for, whatever the forecasts are."""
-    names = [f.name for f in contents.findings]
+    findings, lists = contents.findings, contents.problem.lists
+    names = [f.name for f in findings]
     return {
         "title": clean(title),
         "source": clean(source, 400),
         "version": __version__,
         "models": names,
         "several": len(names) > 1,
+        "lists": lists,
         "best": names.index(contents.best.name),
         "scores": [title_of(name_of(rule)) for rule in contents.problem.rules],
         "primary": within(title_of(contents.primary)),
         "level": f"{100 * contents.confidence:g}%",
+        "verdict": verdict_of(contents),
+        "facts": _facts(contents),
+        "cards": [_card(contents, f) for f in findings],
+        "worst": [[_case(contents, case) for case in f.worst] for f in findings],
+        "coverage": coverage_exhibit(contents) if lists else None,
+        "reliability": reliability_exhibit(contents),
+        "remedy": None if lists else remedy_exhibit(contents),
+        "curves": None if lists else curves_exhibit(contents),
+        "confusion": None if lists else [confusion_exhibit(contents, f) for f in findings],
+        "lengths": lengths_exhibit(contents) if lists else None,
+        "by_class": None if lists else by_class_exhibit(contents),
+        "subgroups": [subgroups_exhibit(contents, name) for name in contents.breakdowns],
         "comparison": comparison_exhibit(contents) if len(names) > 1 else None,
+        "definitions": _definitions(contents),
+        "methods": _methods(contents),
         "checks": contents.checks,
     }
 
 
 def _facts(contents: Contents) -> list[tuple[str, str]]:
-    problem, card = contents.problem, contents.best.card
+    problem, best = contents.problem, contents.best
     facts = [
         ("rows", f"{problem.n_rows:,}"),
-        ("ordered classes" if problem.ordered else "classes", f"{problem.n_classes:,}"),
+        ("ordered classes" if problem.ordered else "classes", large(problem.n_classes)),
     ]
     if len(contents.findings) > 1:
         facts.append(("models", f"{len(contents.findings)}"))
-    if card.n_groups is not None:
-        facts.append(("groups", f"{card.n_groups:,}"))
-    best = " of the best" if len(contents.findings) > 1 else ""
-    facts.append((f"accuracy{best}", percent(card.accuracy, 1)))
-    skill, _ = contents.skill(contents.best.name, contents.primary)
-    facts.append((f"skill{best}", percent(skill)))
+    if isinstance(best.card.n_groups, int):
+        facts.append(("groups", f"{best.card.n_groups:,}"))
+    whose = " of the best" if len(contents.findings) > 1 else ""
+    if best.places is not None:
+        facts += [
+            (f"coverage{whose}", percent(best.places.whole.happened, 1)),
+            (f"claimed{whose}", percent(best.places.whole.claimed, 1)),
+        ]
+    facts.append((f"accuracy{whose}", percent(best.card.accuracy, 1)))
+    skill, _ = contents.skill(best.name, contents.primary)
+    facts.append((f"skill{whose}", percent(skill)))
     return facts
 
 
@@ -88,10 +115,20 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
 
 
 def _card(contents: Contents, found: Findings) -> dict[str, Any]:
-    scores = [_line(score, *contents.skill(found.name, score.name)) for score in found.card.scores.values()]
-    metrics = [_line(score, math.nan, (math.nan, math.nan)) for score in found.card.metrics.values()]
-    lines = [*scores, *metrics]
-    return {"lines": lines, "zero": draw_skill(lines), "notes": _calibration_words(contents, found)}
+    lines = [
+        _line(line, title_of(inner_name(line)), *contents.skill(found.name, inner_name(line)))
+        for line in found.card.scores.values()
+        if line.rule is not None
+    ]
+    for name, line in found.card.metrics.items():
+        lines.append(_line(line, _metric_title(contents, name), math.nan, (math.nan, math.nan)))
+    return {"lines": lines, "zero": draw_skill(lines), "notes": _decomposed(contents, found)}
+
+
+def _metric_title(contents: Contents, name: str) -> str:
+    if not contents.problem.lists:
+        return title_of(name)
+    return _TITLES.get(name, name.replace("_", "-", 1).replace("_", " ").capitalize())
 
 
 def draw_skill(lines: list[dict[str, Any]]) -> float:
@@ -107,40 +144,46 @@ def draw_skill(lines: list[dict[str, Any]]) -> float:
     return round(-100 * float(lowest) / (1 - float(lowest)), 2)
 
 
-def _line(score: CardLine, skill: float, interval: tuple[float, float]) -> dict[str, Any]:
+def _line(score: CardLine, title: str, skill: float, interval: tuple[float, float]) -> dict[str, Any]:
     known = math.isfinite(skill)
-    explained = [score.summary] if score.summary.lower() != title_of(score.name).lower() else []
+    explained = [score.summary] if score.summary.lower() != title.lower() else []
     explained += ["higher is better"] if score.orientation == HIGHER else []
     return {
-        "name": title_of(score.name),
+        "name": title,
         "summary": "; ".join(explained),
         "mean": number(score.mean),
         "interval": span(score.interval),
         "skill": percent(skill, 1) if known else "",
         "skill_interval": f"{percent(interval[0], 1)} to {percent(interval[1], 1)}" if known else "",
         "drawn": skill if known else None,
-        "proper": score.proper,
-        "note": infinite_words(score),
+        "proper": score.proper if score.orientation != HIGHER else "",
+        "note": _infinite_words(score),
     }
 
 
-def infinite_words(score: CardLine) -> str:
-    """What the mean would be without rows of infinite loss; empty where there are none."""
+def _infinite_words(score: CardLine) -> str:
+    """The mean without rows of infinite loss; empty where there are none."""
     if not score.infinite_weight:
         return ""
     return f"{number(score.finite_mean)} without the {count(score.infinite_weight, 'row')} of infinite loss"
 
 
-def _calibration_words(contents: Contents, found: Findings) -> str:
+def _decomposed(contents: Contents, found: Findings) -> str:
     d, whole = found.decomposition, found.decomposition.whole
+    what = title_of(d.quantity)
+    if contents.problem.lists:
+        what = "Brier score of the events that a list defines (its classes, and “not listed”):"
     text = (
-        f"{title_of(d.quantity)} {number(d.score)} = miscalibration {number(d.miscalibration)} "
+        f"{what} {number(d.score)} = miscalibration {number(d.miscalibration)} "
         f"− discrimination {number(d.discrimination)} + uncertainty {number(d.uncertainty)}."
     )
+    if contents.problem.lists:
+        padded: Any = d
+        text += f" With which of the unlisted classes happened, it is {number(padded.padded)}."
     if whole.expected_miscalibration is not None:
         text += (
-            f" By chance a calibrated forecast would show {number(whole.expected_miscalibration)} of "
-            f"miscalibration; p = {probability(whole.p_value)} from {contents.replicates} replicates."
+            f" A calibrated forecast would show {number(whole.expected_miscalibration)} of miscalibration by "
+            f"chance; p = {probability(whole.p_value)} from {len(whole.calibrated)} draws."
         )
     return text
 
@@ -149,101 +192,171 @@ def _calibration_words(contents: Contents, found: Findings) -> str:
 
 
 def _case(contents: Contents, case: Case) -> dict[str, Any]:
-    problem, p = contents.problem, case.forecast
-    names = problem.names
-    outcome = names.index(str(case.outcome))
-    order = sorted(range(len(names)), key=lambda i: -p[i])
-    shown = range(len(names)) if len(names) <= _WRITTEN else sorted({*order[:_TOP], outcome}, key=order.index)
     others = [
         f"{case.rank_words(rule)} by {within(title_of(rule))}"
         for rule in case.ranks
         if rule != contents.primary
     ]
+    own = _listed(case) if isinstance(case, ListCase) else _distributed(contents, case)
     return {
         "id": clean(case.id),
-        "label": "id" if problem.named else "row",
-        "outcome": names[outcome],
-        "expected": names[order[0]],
-        "right": order[0] == outcome,
+        "label": "id" if contents.problem.named else "row",
         "loss": number(case.loss),
-        # Without an order the source of the loss is the rival class, and that is said already.
-        "why": f"{case.source}." if problem.primary.ordinal else "",
         "ranks": join(others) if others else "",
+        **own,
+    }
+
+
+def _distributed(contents: Contents, case: Case) -> dict[str, Any]:
+    names, p = contents.problem.names, case.forecast
+    outcome = names.index(str(case.outcome))
+    order = sorted(range(len(names)), key=lambda i: -p[i])
+    shown = range(len(names)) if len(names) <= _WRITTEN else sorted({*order[:_TOP], outcome}, key=order.index)
+    omitted, rest = len(names) - len(shown), chance(max(0.0, 1 - sum(p[i] for i in shown)))
+    return {
+        "outcome": names[outcome],
+        "expected": "" if order[0] == outcome else names[order[0]],
+        "said": "and was the most likely class" if order[0] == outcome else "",
+        # Without an order the source of the loss is the rival class, and that is said already.
+        "why": f"{case.source}." if contents.problem.primary.ordinal else "",
         "bars": [(names[i], chance(p[i]), round(100 * p[i], 1), i == outcome) for i in shown],
-        "omitted": len(names) - len(shown),
-        "rest": chance(max(0.0, 1 - sum(p[i] for i in shown))),
+        "rest": [(f"{omitted:,} others", rest)] if omitted else [],
+    }
+
+
+def _listed(case: ListCase) -> dict[str, Any]:
+    entries = list(case.forecast.items())
+    shown = entries[:_WRITTEN]
+    if case.place is not None and case.place > _WRITTEN:
+        shown = [*shown[:-1], entries[case.place - 1]]
+    hidden = len(entries) - len(shown)
+    left = chance(max(0.0, sum(t for _, t in entries) - sum(t for _, t in shown)))
+    place = "and was not listed" if case.place is None else f"listed at place {case.place} of {len(entries)}"
+    return {
+        "outcome": clean(text_of(case.outcome)),
+        "expected": "",
+        "said": place if case.valid else f"{place}; the list is invalid",
+        "why": "",
+        "bars": [
+            (clean(text_of(name)), chance(t), round(100 * min(t, 1.0), 1), name == case.outcome)
+            for name, t in shown
+        ],
+        "rest": [
+            *([(f"{hidden:,} more listed", left)] if hidden else []),
+            (f"{large(case.n_unlisted)} not listed", chance(case.unaccounted)),
+        ],
     }
 
 
 # ---- conventions -------------------------------------------------------------------------------
 
 
+def _definitions(contents: Contents) -> list[Definition]:
+    """The definitions of every score on the card; of padded rules, under the title of what is padded."""
+    card = contents.findings[0].card
+    if not contents.problem.lists:
+        return definitions(card)
+    found = []
+    for line in card.scores.values():
+        if line.rule is not None:
+            name, own = inner_name(line), of_rule(line, line.rule, contents.problem.n_classes)
+            found.append(replace(own, title=f"{title_of(name)}, padded", errata=ERRATA.get(name, ())))
+    return found
+
+
 def _methods(contents: Contents) -> list[str]:
     card, problem = contents.findings[0].card, contents.problem
     how = card.to_dict(stored=False)["intervals"]
     method = how["method"][0].upper() + how["method"][1:]
-    resampled = f"{how['replicates']:,} replicates where there is resampling, seed {contents.seed}"
+    units = "groups" if problem.grouped else "rows"
     lines = [
-        f"Intervals of {how['confidence']:.0%}. {method}; {resampled}. Those of differences, of skill and of "
-        "single classes have the quantiles of Student's t.",
-        "Skill is one minus the mean loss over that of forecasting class frequencies, which come from all "
-        f"other {'groups' if problem.grouped else 'rows'}, so that no row is used for its own forecast.",
+        f"Confidence intervals are at the {how['confidence']:.0%} level. {method}; {how['replicates']:,} "
+        f"replicates where there is resampling, seed {contents.seed}. Those of differences and of skill use "
+        "Student's t.",
+    ]
+    if problem.lists:
+        lines += [
+            "Lists are scored as padded distributions: what a list leaves is divided evenly among the "
+            "classes that are not listed. Invalid lists are scored as their largest valid sublists, with a "
+            "fine of 1.",
+            "Skill: loss reduction versus an empty list.",
+            "Each place is the event that its class happens; the whole list is the event that the outcome is "
+            "listed, with the sum of the list as forecast. The test of a place compares the number that "
+            f"happened with the sum of the confidences, for independent {units}; “Holm” is after Holm’s "
+            "correction over all places and the whole list.",
+        ]
+    else:
+        lines += [
+            "Skill: loss reduction versus predicting class frequencies, which come from all other "
+            f"{units}, so that no row is used for its own forecast.",
+            _calibration_method(contents),
+        ]
+    lines += [
         "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "
-        "where curves of a calibrated forecast with the same values lie. Curves are drawn on a grid of two "
+        "the range expected of a calibrated forecast with the same values. Curves are drawn on a grid of two "
         "percent.",
-        _calibration_method(contents),
         _all_rows(contents),
         *filter(None, [contents.precision]),
     ]
     if problem.ordered and problem.n_classes > COUNTED:
-        lines.append(f"Beyond {COUNTED} classes there are no curves of kappa; those of accuracy stand in.")
-    if problem.normalize:
+        lines.append(f"Beyond {COUNTED} classes, curves show accuracy instead of kappa.")
+    if problem.rescaled:
         lines.append("Every row of probabilities was divided by its sum, as asked.")
     if problem.logits:
         lines.append("Probabilities are the softmax of the logits given.")
-    if problem.weighted:
-        how = (
-            "Only their ratios matter."
-            if problem.weights_are == "importance"
-            else "They are numbers of rows."
+    if problem.full:
+        lines.append(
+            f"{join(list(problem.full))}: full distributions were given; their lists are the most likely "
+            "classes."
         )
-        lines.append(f"Rows are weighted; the weights sum to {card.weight:,.6g}. {how}")
+    if problem.weighted:
+        meant = "Only their ratios matter." if problem.weights_are == "importance" else "They count rows."
+        lines.append(f"Rows are weighted; the weights sum to {problem.weight:,.6g}. {meant}")
     if problem.time_ordered:
         lines.append(
             "Models are compared on rows in order of time, which may be autocorrelated. All other intervals "
-            "and tests take rows to be independent."
+            "and tests assume independent rows."
         )
     if problem.grouped:
         lines.append(
-            "Rows of a group are resampled together. The bands of reliability curves take rows as "
-            "independent, so they are too narrow."
+            "Rows of a group are resampled together. The bands of reliability curves assume independent "
+            "rows, so they are too narrow."
         )
     return lines
 
 
 def _all_rows(contents: Contents) -> str:
     """Which figures are of all rows."""
-    tried = [found.remedy.recalibration for found in contents.findings]
+    dense = [found.dense for found in contents.findings if found.dense is not None]
+    tried = [each.remedy.recalibration for each in dense]
     part = any(each is not None and each.n_rows < contents.problem.n_rows for each in tried)
-    but = " but those of recalibration, which is tried on some" if part else ""
-    return f"Nothing was clipped, and no rows were left out: every figure is of all rows{but}."
+    but = " except those of recalibration, which is tried on a random sample" if part else ""
+    return f"Nothing was clipped, and no valid row was left out: every figure is of all rows{but}."
 
 
 def _calibration_method(contents: Contents) -> str:
     kind = "threshold" if contents.problem.ordered else "class"
-    if not contents.problem.grouped:
-        parts = f"{contents.replicates} sets of outcomes drawn from the forecasts"
-        top = "the number of hits there would be if each row were a draw with the probability claimed"
-        first = f"the miscalibration of every {kind}, against {parts}; " if contents.replicates else ""
-        second = f"the mean probability of the most likely class less how often it happened, against {top}"
-    else:
-        parts = f"{contents.replicates} draws in which the deviations of a group from the forecasts keep or"
-        first = f"the miscalibration of every {kind}, against {parts} change their sign together; "
-        first = first if contents.replicates else ""
-        second = (
-            "the mean probability of the most likely class less how often it happened, by Student's test "
-            "between groups, with a standard error no smaller than that of independent rows"
+    tests = []
+    if contents.replicates:
+        drawn = f"{contents.replicates} sets of outcomes drawn from the forecasts"
+        if contents.problem.grouped:
+            drawn = (
+                f"{contents.replicates} draws in which the deviations of a group from the forecasts keep or "
+                "change their sign together"
+            )
+        tests.append(f"the miscalibration of every {kind}, against {drawn}")
+    top = "the mean probability of the most likely class minus its accuracy, "
+    if contents.problem.grouped:
+        tests.append(
+            f"{top}by Student's test between groups, with a standard error no smaller than that of "
+            "independent rows"
         )
-    many = "Calibration is tested twice" if first else "Calibration is tested once"
-    after = " Beyond chance means after Holm's correction over the two." if first else ""
-    return f"{many}: {first}{second}.{after} The p-values shown are without correction."
+    else:
+        tests.append(
+            f"{top}against the number of hits expected of independent draws with these probabilities"
+        )
+    if any(found.dense is not None and found.dense.slopes is not None for found in contents.findings):
+        tests.append("calibration slope 1 and intercept 0, by a Wald test with Bonferroni's correction")
+    times = {1: "once", 2: "in two ways", 3: "in three ways"}[len(tests)]
+    after = " Significant means after Holm's correction over these tests." if len(tests) > 1 else ""
+    return f"Calibration is tested {times}: {'; '.join(tests)}.{after} The p-values shown are uncorrected."

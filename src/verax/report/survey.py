@@ -1,38 +1,43 @@
-"""Checks of predictions that are not in memory: what sums, extremes and hashes of rows tell of the data."""
+"""What checks count in the rows: sums, extremes and hashes of distributions, kinds of top lists."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.parts import probabilities
-from verax.analyses.samples import Sketch, row_hashes
-from verax.common.hashing import mixed
-from verax.common.summaries import Array, Size, Sizes, Summary, Truth, Valued, merges, only_counts
-from verax.engines.histograms import compiled
-from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import Part, Recipe
-from verax.report.breakdowns import MOST_VALUES, Breakdowns
-from verax.report.checks import (
-    NO_COPIES,
-    Check,
-    certain,
-    impossible,
-    left_out_check,
-    observed,
-    saturated,
-    small,
-    unpredicted,
+from verax.analyses.parts import dense, probabilities
+from verax.analyses.samples import KEPT, Sketch, row_hashes
+from verax.common.hashing import label_hash, mixed
+from verax.common.summaries import (
+    Array,
+    Each,
+    Number,
+    RowNumbers,
+    Size,
+    Sizes,
+    Summary,
+    Truth,
+    Valued,
+    Whole,
+    merges,
+    only_counts,
 )
-from verax.report.problem import Problem
-from verax.report.words import count, percent
+from verax.engines.histograms import compiled
+from verax.inputs.arrays import Bools, Floats, Ints, to_host
+from verax.inputs.handles import Part, Recipe
+from verax.inputs.lists.ragged import MASS_TOLERANCE
+from verax.inputs.lists.rows import ListRows
 
 # Rows that are off one by more than this are counted.
-_OFF = 1e-6
+OFF = 1e-6
+# How many rows are named.
+NAMED = 5
+
+
+# ---- distributions -----------------------------------------------------------------------------
 
 
 class _Off(Array):
@@ -67,11 +72,15 @@ class Survey(Summary, kind="survey"):
     ids : Sketch or None
         Hashes of their ids.
     off : array of shape (M, 2)
-        For each model the number of rows that do not sum to one, and the largest difference.
+        For each model the number of rows that do not sum to one as given, and the largest difference.
     certain : array of shape (M,)
         How many probabilities are exactly 0 or 1.
     least, most : array of shape (M, K)
         The extremes of each column.
+    off_rows : tuple of int
+        The first rows that do not sum to one in some model.
+    rescaled, logits : bool
+        Whether rows were divided by their sums, and whether probabilities were made of logits.
     """
 
     weighted: bool = merges(Truth("any"))
@@ -82,6 +91,14 @@ class Survey(Summary, kind="survey"):
     certain: Ints = merges(Array("i8", "models", least=0))
     least: Floats = merges(Array("f8", "models", "classes", how="least"))
     most: Floats = merges(Array("f8", "models", "classes", how="most"))
+    off_rows: tuple[int, ...] = merges(RowNumbers(NAMED), default=())
+    rescaled: bool = merges(Truth("any"), default=False)
+    logits: bool = merges(Truth("any"), default=False)
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Version 0.2 did not store the last three.
+        return {"off_rows": (), "rescaled": False, "logits": False, **values}
 
 
 @dataclass(frozen=True)
@@ -97,17 +114,46 @@ class SurveyRecipe(Recipe[Survey]):
         forecasts = [probabilities(part, name) for name in part.models]
         seen = [_looked_over(p) for p in forecasts]
         off, sure, least, most = (np.array(column) for column in zip(*seen, strict=True))
+        forms = {dense(part, name).form for name in part.models}
+        gaps = [_gap(part, name) for name in part.models] if "rescaled" in forms or off[:, 0].any() else []
+        if "rescaled" in forms:
+            off = np.array([[np.count_nonzero(gap > OFF), gap.max()] for gap in gaps], float)
+        far = np.any([gap > OFF for gap in gaps], axis=0) if gaps else np.zeros(0, np.bool_)
         ids = None if part.ids is None else _hashes_of(part.ids)
+        before = (None, None) if found is None else (found.rows, found.ids)
         return Survey(
             part.rows.weights is not None,
             part.ids is not None,
-            Sketch.of(_told_apart(part, forecasts, int(sure.min())), None if found is None else found.rows),
-            None if ids is None else Sketch.of(ids, None if found is None else found.ids),
+            sketch_of(part, _told_apart(part, forecasts, int(sure.min())), before[0]),
+            None if ids is None else sketch_of(part, ids, before[1]),
             off,
             sure,
             least,
             most,
+            first_rows(part, far),
+            "rescaled" in forms,
+            "logits" in forms,
         )
+
+
+def sketch_of(part: Part, hashes: Any, found: Sketch | None = None) -> Sketch:
+    """A sketch of the rows of a part; of rows in memory, all of them."""
+    most = max(KEPT, len(hashes)) if part.whole else KEPT
+    return Sketch.of(hashes, part.row_numbers, found, most=most)
+
+
+def first_rows(part: Part, mask: Any) -> tuple[int, ...]:
+    """The numbers of the first rows of a mask."""
+    return tuple(part.row_numbers[np.flatnonzero(mask)[:NAMED]].tolist())
+
+
+def _gap(part: Part, name: str) -> Floats:
+    """How far each row is from a sum of one, as it was given."""
+    rows = dense(part, name)
+    if rows.form != "rescaled":
+        return np.asarray(np.abs(probabilities(part, name).sum(axis=1) - 1))
+    given = np.asarray(to_host(rows.given), float)
+    return np.asarray(np.abs(given.sum(axis=1) - 1) if given.ndim == 2 else np.zeros(len(given)))
 
 
 def _told_apart(part: Part, forecasts: list[Floats], sure: int) -> Any:
@@ -119,10 +165,9 @@ def _told_apart(part: Part, forecasts: list[Floats], sure: int) -> Any:
     if sure < forecasts[0].shape[1]:
         return hashes
     alike = saturated(forecasts)
-    numbers = part.start + np.arange(len(hashes)) if part.numbers is None else part.numbers
     # Other files have rows of the same numbers.
     salt = np.bitwise_xor.reduce(hashes)
-    return np.where(alike, mixed(numbers.astype(np.uint64) ^ salt), hashes)
+    return np.where(alike, mixed(part.row_numbers.astype(np.uint64) ^ salt), hashes)
 
 
 def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:
@@ -131,13 +176,24 @@ def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:
         from verax.kernels.filling import look_over
 
         least, most = np.full(p.shape[1], np.inf), np.full(p.shape[1], -np.inf)
-        n_off, largest, sure = look_over(np.ascontiguousarray(p.T), _OFF, least, most)
+        n_off, largest, sure = look_over(np.ascontiguousarray(p.T), OFF, least, most)
         return [float(n_off), largest], sure, least, most
     columns = np.ascontiguousarray(p.T)
     gap = np.abs(np.add.reduce(columns) - 1)
-    off = [float(np.count_nonzero(gap > _OFF)), float(gap.max())]
+    off = [float(np.count_nonzero(gap > OFF)), float(gap.max())]
     sure = int(np.count_nonzero((columns == 0) | (columns == 1)))
     return off, sure, columns.min(axis=1), columns.max(axis=1)
+
+
+def saturated(forecasts: Sequence[Any]) -> Any:
+    """The rows in which every probability, of every model, is 0 or 1.
+
+    >>> import numpy as np
+    >>> saturated([np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 0.0])]).tolist()
+    [True, False]
+    """
+    sure = [(p == 0) | (p == 1) for p in forecasts]
+    return np.logical_and.reduce([each if each.ndim == 1 else each.all(axis=1) for each in sure])
 
 
 def _hashes_of(ids: Any) -> Any:
@@ -151,89 +207,132 @@ def _hashes_of(ids: Any) -> Any:
     return mixed(state)
 
 
-# ---- in words ----------------------------------------------------------------------------------
+# ---- lists -------------------------------------------------------------------------------------
 
 
-def survey_checks(
-    problem: Problem,
-    survey: Survey,
-    cards: Mapping[str, Scorecard],
-    class_rows: Floats,
-    parts: Breakdowns,
-) -> list[Check]:
-    """All checks, in the order in which the page shows them."""
-    numbers = problem.n_rows * problem.n_classes
-    shares = {name: n / numbers for name, n in zip(cards, survey.certain.tolist(), strict=True)}
-    return [
-        *([] if problem.skipped is None else [left_out_check(problem.skipped)]),
-        _repeated(survey.rows),
-        *([] if survey.ids is None else [_repeated_ids(survey.ids)]),
-        _sums(problem, survey, list(cards)),
-        impossible(problem, cards),
-        unpredicted(problem, cards),
-        observed(problem, class_rows),
-        _constant(problem, survey, list(cards)),
-        certain(problem, shares),
-        *(small(name, left) for name, left in parts.left_out.items()),
-        *(_many(name) for name in parts.too_many),
-    ]
+class ListCounts(Summary):
+    """How many lists of a model have what.
+
+    Attributes
+    ----------
+    n_lists, n_invalid, n_over, n_tied, n_empty, n_zeros : int
+        All lists; those that are invalid, sum to more than one, have ties, are empty; and entries of zero.
+    cut, entries : int
+        Of the invalid lists: the entries beyond their largest valid sublists, and all.
+    largest : float
+        The largest sum of a list.
+    shortest, longest : int
+        The lengths.
+    n_moved : int or None
+        Entries that stood below a less likely one; None where that is not known.
+    invalid_rows, over_rows, tied_rows, empty_rows : tuple of int
+        The first rows of these kinds.
+    """
+
+    n_lists: int = merges(Whole(least=1))
+    n_invalid: int = merges(Whole())
+    cut: int = merges(Whole())
+    entries: int = merges(Whole())
+    n_over: int = merges(Whole())
+    n_tied: int = merges(Whole())
+    n_empty: int = merges(Whole())
+    n_zeros: int = merges(Whole())
+    largest: float = merges(Number("most"))
+    shortest: int = merges(Whole("least"))
+    longest: int = merges(Whole("most"))
+    n_moved: int | None = merges(Whole("add", optional=True), default=None)
+    invalid_rows: tuple[int, ...] = merges(RowNumbers(NAMED), default=())
+    over_rows: tuple[int, ...] = merges(RowNumbers(NAMED), default=())
+    tied_rows: tuple[int, ...] = merges(RowNumbers(NAMED), default=())
+    empty_rows: tuple[int, ...] = merges(RowNumbers(NAMED), default=())
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Version 0.2 did not store these.
+        return {"invalid_rows": (), "over_rows": (), "tied_rows": (), "empty_rows": (), **values}
+
+    @classmethod
+    def of(cls, rows: ListRows, part: Part) -> ListCounts:
+        """Of lists that are not none."""
+        lists, survey = rows.lists, rows.survey
+        lengths = lists.lengths
+        masks = {
+            "invalid": survey.kept < lengths,
+            # Sums of doubles that differ from one in the last digits only are one.
+            "over": survey.total > 1 + MASS_TOLERANCE,
+            "tied": _tied(rows),
+            "empty": lengths == 0,
+        }
+        bad = masks["invalid"]
+        counts: dict[str, Any] = {f"n_{name}": int(np.count_nonzero(mask)) for name, mask in masks.items()}
+        counts |= {f"{name}_rows": first_rows(part, mask) for name, mask in masks.items()}
+        return cls(
+            n_lists=rows.n_rows,
+            cut=int((lengths - survey.kept)[bad].sum()),
+            entries=int(lengths[bad].sum()),
+            n_zeros=int(np.count_nonzero(lists.confidences == 0)),
+            largest=float(survey.total.max()),
+            shortest=int(lengths.min()),
+            longest=int(lengths.max()),
+            n_moved=rows.n_reordered,
+            **counts,
+        )
 
 
-def _about(sketch: Sketch) -> tuple[float, str]:
-    """How many rows repeat another one, and that number in words."""
-    n, error = sketch.repeats()
-    share = n / sketch.n_rows
-    if sketch.exact:
-        return share, f"{count(n, 'row')} ({percent(share)})"
-    return share, f"About {percent(share)} of the rows (standard error {percent(error / sketch.n_rows)})"
+def _tied(rows: ListRows) -> Bools:
+    """Which lists have two entries with the same probability."""
+    t, starts = rows.lists.confidences, rows.lists.offsets[:-1]
+    same = np.zeros(t.size, np.bool_)
+    if t.size:
+        same[1:] = t[1:] == t[:-1]
+        same[starts[starts < t.size]] = False
+    found = np.zeros(rows.n_rows, np.bool_)
+    found[rows.lists.row_of[same]] = True
+    return found
 
 
-def _repeated(sketch: Sketch) -> Check:
-    question = "Rows that are there twice"
-    share, number = _about(sketch)
-    if not share:
-        many = "" if sketch.exact else f" in a sample of {len(sketch.counts):,} rows"
-        return Check(question, "fine", NO_COPIES.format(many))
-    how = f"{number} repeat another one in outcome and probabilities. If these are copies, the intervals are "
-    return Check(question, "look" if share > 0.01 else "note", how + "too narrow.")
+class ListSurvey(Summary, kind="counts of lists"):
+    """What checks count in the lists of all models, and a sketch of the rows of the first."""
+
+    # Models may be called like their files.
+    models: Mapping[str, ListCounts] = merges(Each(Valued(ListCounts), "order"))
+    rows: Sketch = merges(Valued(Sketch))
+    weighted: bool = merges(Truth("any"))
+    named: bool = merges(Truth("first"))
 
 
-def _repeated_ids(sketch: Sketch) -> Check:
-    question = "Ids that are there twice"
-    share, number = _about(sketch)
-    if not share:
-        return Check(question, "fine", "Every id is there once." if sketch.exact else "None in a sample.")
-    belong = "If their rows belong together, pass them as groups: intervals widen."
-    return Check(question, "note", f"{number} repeat an id. {belong}")
+class ListSurveyRecipe(Recipe[ListSurvey]):
+    """What checks look for in the lists of every model."""
+
+    def take(self, part: Part) -> ListSurvey:
+        """In some rows."""
+        models = {}
+        for name, rows in part.models.items():
+            assert isinstance(rows, ListRows)
+            models[name] = ListCounts.of(rows, part)
+        first = part.rows
+        assert isinstance(first, ListRows)
+        return ListSurvey(
+            models, sketch_of(part, _list_hashes(first)), first.weights is not None, part.ids is not None
+        )
+
+    def __repr__(self) -> str:
+        return "ListSurveyRecipe()"
 
 
-def _sums(problem: Problem, survey: Survey, models: list[str]) -> Check:
-    question = "Rows that do not sum to one"
-    if problem.logits or problem.normalize:
-        made = "made of logits" if problem.logits else "rescaled, as asked"
-        return Check(question, "fine", f"Probabilities were {made}, so every row sums to one.")
-    if survey.off[:, 1].max() <= _OFF:
-        return Check(question, "fine", "Every row sums to one within a millionth.")
-    several = len(models) > 1
-    rows = "; ".join(
-        f"{f'{name}: ' if several else ''}{count(n, 'row')}"
-        for name, (n, _) in zip(models, survey.off.tolist(), strict=True)
-        if n
-    )
-    far = f"{rows} differ from one by more than a millionth, by up to {survey.off[:, 1].max():.2g}. "
-    return Check(question, "note", far + "That is within the tolerance; used as is.")
+def _list_hashes(rows: ListRows) -> Any:
+    """64 bits of the outcome and of all entries of each list, by the names of the classes."""
+    lists = rows.lists
+    happened = np.array([label_hash(rows.outcome(i)) for i in range(rows.n_rows)], np.uint64)
+    codes, place = np.unique(lists.classes, return_inverse=True)
+    names = np.array([label_hash(rows.name(code)) for code in codes.tolist()], np.uint64)
+    found = mixed(happened)
+    with np.errstate(over="ignore"):
+        # Adding zero makes one number of the two zeros.
+        entries = mixed(_at(names, place) ^ mixed((lists.confidences + 0.0).view(np.uint64)))
+        np.add.at(found, lists.row_of, entries)
+    return mixed(found)
 
 
-def _constant(problem: Problem, survey: Survey, models: list[str]) -> Check:
-    question = "Forecasts that are always the same"
-    same = (survey.least == survey.most).all(axis=1).tolist()
-    constant = [name for name, is_same in zip(models, same, strict=True) if is_same]
-    if not constant or problem.n_rows == 1:
-        return Check(question, "fine", "No: forecasts differ from row to row.")
-    who = "" if len(models) == 1 else f"{', '.join(constant)}: "
-    return Check(question, "look", f"{who}every row has the same probabilities. Are these predictions?")
-
-
-def _many(name: str) -> Check:
-    few = f"More than {MOST_VALUES} different values: no subgroup was kept while the rows were read."
-    return Check(f"Subgroups of {name}", "note", f"{few} Put values together to see them.")
+def _at(names: Any, place: Ints) -> Any:
+    return names[place] if len(names) else np.zeros(0, np.uint64)

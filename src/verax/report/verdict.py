@@ -1,200 +1,304 @@
-"""The verdict: which model is best, whether the difference is real, and whether it is calibrated."""
+"""The verdict: which model to keep, by how much, how sure that is, and whether it is calibrated."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.overconfidence import Overconfidence
+from verax.analyses.calibration.places import Claim
 from verax.analyses.recalibration.records import TITLES
 from verax.errors import join
-from verax.report.contents import Contents, Findings
-from verax.report.words import number, percent, span, title_of, within
+from verax.report.contents import Contents, Distributions, Findings, Places
+from verax.report.words import number, percent, probability, said, span
+from verax.scores.registry import parse
 
-# Below this share of the loss, miscalibration is there but hardly matters.
+# Below this share of the loss, a recalibration gain hardly matters.
 _SLIGHT = 0.02
 # Below this, so does the gap between what the most likely class claims and how often it is right.
 _NARROW = 0.01
+# What a test of calibration should be able to see: a gap of claims, a slope this far from 1, and this share
+# of the score as miscalibration, each with a power of about 80 %.
+_GAP, _SLOPE, _SHARE = 0.05, 0.25, 0.05
+_POWER = 2.8
 
 
 def verdict_of(contents: Contents) -> str:
-    """One sentence: how good, whether better than the others and than class frequencies, and calibrated."""
+    """What to keep, by how much it is better and how sure that is; then calibration and what would help."""
     opening, good = _alone(contents) if len(contents.findings) == 1 else _among(contents)
-    return f"{opening}{_calibration(contents, contents.best, good)}."
+    return f"{opening} {_calibration(contents, contents.best, good)}"
+
+
+def _reference(contents: Contents) -> str:
+    return "an empty list" if contents.problem.lists else "predicting class frequencies"
+
+
+def _level(contents: Contents) -> str:
+    return f"{100 * contents.confidence:g}% CI"
 
 
 def _alone(contents: Contents) -> tuple[str, bool]:
-    """How one model does against class frequencies, and whether that is good news."""
-    found = contents.best
-    name, value = within(title_of(contents.primary)), found.card[contents.primary]
+    """How one model does against the simplest forecast, and whether that is good news."""
+    found, against = contents.best, _reference(contents)
+    name, value = said(contents.primary), found.score(contents.primary).mean
     skill, (low, high) = contents.skill(found.name, contents.primary)
-    who = "The model" if found.name == "model" else found.name
     if not math.isfinite(value):
-        return f"{who} gave probability zero to something that happened, so its {name} is infinite", False
+        return f"The model gave probability zero to an outcome that occurred: its {name} is infinite.", False
+    its = f"its {name} of {number(value)} is"
     if math.isnan(low):
-        return f"{who} has a {name} of {number(value)}", True
-    spread = f"{100 * contents.confidence:g}% interval {percent(low)} to {percent(min(high, 1.0))}"
+        return f"The {name} of the model is {number(value)}.", True
+    spread = f"{_level(contents)} {percent(low)} to {percent(min(high, 1.0))}"
     if low > 0:
-        much = "far better" if skill >= 0.5 else "better" if skill >= 0.1 else "a little better"
-        lower = f"its {name} of {number(value)} is {percent(skill)} lower ({spread})"
-        return f"{who} is {much} than knowing the class frequencies alone: {lower}", True
+        return f"The model beats {against}: {its} {percent(skill)} lower ({spread}).", True
     if high < 0:
-        more = f"{percent(-skill)} higher than theirs" if skill > -1 else f"{1 - skill:,.0f} times theirs"
-        higher = f"its {name} of {number(value)} is {more}"
-        return f"{who} is worse than knowing the class frequencies alone: {higher}", False
-    apart = f"{percent(abs(skill))} {'lower' if skill >= 0 else 'higher'}, which may be chance ({spread})"
-    opening = f"{who} cannot be told apart from knowing the class frequencies alone"
-    return f"{opening}: its {name} of {number(value)} is {apart}", False
+        more = f"{percent(-skill)} higher" if skill > -1 else f"{1 - skill:,.1f} times as high"
+        return f"The model is worse than {against}: {its} {more} ({spread}).", False
+    apart = f"{percent(abs(skill))} {'lower' if skill >= 0 else 'higher'}"
+    return f"The model is not significantly better than {against}: {its} {apart} ({spread}).", False
 
 
 def _among(contents: Contents) -> tuple[str, bool]:
-    """Which of several models is best, whether its lead is real, and whether that is good news."""
-    ranking = contents.comparison.models[contents.primary]
-    best = ranking[0]
-    name = within(title_of(contents.primary))
+    """Which of several models to keep, whether its lead is significant, and whether that is good news."""
+    best, against = contents.comparison.models[contents.primary][0], _reference(contents)
+    name = said(contents.primary)
     if not math.isfinite(best.mean):
-        return f"All models gave probability zero to something that happened; every {name} is infinite", False
-    opening = f"{best.name} has the lowest {name} ({number(best.mean)}){_lead(contents)}"
+        return (
+            f"Every model gave probability zero to an outcome that occurred: every {name} is infinite.",
+            False,
+        )
     low, high = best.skill_interval
-    if math.isnan(low):
-        return opening, True
+    told = f"{name} {number(best.mean)}"
+    good = math.isnan(low) or low > 0
     if low > 0:
-        return f"{opening}; that is {percent(best.skill)} below class frequencies", True
+        told += f", {percent(best.skill)} lower than {against}"
+    opening = f"Keep {best.name}: {told}." if good else f"{best.name} has the lowest {told}."
     if high < 0:
-        return f"{opening}; knowing the class frequencies alone would do better still", False
-    return f"{opening}; none is known to beat the class frequencies alone", False
+        opening = f"None of the models beats {against}. {opening}"
+    elif not good:
+        opening = f"No model is significantly better than {against}. {opening}"
+    return " ".join(filter(None, [opening, _lead(contents), _disagreement(contents)])), good
 
 
 def _lead(contents: Contents) -> str:
-    """Whether the best model's lead is beyond chance, after the correction for so many pairs."""
+    """Whether the best model's lead is significant, after the correction for the number of pairs."""
     best, *others = contents.comparison.models[contents.primary]
     gaps = {m.name: contents.comparison.difference(m.name, best.name, contents.primary) for m in others}
     tied = [n for n, gap in gaps.items() if not gap.p_adjusted <= 1 - contents.confidence]
+    runner = gaps[others[0].name]
+    size = f"{number(runner.difference)}, {_level(contents)} {span(runner.interval)}"
+    if not math.isfinite(runner.difference):
+        size = "the other is infinite"
+    if len(others) == 1:
+        return f"Its lead over {runner.a} is {'not ' if tied else ''}significant ({size})."
     if tied:
         shown = tied if len(tied) <= 3 else [*tied[:2], f"{len(tied) - 2} others"]
-        return f", but {join(shown)} cannot be told apart from it"
-    runner = gaps[others[0].name]
-    if len(others) > 1:
-        return f", and its lead over all others is real (over {runner.a} {number(runner.difference)})"
-    interval = f"{100 * contents.confidence:g}% interval {span(runner.interval)}"
-    return f", and its lead over {runner.a} is real ({number(runner.difference)}, {interval})"
+        return f"Its lead over {join(shown)} is not significant."
+    return f"Its lead over all others is significant (over {runner.a} {size})."
+
+
+def _disagreement(contents: Contents) -> str:
+    """Which strictly proper rules put another model first."""
+    best = contents.best.name
+    other: dict[str, list[str]] = {}
+    for rule, (first, *_) in contents.comparison.models.items():
+        proper = parse(rule).properties.at(contents.problem.n_classes)["strictly_proper"]
+        if proper and first.name != best:
+            other.setdefault(first.name, []).append(said(rule))
+    texts = [f"{name} is best by {join(rules)}" for name, rules in other.items()]
+    return f"The scores disagree: {join(texts)}." if texts else ""
+
+
+# ---- calibration -------------------------------------------------------------------------------
 
 
 def _calibration(contents: Contents, found: Findings, good: bool) -> str:
-    """The second half of the verdict: whether the probabilities mean what they say, and what would help."""
-    parts, top = miscalibrated(found, contents.confidence)
-    agrees, differs = ("and", "but") if good else ("though", "and")
-    share, remedy = gained(found), remedy_words(found)
+    """Whether the probabilities mean what they say, and what would help."""
+    if found.places is not None:
+        return _claims(contents, found.places)
+    assert found.dense is not None
+    whose = "It is" if len(contents.findings) == 1 or good else f"{found.name} is"
+    off = miscalibrated(found, contents.confidence)
+    remedy, helps = remedy_words(found), found.dense.remedy.helps
+    if not any(off.values()):
+        if not off:
+            return "Calibration was not tested."
+        seen = "No miscalibration is seen" if _could_see(found, off) else _too_few(contents)
+        return f"{seen}; {remedy}." if helps else f"{seen}."
+    what = _what_is_off(contents, found, off)
+    turn = ", and " if helps else ", but "
+    return f"{whose} {what}{turn}{remedy}." if remedy else f"{whose} {what}."
+
+
+def _too_few(contents: Contents) -> str:
+    n, grouped = contents.problem.n_rows, contents.problem.grouped
+    groups = f" in {contents.best.card.n_groups:,} groups" if grouped else ""
+    return f"Too few rows to tell whether it is calibrated ({n:,}{groups})"
+
+
+def _what_is_off(contents: Contents, found: Findings, off: Mapping[str, bool]) -> str:
+    """In which way probabilities are off: of the most likely class, too extreme, or of some classes."""
+    assert found.dense is not None
+    sure = found.dense.sureness
+    if off.get("top") and abs(sure.gap) >= _NARROW:
+        return f"{side_of(sure.gap)} ({claimed_and_right(found.dense)})"
     leans = lean_words(contents, found)
-    if parts and not share < _SLIGHT:
-        why = "; ".join(text for text in (remedy, leans) if text)
-        return f", {differs} its probabilities are {_direction(found, top)}{f': {why}' if why else ''}"
-    helps = f"; {remedy}" if found.remedy.helps else ""
-    if top:
-        claim = f"{claims_of(found)} of its most likely class: {_claimed_and_right(found)}"
-        slight = abs(found.sureness.gap) < _NARROW
-        much = f", {agrees} it is only a little {claim}" if slight else f", {differs} it is {claim}"
-        return f"{much}{helps}"
-    if parts:
-        return f", {agrees} its probabilities are nearly calibrated: {remedy}"
-    if parts is None:
-        return "; calibration was not tested" + (" beyond its most likely class" if top is not None else "")
-    return f", {agrees} no miscalibration beyond chance is seen{helps}"
-
-
-def gained(found: Findings) -> float:
-    """The share of the loss that recalibration takes off held-out rows; NaN where that is not known."""
-    remedy = found.remedy
-    if remedy.recalibration is None or remedy.undecided is not None:
-        return math.nan
-    return remedy.share if remedy.helps else 0.0
+    if off.get("slope") and found.dense.slope is not None:
+        line = found.dense.slope
+        way = "too extreme" if line.slope < 1 else "too timid"
+        level = f"{_level(contents)} {span(line.slope_interval, 2)}"
+        told = (
+            f"miscalibrated: its probabilities are {way} (calibration slope {number(line.slope, 2)}, {level})"
+        )
+        return f"{told}; {leans}" if leans else told
+    if leans:
+        return f"miscalibrated: {leans}"
+    slight = off.get("top") and not off.get("parts") and not off.get("slope")
+    return f"{'slightly ' if slight else ''}{side_of(sure.gap) if slight else 'miscalibrated'}"
 
 
 def remedy_words(found: Findings) -> str:
-    """What recalibration gains on held-out rows, with its interval; empty where nothing was tried."""
-    better = found.remedy.recalibration
+    """The gain of recalibration on held-out rows, with its interval; empty where nothing was tried."""
+    assert found.dense is not None
+    remedy = found.dense.remedy
+    better = remedy.recalibration
     if better is None:
         return ""
-    if found.remedy.undecided is not None:
-        tried, rows = found.remedy.undecided
-        return f"whether recalibration helps is undecided on {tried:,} of {rows:,} rows"
-    if not found.remedy.helps:
-        return "no recalibration method helps significantly"
+    if remedy.undecided is not None:
+        tried, rows = remedy.undecided
+        return f"whether recalibration helps cannot be told from {tried:,} of {rows:,} rows"
+    if not remedy.helps:
+        return f"no recalibration method helps significantly with {better.n_rows:,} rows"
     ends = better.gain.share_interval
-    level = f"{100 * ends.confidence:g}% interval"
-    spread = f" ({level} {percent(ends.low)} to {percent(ends.high)})" if ends.defined else ""
-    return f"{TITLES[better.method]} lowers the held-out loss by {percent(found.remedy.share)}{spread}"
+    title, share = TITLES[better.method], percent(remedy.share)
+    if not ends.defined:
+        return f"{title} may lower the loss (by {share} in nested cross-validation)"
+    spread = f"{100 * ends.confidence:g}% CI {percent(ends.low)} to {percent(ends.high)}"
+    if ends.low > 0:
+        slight = "hardly: " if remedy.share < _SLIGHT else ""
+        return f"{title} lowers the loss {slight}by {share} ({spread}, cross-validated)"
+    return f"{title} may lower the loss (by {share}, {spread}, cross-validated)"
 
 
 def lean_words(contents: Contents, found: Findings, most: int = 2) -> str:
-    """Which events are forecast too high or too low beyond chance; the largest gaps, or nothing."""
-    off = [each for each in found.remedy.leanings if each.p_adjusted <= 1 - contents.confidence]
+    """Which events are forecast significantly too high or too low; the largest gaps, or nothing."""
+    assert found.dense is not None
+    off = [each for each in found.dense.remedy.leanings if each.p_adjusted <= 1 - contents.confidence]
     off = [each for each in off if abs(each.gap) >= _NARROW]
     texts = []
     for each in sorted(off, key=lambda each: -abs(each.gap))[:most]:
         name = contents.problem.names[each.position]
         name = f"at most {name}" if contents.problem.ordered else name
         side = "too high" if each.gap > 0 else "too low"
-        texts.append(
-            f"{name} is {side} ({percent(each.claimed)} forecast, {percent(each.happened)} happened)"
-        )
+        texts.append(f"{name} is {side} ({two_shares(each.claimed, 'forecast', each.happened, 'observed')})")
     return join(texts) if texts else ""
 
 
-def miscalibrated(found: Findings, confidence: float) -> tuple[bool | None, bool | None]:
-    """Whether classes or thresholds, and the most likely class, are off beyond chance; None untested.
+def miscalibrated(found: Findings, confidence: float) -> dict[str, bool]:
+    """Which tests see miscalibration, of those that were made: of all events ("parts"), of the most likely
+    class ("top"), and of calibration slopes ("slope").
 
-    With Holm's correction: whichever test passes its part of the level leaves the whole to the other.
+    With Holm's correction. A test by draws gets no less of the level than the smallest p-value of its draws,
+    and none where that is beyond the level.
     """
-    level = 1 - confidence
-    whole, sure = found.decomposition.whole, found.sureness
-    if whole.p_value is None and whole.intervals is None:
-        return None, _claims_too_much_or_little(sure, level)
-    if sure.p_value is None:
-        return _parts_are_off(whole, level), None
-    first, second = _shares(whole, level)
-    parts, top = _parts_are_off(whole, first), _claims_too_much_or_little(sure, second)
-    return (
-        parts or bool(top and _parts_are_off(whole, level)),
-        top or (parts and _claims_too_much_or_little(sure, level)),
+    assert found.dense is not None
+    level, whole, dense = 1 - confidence, found.decomposition.whole, found.dense
+    known: dict[str, float | None] = {
+        "parts": whole.p_value,
+        "top": dense.sureness.p_value,
+        "slope": None if dense.slopes is None else dense.slope_p,
+    }
+    p = {name: value for name, value in known.items() if value is not None and not math.isnan(value)}
+    weights = dict.fromkeys(p, level / max(1, len(p)))
+    if "parts" in p:
+        smallest = 1 / (1 + len(whole.calibrated))
+        weights["parts"] = 0.0 if smallest > level else max(weights["parts"], smallest)
+        others = [name for name in p if name != "parts"]
+        weights |= dict.fromkeys(others, (level - weights["parts"]) / max(1, len(others)))
+    result, left = dict.fromkeys(p, False), dict(p)
+    while left:
+        total = sum(weights[name] for name in left)
+        shares = {name: level * weights[name] / total if total else 0.0 for name in left}
+        passed = [name for name in left if left[name] <= shares[name]]
+        if not passed:
+            break
+        for name in passed:
+            result[name] = True
+            del left[name]
+    if "parts" not in p and whole.intervals is not None:
+        intervals = replace(whole, confidence=1 - level / (1 + len(p))).intervals
+        result["parts"] = intervals is not None and intervals["miscalibration"][0] > 0
+    return result
+
+
+def _could_see(found: Findings, tested: Mapping[str, bool]) -> bool:
+    """Whether a test of calibration could have seen a relevant size."""
+    assert found.dense is not None
+    dense, whole = found.dense, found.decomposition.whole
+    claimed = dense.sureness.claimed
+    n = found.card.n_groups if isinstance(found.card.n_groups, int) else found.card.n_rows
+    error = math.sqrt(max(claimed * (1 - claimed), 1e-12) / max(n, 1))
+    able = ["top" in tested and _POWER * error <= _GAP]
+    if "slope" in tested and dense.slopes is not None:
+        ends = [line.slope_interval for line in dense.slopes if line.slope_interval.defined]
+        able += [_POWER / 1.96 * (end.high - end.low) / 2 <= _SLOPE for end in ends]
+    able.append("parts" in tested and _spread(whole) <= _SHARE)
+    return any(able)
+
+
+def _spread(whole: Components) -> float:
+    """How much more miscalibration than by chance a test would see, as a share of the score."""
+    drawn = whole.calibrated
+    if len(drawn) < 20 or not math.isfinite(whole.score) or whole.score <= 0:
+        return math.inf
+    return float(_POWER * np.std(drawn) / whole.score)
+
+
+def side_of(gap: float) -> str:
+    """Overconfident, or underconfident."""
+    return "overconfident" if gap > 0 else "underconfident"
+
+
+def claimed_and_right(dense: Distributions) -> str:
+    """What the most likely class claims and how often it is right."""
+    return two_shares(dense.sureness.claimed, "claimed", dense.sureness.right, "correct")
+
+
+def two_shares(a: float, first: str, b: float, second: str) -> str:
+    """Two shares with as many digits as it takes to tell them apart.
+
+    >>> two_shares(0.1604, "claimed", 0.1623, "correct")
+    '16.0% claimed, 16.2% correct'
+    """
+    digits = next((d for d in range(4) if percent(a, d) != percent(b, d)), 4)
+    return f"{percent(a, digits)} {first}, {percent(b, digits)} {second}"
+
+
+# ---- lists -------------------------------------------------------------------------------------
+
+
+def _claims(contents: Contents, found: Places) -> str:
+    whole = claim_words(found.whole, contents.confidence)
+    words = (
+        f"Its lists hold the outcome in {percent(found.whole.happened, 1)} of the rows and claim "
+        f"{percent(found.whole.claimed, 1)}, {whole}."
     )
+    if found.first is None:
+        return words
+    told = claim_words(found.first, contents.confidence)
+    shares = two_shares(found.first.claimed, "claimed", found.first.happened, "correct")
+    return f"{words} The class listed first: {shares}, {told}."
 
 
-def _shares(whole: Components, level: float) -> tuple[float, float]:
-    """Half of the level each; but no less to a test by draws than the smallest p-value of so few."""
-    if whole.p_value is None:
-        return level / 2, level / 2
-    smallest = 1 / (1 + len(whole.calibrated))
-    first = 0.0 if smallest > level else max(level / 2, smallest)
-    return first, level - first
-
-
-def _parts_are_off(whole: Components, level: float) -> bool:
-    """By the test; where there is none, by the interval."""
-    if whole.p_value is not None:
-        return whole.p_value <= level
-    intervals = replace(whole, confidence=1 - level).intervals
-    return intervals is not None and intervals["miscalibration"][0] > 0
-
-
-def _claims_too_much_or_little(sure: Overconfidence, level: float) -> bool | None:
-    return None if sure.p_value is None else sure.p_value <= level
-
-
-def claims_of(found: Findings) -> str:
-    """Too sure, or not sure enough."""
-    return "too sure" if found.sureness.gap > 0 else "not sure enough"
-
-
-def _claimed_and_right(found: Findings) -> str:
-    """Both shares, with as many digits as it takes to tell them apart."""
-    claimed, right = found.sureness.claimed, found.sureness.right
-    digits = next((d for d in range(4) if percent(claimed, d) != percent(right, d)), 4)
-    return f"{percent(claimed, digits)} claimed, {percent(right, digits)} right"
-
-
-def _direction(found: Findings, top: bool | None) -> str:
-    if not top or abs(found.sureness.gap) < _NARROW:
-        return "not calibrated"
-    return "too sure of themselves" if found.sureness.gap > 0 else "too timid"
+def claim_words(claim: Claim, confidence: float) -> str:
+    """Whether a claim differs significantly from what happened, in words."""
+    if claim.p_adjusted is None:
+        return "which was not tested"
+    if not claim.p_adjusted <= 1 - confidence:
+        return "which may be chance"
+    p = probability(claim.p_adjusted)
+    shown = f"p {p}" if p.startswith("<") else f"p = {p}"
+    much = "slightly " if abs(claim.gap) < _NARROW else ""
+    return f"{much}{side_of(claim.gap)} ({shown})"

@@ -52,6 +52,15 @@ def short_of(name: str) -> str:
     return _SHORT.get(name, title_of(name))
 
 
+def said(name: str) -> str:
+    """What a rule is called in a sentence.
+
+    >>> said("rps"), said("brier"), said("log_score")
+    ('RPS', 'Brier score', 'log score')
+    """
+    return _SHORT[name] if name == "rps" else within(title_of(name))
+
+
 def within(title: str) -> str:
     """A title inside a sentence.
 
@@ -156,10 +165,10 @@ def percent(x: float, digits: int | None = None) -> str:
     value = 100 * x
     if digits is None:
         magnitude = math.floor(math.log10(abs(value))) if value else 0
-        text = f"{value:.{min(6, max(0, 1 - magnitude))}f}"
+        text = f"{value:z.{min(6, max(0, 1 - magnitude))}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
     else:
-        text = f"{value:.{digits}f}"
+        text = f"{value:z.{digits}f}"
     return f"{text}%".replace("-", "−")
 
 
@@ -181,6 +190,15 @@ def probability(p: float | None) -> str:
     if p is None or math.isnan(p):
         return "–"
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
+
+
+def large(n: int) -> str:
+    """A number of classes, which may be astronomical.
+
+    >>> large(1200), large(10**20)
+    ('1,200', '1e+20')
+    """
+    return f"{n:,}" if n < 10**15 else f"{float(n):.3g}"
 
 
 def count(n: float, one: str, many: str | None = None) -> str:

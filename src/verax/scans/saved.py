@@ -267,8 +267,8 @@ def know_summaries() -> None:
     import verax.analyses.decisions.cells
     import verax.analyses.retention.summaries
     import verax.analyses.subgroups.bounded
-    import verax.report.elsewhere
-    import verax.report.lists.counting  # noqa: F401
+    import verax.report.analysis
+    import verax.report.survey  # noqa: F401
 
 
 def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:

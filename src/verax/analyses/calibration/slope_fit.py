@@ -44,9 +44,13 @@ _SMALL, _STEPS = 1e-10, 60
 _SCORES, _INFORMATION, _CURVATURE, _LOSSES = slice(0, 3), 3, slice(4, 7), slice(7, 9)
 
 
-def fit_slopes(handle: Handle, ordered: bool, places: int, confidence: float) -> CalibrationSlopes:
-    """Slope and intercept of every event."""
-    source = OddsSource(handle.one_model(), ordered, places if handle.lists else None)
+def fit_slopes(
+    handle: Handle, ordered: bool, places: int, confidence: float, *, model: str | None = None
+) -> CalibrationSlopes:
+    """Slope and intercept of every event, of one model of several if it is named."""
+    source = OddsSource(
+        handle.one_model() if model is None else model, ordered, places if handle.lists else None
+    )
     names = _names(handle, ordered, places)
     found = handle.summarise({name: LookRecipe(source, i) for i, name in enumerate(names)})
     looks = {name: found[name] for name in names if found[name].overlap.n}

@@ -150,8 +150,8 @@ def compare(
         return _compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence)
     handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", **read)
     _check(handle, reference)
-    row_wise = _row_wise(handle, method, time_ordered, lags, plan)
-    return _compare_paired(handle, rules, ordered, reference, plan, row_wise)
+    row_wise = row_wise_of(handle, method, time_ordered, lags, plan)
+    return compare_paired(handle, rules, ordered, reference, plan, row_wise)
 
 
 def compare_losses(
@@ -209,7 +209,7 @@ def _refuse(given: Mapping[str, bool], where: str) -> None:
 # ---- rows that are paired ----------------------------------------------------------------------
 
 
-def _row_wise(
+def row_wise_of(
     handle: Handle, method: Method, time_ordered: bool, lags: int | None, plan: Resampling
 ) -> RowWise | None:
     """What resampling and series need of the rows, which must be in memory; None where sums are enough."""
@@ -236,7 +236,7 @@ def _row_wise(
     return RowWise(units, method, part)
 
 
-def _compare_paired(
+def compare_paired(
     handle: Handle,
     rules: list[Rule],
     ordered: bool,
@@ -244,6 +244,7 @@ def _compare_paired(
     plan: Resampling,
     row_wise: RowWise | None,
 ) -> Comparison:
+    """The comparison of models on the same rows of a handle."""
     names = list(handle.models)
     dense = [name for name in names if name not in handle.listed]
     recipe = _paired_recipe(handle, rules, reference, plan, traits=bool(dense))
@@ -287,19 +288,29 @@ def _claims(
     handle: Handle, sums: PairedSums, traits: dict[str, Traits], plan: Resampling, row_wise: RowWise | None
 ) -> Claims:
     """What the rows support about the traits of models; how far they are off takes another pass."""
-    errors: PairedSums | None = None
-    if handle.has_rows and any(found.error_distance is not None for found in traits.values()):
-        found = [sums.traits(i) for i in range(len(traits))]
-        means = {
-            name: (float(own[ACCURACY]), float(own[ERROR_DISTANCE]))
-            for name, own in zip(traits, found, strict=True)
-            if own is not None
-        }
-        recipe = ErrorRecipe(means)
-        errors = handle.summarise({"errors": recipe})["errors"]
-        if row_wise is not None:
-            row_wise = replace(row_wise, columns={**row_wise.columns, **recipe.columns(row_wise.part)})
+    recipe = _error_recipe(sums, traits) if handle.has_rows else None
+    errors = None if recipe is None else handle.summarise({"errors": recipe})["errors"]
+    if recipe is not None and row_wise is not None:
+        row_wise = replace(row_wise, columns={**row_wise.columns, **recipe.columns(row_wise.part)})
     return claims_of(sums, errors, traits, plan, row_wise)
+
+
+def error_sums(handle: Handle, sums: PairedSums, traits: dict[str, Traits]) -> PairedSums | None:
+    """How far the wrong decisions of models are off, from another pass; None where classes have no order."""
+    recipe = _error_recipe(sums, traits)
+    return None if recipe is None else handle.summarise({"errors": recipe})["errors"]
+
+
+def _error_recipe(sums: PairedSums, traits: dict[str, Traits]) -> ErrorRecipe | None:
+    if all(found.error_distance is None for found in traits.values()):
+        return None
+    found = [sums.traits(i) for i in range(len(traits))]
+    means = {
+        name: (float(own[ACCURACY]), float(own[ERROR_DISTANCE]))
+        for name, own in zip(traits, found, strict=True)
+        if own is not None
+    }
+    return ErrorRecipe(means)
 
 
 # ---- rows that are not paired ----------------------------------------------------------------------

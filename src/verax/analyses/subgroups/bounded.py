@@ -7,7 +7,7 @@ before would be lost. So what is kept does not depend on how rows are divided.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,14 @@ class BoundedBreakdown(Summary, kind="bounded subgroups"):
         The summaries; None where there are more subgroups.
     alone : Breakdown or None
         The same without the groups of rows, as long as each subgroup is one group.
+    beyond : mapping
+        The numbers of rows of other subgroups: of rows in memory the largest subgroups are kept.
     """
 
     most: int = merges(Whole("equal"))
     found: Breakdown | None = merges(Valued(Breakdown, packed=True, optional=True))
     alone: Breakdown | None = merges(Valued(Breakdown, packed=True, optional=True))
+    beyond: Mapping[Hashable, int] = field(default_factory=dict)
 
     def _aligned(self, other: BoundedBreakdown) -> tuple[BoundedBreakdown, BoundedBreakdown]:
         both = [each for each in (self.found, self.alone, other.found, other.alone) if each is not None]
@@ -53,15 +56,15 @@ class BoundedBreakdown(Summary, kind="bounded subgroups"):
 
     def _with_texts(self) -> BoundedBreakdown:
         """With texts as labels, which they are as soon as a row has none."""
-        return BoundedBreakdown(self.most, *(_with_texts(each) for each in (self.found, self.alone)))
+        return replace(self, found=_with_texts(self.found), alone=_with_texts(self.alone))
 
     def fitting(self, spare: int = _SPARE) -> BoundedBreakdown:
         """No more than is kept; while parts are merged there may be some bins to spare."""
         if self.found is None or len(self.found.found) > self.most:
             return BoundedBreakdown(self.most, None, None)
         alone = self.alone if self.alone is not None and _one_group_each(self.found) else None
-        return BoundedBreakdown(
-            self.most, _coarse(self.found, spare), None if alone is None else _coarse(alone, spare)
+        return replace(
+            self, found=_coarse(self.found, spare), alone=None if alone is None else _coarse(alone, spare)
         )
 
     def to_values(self) -> dict[str, Any]:
@@ -109,17 +112,25 @@ class BoundedRecipe(Recipe[BoundedBreakdown]):
         """Those of some rows, unless there are too many subgroups already."""
         assert part.subset is not None
         groups = labels_of(part.by[self.column], part.n_rows)
-        if (found is not None and found.found is None) or len(groups.labels) > self.most:
+        many = len(groups.labels) > self.most
+        if (found is not None and found.found is None) or (many and not part.whole):
             return BoundedBreakdown(self.most, None, None)
-        parts: dict[Hashable, Part] = {}
+        sizes = np.bincount(groups.codes, minlength=len(groups.labels))
+        largest = np.argsort(-sizes, kind="stable")
+        kept = set(largest[: self.most].tolist())
         order = np.argsort(groups.codes, kind="stable")
-        ends = np.cumsum(np.bincount(groups.codes, minlength=len(groups.labels)))[:-1]
-        for label, rows in zip(groups.labels.tolist(), np.split(order, ends), strict=True):
-            parts[label] = part if len(rows) == part.n_rows else part.subset(rows)
+        divided = np.split(order, np.cumsum(sizes)[:-1])
+        labels = groups.labels.tolist()
+        parts: dict[Hashable, Part] = {
+            labels[code]: part if len(rows) == part.n_rows else part.subset(rows)
+            for code, rows in enumerate(divided)
+            if code in kept
+        }
+        beyond = {labels[code]: int(sizes[code]) for code in largest[self.most :].tolist()}
         alone = None
         if part.rows.groups is not None and (found is None or found.alone is not None):
             alone = self._taken({label: _ungrouped(own) for label, own in parts.items()})
-        taken = BoundedBreakdown(self.most, self._taken(parts), alone)
+        taken = BoundedBreakdown(self.most, self._taken(parts), alone, beyond)
         # What is merged with others is made to fit then.
         return taken.fitting() if found is None else taken
 

@@ -81,12 +81,14 @@ class ListRows:
     """Checked lists with their survey, the codes of the outcomes and the weights.
 
     An outcome that no list names has a code that no listed class has. `vocabulary` and `given` say what the
-    codes stand for, and what the outcomes were before they became codes. A `part` of all rows may have no row
+    codes stand for, and what the outcomes were before they became codes. `n_reordered` entries stood below a
+    less likely one. A `part` of all rows may have no row
     and no weight; `first_row` is the number of its first row in the whole.
     """
 
     n_classes: int
     first_row: int
+    n_reordered: int
     vocabulary: Vocabulary | None
 
     def __init__(
@@ -102,8 +104,9 @@ class ListRows:
         vocabulary: Vocabulary | None = None,
         given: object = None,
         first_row: int = 0,
+        n_reordered: int = 0,
     ) -> None:
-        self.n_classes, self.first_row = n_classes, first_row
+        self.n_classes, self.first_row, self.n_reordered = n_classes, first_row, n_reordered
         self.vocabulary, self._given = vocabulary, given
         self.xp: Namespace = np
         self._lists, self._survey, self._y = lists, survey, frozen(np.ascontiguousarray(y))
@@ -182,6 +185,13 @@ class ListRows:
     def with_codes(self, codes: Ints) -> ListRows:
         """The same lists with other outcomes."""
         return ListRows(self._lists, self._survey, self.n_classes, codes, vocabulary=self.vocabulary)
+
+    def taken(self, places: Ints, weights: Any, groups: Groups | None) -> ListRows:
+        """Some of the rows, with their weights and groups."""
+        lists, survey = self._lists.take(places), self._survey.taken(places)
+        given = None if self.vocabulary is None else [self.outcome(row) for row in places.tolist()]
+        own: dict[str, Any] = {"part": True, "vocabulary": self.vocabulary, "given": given}
+        return ListRows(lists, survey, self.n_classes, self._y[places], weights, groups, **own)
 
     def heads(self, k: int) -> ListRows:
         """The `k` most likely classes of every list; shorter lists stay as they are."""

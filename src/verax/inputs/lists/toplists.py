@@ -593,7 +593,14 @@ class TopLists:
             )
         vocabulary, codes = match_outcomes(self.vocabulary, self.n_classes, y, classes)
         checked = self._lists, self._survey, self.n_classes, codes, weights, groups
-        return ListRows(*checked, part=part, vocabulary=vocabulary, given=y, first_row=first_row)
+        return ListRows(
+            *checked,
+            part=part,
+            vocabulary=vocabulary,
+            given=y,
+            first_row=first_row,
+            n_reordered=self.n_reordered,
+        )
 
     def with_class(self, position: int) -> ListRows:
         """The lists as rows in which the class at this position happened, whatever its name.

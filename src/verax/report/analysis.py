@@ -1,0 +1,453 @@
+"""The report as an analysis: what it asks of the rows, at once, and what it concludes from the answers.
+
+Rows in memory, in files or on a cluster are asked for the same summaries, in one pass. Where rows can be read
+again at little cost, a second question settles what the first pass leaves open: ranks of the worst rows and
+class frequencies of rows with weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.calibration.listsums import ListEventRecipe
+from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies
+from verax.analyses.comparison.compare import compare_paired, error_sums, row_wise_of
+from verax.analyses.comparison.conclusions import claims_of, read_comparison
+from verax.analyses.comparison.lengths import LengthRecipe
+from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
+from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, OtherGroups
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.parts import probabilities, seen
+from verax.analyses.samples import SampleRecipe
+from verax.analyses.worst import Worst, ranking, read_worst
+from verax.analyses.worst_ranks import read_ranked, worst_recipes
+from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
+from verax.common.memory import give_back
+from verax.common.summaries import Summary, merges
+from verax.common.texts import bound
+from verax.engines.counts import CONFUSION_UP_TO
+from verax.engines.sums import Sum, Sums
+from verax.inference.estimates import Estimate
+from verax.inference.intervals import Resampling
+from verax.inputs.arrays import Floats
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.rows import Rows
+from verax.kernels.threads import meanwhile
+from verax.report import calibration, places, retention
+from verax.report.breakdowns import breakdown_recipes, read_breakdowns
+from verax.report.checks import checks_of
+from verax.report.contents import ClassLoss, Contents, Decisions, Distributions, Findings
+from verax.report.limits import (
+    CLASSES,
+    LIST_TESTS,
+    MOST,
+    PLACES,
+    WORST,
+    WORST_LISTS,
+    replicates_for,
+    sample_size,
+)
+from verax.report.problem import Problem
+from verax.report.reliability import ReliabilityPanel, panels_of_places
+from verax.report.remedies import Remedy, remedies_of
+from verax.report.survey import ListSurveyRecipe, SurveyRecipe
+from verax.scores.base import Rule
+from verax.scores.decisions import cheapest
+from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of
+from verax.scores.registry import name_of
+
+# What the page needs after the pass over the rows.
+_PACKAGES = ("scipy.optimize", "altair")
+_RANKS = (
+    "Ranks of the worst rows by other scores come from histograms of losses; where these do not settle a "
+    "rank, its range is shown, such as “12 to 15”."
+)
+
+
+def look_at(
+    handle: Handle, problem: Problem, *, confidence: float, seed: int, full: Mapping[str, Rows] | None = None
+) -> Contents:
+    """Everything that is on the page; `full` are distributions that lists were cut from."""
+    plan = Resampling(confidence, LIST_TESTS if problem.lists else MOST, seed, problem.weights_are)
+    recipes = recipes_of(handle, problem, plan)
+    with meanwhile(_load_packages):
+        found = handle.summarise(recipes)
+    problem = problem.counted(handle, found)
+    return _Conclusion(handle, problem, plan, recipes, found, full or {}).contents()
+
+
+def _load_packages() -> None:
+    """Import what the page takes long to import; where something is missing, whoever needs it says so."""
+    for name in _PACKAGES:
+        with suppress(ImportError):
+            import_module(name)
+
+
+# ---- what is asked -----------------------------------------------------------------------------
+
+
+def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
+    """What is summed up, by name."""
+    own = _list_recipes if problem.lists else _dense_recipes
+    return {**own(handle, problem, plan), **breakdown_recipes(handle, problem, plan)}
+
+
+def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
+    """Those of distributions; the first recipe of a model computes the losses of all rules."""
+    n_rows = math.inf if handle.n_rows is None else handle.n_rows
+    # As many draws as cards have.
+    card_plan = replace(plan, replicates=1000)
+    found: dict[str, Recipe[Any]] = {}
+    for name in handle.models:
+        curves = retention.curve_recipe(problem, name, n_rows, plan.seed)
+        # What the other recipes ask for; those of several models and of subgroups ask for all.
+        alone = len(handle.models) == 1 and not handle.by
+        asked = (
+            *(key for key in curves.keys if isinstance(key, Rule)),
+            *curves.measures.rules,
+            *ranking(problem.primary),
+        )
+        found[f"{name}/classes"] = ClassRecipe(name, problem.rules, asked if alone else None)
+        found[f"{name}/card"] = CardRecipe(name, problem.rules, problem.ordered, problem.costs, card_plan)
+        found[f"{name}/events"] = EventRecipe(name, problem.ordered)
+        found[f"{name}/curves"] = curves
+        found |= _worst_recipes(handle, name, problem.primary, curves.keys)
+        if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
+            found[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
+    found["survey"] = SurveyRecipe()
+    found["sample"] = SampleRecipe(sample_size(handle.n_classes, len(handle.models)), everything=False)
+    if len(handle.models) > 1:
+        found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, traits=True)
+    return found
+
+
+def _list_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
+    found: dict[str, Recipe[Any]] = {"survey": ListSurveyRecipe()}
+    fined = places.length_rules(problem)
+    card_plan = replace(plan, replicates=1000)
+    for name in handle.models:
+        found[f"{name}/card"] = CardRecipe(name, fined, False, None, card_plan)
+        found[f"{name}/stated"] = ListEventRecipe(name, PLACES)
+        found[f"{name}/scored"] = ListEventRecipe(name, scored=True)
+        found |= _worst_recipes(handle, name, problem.primary, ())
+        lengths = LengthRecipe(name, fined)
+        # Older versions saved none.
+        found |= {f"{name}/lengths": lengths} if handle.knows(lengths) else {}
+    found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, reference=UNIFORM)
+    return found
+
+
+def _worst_recipes(handle: Handle, model: str, rule: Rule, counted: Sequence[Any]) -> dict[str, Recipe[Any]]:
+    """What finds the worst rows; their ranks by other rules come from histograms, or from a second pass."""
+    n = WORST_LISTS if handle.lists else WORST
+    if handle.kept is not None:
+        return {f"{model}/worst": WorstRecipe(model, tuple(ranking(rule)), n)}
+    return worst_recipes(handle, model, rule, n, counted=counted)
+
+
+class DecisionCounts(Summary, kind="cheapest decisions"):
+    """(K, K) weights of outcomes against the decisions of smallest expected cost."""
+
+    counts: Sum = merges(Sums("classes", "classes", least=0))
+
+
+@dataclass(frozen=True)
+class DecisionRecipe(Recipe[DecisionCounts]):
+    """What deciding by the smallest expected cost of one model comes to."""
+
+    model: str
+    costs: CostsLike
+
+    def take(self, part: Part) -> DecisionCounts:
+        """In some rows."""
+        rows, k = seen(part, self.model, ()), part.models[self.model].n_classes
+        decided = cheapest(probabilities(part, self.model), cost_matrix(self.costs, k))
+        counts = np.bincount(rows.y * k + decided, rows.weights, k * k)
+        return DecisionCounts(Sum.of(counts.reshape(k, k)))
+
+
+# ---- what it says ------------------------------------------------------------------------------
+
+
+class _Conclusion:
+    """What the summaries say."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        problem: Problem,
+        plan: Resampling,
+        recipes: Mapping[str, Recipe[Any]],
+        found: Summaries,
+        full: Mapping[str, Rows],
+    ) -> None:
+        self.handle, self.problem, self.plan, self.found, self.full = handle, problem, plan, found, full
+        self.recipes = recipes
+        self.cards: dict[str, Scorecard] = {
+            shown: found[f"{model}/card"] for model, shown in problem.models.items()
+        }
+        self.ranks = self._ranks()
+        self.comparison = self._comparison()
+        if handle.kept is not None:
+            # What recipes have shared is not needed any more, and takes much memory.
+            handle.kept.forget_all()
+            give_back()
+
+    def contents(self) -> Contents:
+        """Everything that is on the page."""
+        problem, plan = self.problem, self.plan
+        replicates = replicates_for(problem.n_copies, problem.n_classes, len(problem.models))
+        tests = replace(plan, replicates=plan.replicates if problem.lists else replicates)
+        findings = self._lists() if problem.lists else self._distributions(tests)
+        parts = read_breakdowns(self.handle, problem, plan, self.found.found)
+        class_rows = None
+        if not problem.lists:
+            class_rows = self.found[f"{self.handle.models[0]}/classes"].rows.high[:, 0]
+        tested = any(found.decomposition.p_value is not None for found in findings)
+        return Contents(
+            problem=problem,
+            primary=name_of(problem.primary),
+            findings=findings,
+            comparison=self.comparison,
+            parts=parts,
+            checks=checks_of(problem, self.found["survey"], self.cards, class_rows, parts),
+            replicates=tests.replicates if tested else 0,
+            confidence=plan.confidence,
+            seed=plan.seed,
+            precision=self._precision(findings, parts.shown.values()),
+        )
+
+    def _lists(self) -> list[Findings]:
+        own = {
+            model: places.find_places(
+                self.handle, self.problem, self.plan, self.found, model, self.full.get(model)
+            )
+            for model in self.problem.models
+        }
+        panels = panels_of_places([each.curves for each in own.values()])
+        return [
+            Findings(
+                name=shown,
+                card=self.cards[shown],
+                decomposition=places.decomposed(self.found, self.problem, self.plan, model),
+                worst=self._worst(model),
+                panels=drawn,
+                dense=None,
+                places=own[model],
+            )
+            for (model, shown), drawn in zip(self.problem.models.items(), panels, strict=True)
+        ]
+
+    def _distributions(self, tests: Resampling) -> list[Findings]:
+        handle, problem, plan, found = self.handle, self.problem, self.plan, self.found
+        events = {model: found[f"{model}/events"] for model in problem.models}
+
+        def calibrated() -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
+            parted = calibration.decomposed(handle, problem, tests, events)
+            return parted, calibration.panels(handle, problem, plan, events, parted)
+
+        def remedied(panels: Callable[[], Any]) -> dict[str, Remedy]:
+            leanings = calibration.leanings(problem, events)
+            how = {"confidence": plan.confidence, "seed": plan.seed}
+            return remedies_of(problem, found["sample"], leanings, panels, **how)  # type: ignore[arg-type]
+
+        def curves() -> dict[str, Any]:
+            return {
+                model: retention.curves(
+                    problem,
+                    found[f"{model}/curves"],
+                    self.recipes[f"{model}/curves"],  # type: ignore[arg-type]
+                    plan,
+                )
+                for model in problem.models
+            }
+
+        # Most of this is done outside of Python; what follows waits for calibration at its end alone.
+        with ThreadPoolExecutor(2) as pool:
+            calibration_of = pool.submit(calibrated)
+            tried = pool.submit(remedied, lambda: calibration_of.result()[1])
+            read = pool.submit(curves)
+            (parted, panels), remedies, drawn = calibration_of.result(), tried.result(), read.result()
+        classes = [found[f"{model}/classes"] for model in problem.models]
+        shown = _heaviest(
+            problem, np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0), classes[0].rows.high[:, 1]
+        )
+        return [
+            Findings(
+                name=name,
+                card=self.cards[name],
+                decomposition=parted[name],
+                worst=self._worst(model),
+                panels=panels[name],
+                dense=Distributions(
+                    sureness=calibration.overconfidence(events[model]),
+                    slopes=calibration.slopes(handle, problem, model, plan.confidence),
+                    remedy=remedies[name],
+                    retained=[curve for curve in drawn[model] if curve.sees_outcome],
+                    selected=[curve for curve in drawn[model] if not curve.sees_outcome],
+                    by_class=_by_class(problem, classes[i], shown, plan.confidence),
+                    decisions=self._decisions(model, self.cards[name]),
+                ),
+                places=None,
+            )
+            for i, (model, name) in enumerate(problem.models.items())
+        ]
+
+    def _decisions(self, model: str, card: Scorecard) -> Decisions | None:
+        found: DecisionCounts | None = self.found.found.get(f"{model}/decisions")
+        if found is None or self.problem.costs is None or card.confusion is None:
+            return None
+        matrix = cost_matrix(self.problem.costs, self.problem.n_classes)
+        costs = (float(expected_cost_of(counts, matrix)) for counts in (card.confusion, found.counts.high))
+        return Decisions(*costs)
+
+    # ---- the worst rows ------------------------------------------------------------------------
+
+    def _ranks(self) -> dict[str, Worse]:
+        """How many rows are worse than the worst by other rules, where rows can be read again."""
+        if not self.problem.again:
+            return {}
+        rules = tuple(ranking(self.problem.primary))
+        recipes = {}
+        for model in self.problem.models:
+            rows: WorstRows = self.found[f"{model}/worst"]
+            if rows.losses.shape[1] == len(rules):
+                recipes[model] = WorseRecipe(model, rules, tuple(map(tuple, rows.losses.tolist())))
+        return dict(self.handle.summarise(recipes).found)
+
+    def _worst(self, model: str) -> Worst:
+        problem, rule = self.problem, self.problem.primary
+        names = None if problem.lists else problem.names
+        if model in self.ranks:
+            counts = self.ranks[model].counts
+            worst = read_worst(self.found[f"{model}/worst"], self.handle, ranking(rule), counts, names)
+        else:
+            rank = None if problem.lists else self.found[f"{model}/curves"].rank
+            worst = read_ranked(self.found, self.handle, model, rule, names, rank)
+        worst = worst.with_skipped(problem.skipped)
+        card: Any = self.cards[problem.models[model]]
+        return worst.with_faults({"": card.of_lists}) if problem.lists else worst
+
+    # ---- models --------------------------------------------------------------------------------
+
+    def _comparison(self) -> Comparison:
+        problem, plan, handle = self.problem, self.plan, self.handle
+        names, rules = list(problem.models.values()), list(problem.rules)
+        pairs: PairedSums | None = self.found.found.get("pairs")
+        if problem.time_ordered:
+            reference = UNIFORM if problem.lists else FREQUENCIES
+            row_wise = row_wise_of(handle, "moments", True, None, plan)
+            return compare_paired(handle, rules, problem.ordered, reference, plan, row_wise)
+        if problem.lists:
+            assert pairs is not None
+            found = read_comparison(pairs, names, rules, ordered=False, reference=UNIFORM, plan=plan)
+            faults: dict[str, Any] = dict(self.cards)
+            return found.with_faults({name: card.of_lists for name, card in faults.items()})
+        classes: list[ClassSums] = [self.found[f"{model}/classes"] for model in problem.models]
+        known = {} if pairs is None else dict(pairs.tallies)
+        frequencies = classes[0].frequency_losses(problem.rules, copies=plan.copies)
+        again = self._weighted_pairs(classes[0])
+        for r, rule in enumerate(problem.rules):
+            key = OF_RULE.format(name_of(rule))
+            known[key] = (
+                with_frequencies(classes, known.get(key), r, frequencies) if again is None else again[key]
+            )
+        found = read_comparison(
+            PairedSums(known), names, rules, ordered=problem.ordered, reference=FREQUENCIES, plan=plan
+        )
+        claims = None
+        if pairs is not None and len(rules) > 1:
+            traits = dict(zip(problem.models, found.traits.values(), strict=True))
+            errors = error_sums(handle, pairs, traits) if problem.again else None
+            claims = claims_of(pairs, errors, found.traits, plan)
+        return replace(found, n_rows=problem.n_rows, claims=claims)
+
+    def _weighted_pairs(self, classes: ClassSums) -> PairedSums | None:
+        """Sums with class frequencies as the last model where each row leaves out a weight of its own.
+
+        Sums by class are as exact for more rows.
+        """
+        if not classes.weighted or classes.groups is not None or self.plan.copies or not self.problem.again:
+            return None
+        reference = OtherGroups(classes.counts)
+        recipe = PairedRecipe(tuple(self.handle.models), self.problem.rules, FREQUENCIES, reference)
+        found: PairedSums = self.handle.summarise({"pairs": recipe})["pairs"]
+        return found
+
+    # ---- how exact it is -----------------------------------------------------------------------
+
+    def _precision(self, findings: Sequence[Findings], subgroups: Any) -> str:
+        """What comes from bins, and how far it can be off; empty where everything is exact."""
+        curves = [c for f in findings if f.dense is not None for c in (*f.dense.retained, *f.dense.selected)]
+        largest = max((float(np.max(c.within)) for c in curves if c.within is not None), default=0.0)
+        parts = max(found.decomposition.whole.within or 0.0 for found in findings)
+        smaller = max(
+            (line.decomposition.whole.within or 0.0 for found in subgroups for line in found.lines),
+            default=0.0,
+        )
+        texts = []
+        if largest:
+            texts.append(
+                "Curves after dropping the hardest cases come from histograms of losses: every value is "
+                f"within {bound(largest)} of the exact one."
+            )
+        if parts or smaller:
+            some = f" (of subgroups {bound(smaller)})" if smaller else ""
+            texts.append(
+                "Reliability curves and the parts of the score come from histograms of forecasts: "
+                f"miscalibration and discrimination are exact, or too small by at most {bound(parts)}{some}."
+            )
+        if any(case.rank_within for found in findings for case in found.worst):
+            texts.append(_RANKS)
+        if not texts:
+            return ""
+        return " ".join(["The rows were read once and not kept.", *texts, "All other figures are exact."])
+
+
+def _heaviest(problem: Problem, total: Floats, weight: Floats) -> list[int]:
+    """The classes with the largest total loss: in their order, or by loss per row if they have none."""
+    shown = np.argsort(-total, kind="stable")[:CLASSES]
+    if problem.ordered:
+        return sorted(shown.tolist())
+    size = np.maximum(weight, 1e-300)
+    return sorted(shown.tolist(), key=lambda i: (-total[i] / size[i], i))
+
+
+def _by_class(problem: Problem, sums: ClassSums, shown: list[int], confidence: float) -> list[ClassLoss]:
+    found = []
+    for k in shown:
+        n, weight, _ = sums.rows.high[k]
+        if not weight:
+            continue
+        means, intervals = {}, {}
+        for r, rule in enumerate(problem.rules):
+            bounds = rule.bounds(problem.n_classes)
+            means[name_of(rule)], intervals[name_of(rule)] = _with_interval(
+                *sums.mean(k, r), bounds, confidence
+            )
+        found.append(ClassLoss(k, int(n), means, intervals))
+    return found
+
+
+def _with_interval(
+    mean: float, error: float, freedom: float, bounds: tuple[float, float], confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """A mean with its t interval, cut at the bounds of the loss; NaN where there is only one unit."""
+    if not np.isfinite(mean):
+        return float("inf"), (float("nan"), float("nan"))
+    if freedom <= 0:
+        return mean, (float("nan"), float("nan"))
+    low, high = Estimate(np.array([mean]), np.array([error]), freedom).intervals(confidence)[0]
+    return mean, (max(bounds[0], float(low)), min(bounds[1], float(high)))

@@ -1,0 +1,80 @@
+"""How much a report shows and computes: all limits and replicate budgets, the same wherever the rows are."""
+
+from __future__ import annotations
+
+from verax.engines.counts import CONFUSION_UP_TO
+
+# ---- what is shown; the page says what is left out -----------------------------------------------
+
+# Worst rows (of lists, as many as version 0.2 saved), classes, subgroups, reliability panels, places.
+WORST, WORST_LISTS, CLASSES, SUBGROUPS, PANELS, PLACES = 9, 8, 20, 20, 12, 20
+# Places of lists that have a reliability curve.
+CURVES_OF_PLACES = 5
+# Rows that a subgroup must have, and the number of subgroups that are kept while rows are read in parts.
+LEAST, MOST_VALUES = 20, 100
+# Beyond this number of classes there are no curves of kappa: every cut takes a table of all pairs of classes.
+COUNTED = 64
+# The number of cells that the confusion matrices of all subgroups may have together.
+_CELLS = 2**25
+
+# ---- what is computed ----------------------------------------------------------------------------
+
+# Draws behind the bands of reliability curves.
+RESAMPLES = 200
+# Calibration tests may cost this: classes times rows, plus a constant number of rows for every sort and fit.
+# Where the fewest draws would cost more than the limit there are none, and nothing is tested.
+_BUDGET, _LIMIT, _OVERHEAD = 1e8, 4.4e8, 25_000
+FEWEST, MOST = 20, 100
+# Draws behind the bands of retention curves where rows in parts belong to groups.
+OF_GROUPS = 20
+# Draws behind calibration tests of lists, up to a number of entries.
+LIST_TESTS, _ENTRIES = 99, 2**19
+# The loss that a forecast itself expects takes a pass for every class that might happen.
+EXPECTED = 5e8
+# Calibration slopes take several passes; beyond this number of rows times events they are not fitted.
+SLOPES = 2_000_000
+# Up to this number of rows, rows that are not in memory are read again, for what a first pass cannot give.
+READ_AGAIN = 2**17
+
+# Recalibration is tried on this number of probabilities of all models together; of more, rows are drawn at
+# random. With fewer rows than the least, or fewer drawn than are enough, it is not tried.
+_PROBABILITIES, FEWEST_ROWS, _ENOUGH = 60_000, 20, 500
+# Before-and-after curves, and the cells of their grid.
+REMEDY_CURVES, REMEDY_CELLS = 4, 50
+
+
+def replicates_for(n_rows: float, n_classes: int, n_models: int, parts: int = 1) -> int:
+    """The number of draws behind calibration tests of all rows, or of several parts of them."""
+    cost = n_classes * (n_rows + parts * _OVERHEAD) * n_models
+    if cost * FEWEST > _LIMIT:
+        return 0
+    return int(min(MOST, max(FEWEST, _BUDGET / cost)))
+
+
+def curve_replicates(n_rows: int, n_models: int) -> int:
+    """The number of bootstrap samples behind retention curves."""
+    return int(min(MOST, max(FEWEST, _BUDGET / 5 / n_rows / n_models)))
+
+
+def list_replicates(entries: float) -> int:
+    """The number of draws behind calibration tests of lists."""
+    return LIST_TESTS if entries <= _ENTRIES else 0
+
+
+def most_subgroups(n_classes: int, n_models: int) -> int:
+    """The number of subgroups shown: fewer where their confusion matrices would take much memory."""
+    cells = n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes
+    return min(SUBGROUPS, max(1, _CELLS // (cells * n_models)))
+
+
+def sample_size(n_classes: int, n_models: int) -> int:
+    """The largest number of rows that recalibration is tried on."""
+    return max(_PROBABILITIES // (n_classes * n_models), _ENOUGH)
+
+
+def recalibrated(n_rows: int, n_classes: int, n_models: int) -> bool:
+    """Whether recalibration can be tried in time: not where a sample is too small for so many classes."""
+    most = sample_size(n_classes, n_models)
+    if n_rows > most and _PROBABILITIES // (n_classes * n_models) < _ENOUGH:
+        return False
+    return min(n_rows, most) * n_classes <= 10 * _PROBABILITIES

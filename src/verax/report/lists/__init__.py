@@ -1,1 +1,0 @@
-"""The report on top lists."""

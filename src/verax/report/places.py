@@ -1,0 +1,72 @@
+"""Top lists in the report: calibration of places and of the whole list, and what shorter lists lose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.liststreams import (
+    read_claims,
+    read_list_decomposition,
+    read_list_reliability,
+)
+from verax.analyses.calibration.listsums import LENGTH, WEIGHT, ListSums
+from verax.analyses.cards.listcard import ListCard
+from verax.analyses.comparison.length_result import LengthComparison
+from verax.analyses.comparison.lengths import LengthRecipe, compare_lengths, read_known_lengths
+from verax.analyses.unitsums import UnitSums
+from verax.inference.intervals import Resampling
+from verax.inputs.handles import Handle, Summaries
+from verax.inputs.memory import InMemory
+from verax.inputs.rows import Rows
+from verax.report.contents import Places
+from verax.report.limits import CURVES_OF_PLACES, PLACES, RESAMPLES, list_replicates
+from verax.report.problem import Problem
+from verax.scores.combinators import Padded, padded
+from verax.scores.registry import RULES
+
+
+def find_places(
+    handle: Handle, problem: Problem, plan: Resampling, found: Summaries, model: str, full: Rows | None
+) -> Places:
+    """What the lists of a model claim; `full` are the distributions that they were cut from, if they were."""
+    stated = found[f"{model}/stated"]
+    m = problem.n_classes
+    curves = read_list_reliability(stated, CURVES_OF_PLACES, m, RESAMPLES, plan.seed, plan.confidence)
+    return Places(curves, read_claims(stated, PLACES), _lengths(handle, problem, plan, found, model, full))
+
+
+def decomposed(found: Summaries, problem: Problem, plan: Resampling, model: str) -> Decomposition:
+    """The decomposition of the Brier score of the events that the lists of a model define."""
+    scored: ListSums = found[f"{model}/scored"]
+    totals = scored.totals.high
+    entries = problem.n_rows * float(totals[LENGTH] / totals[WEIGHT])
+    tested = replace(plan, replicates=list_replicates(entries))
+    return read_list_decomposition(scored, RULES["brier"], problem.n_classes, tested)
+
+
+def length_rules(problem: Problem) -> tuple[Padded, ...]:
+    """The rules by which lists of all lengths are scored."""
+    return tuple(padded(rule) for rule in problem.rules)
+
+
+def _lengths(
+    handle: Handle, problem: Problem, plan: Resampling, found: Summaries, model: str, full: Rows | None
+) -> LengthComparison | None:
+    """What shorter lists would lose against the full distribution, or against the lists as they are."""
+    if full is not None:
+        own = InMemory({model: full})
+        return compare_lengths(own, rule=list(problem.rules), confidence=plan.confidence)
+    shorter: UnitSums | None = found.found.get(f"{model}/lengths")
+    if shorter is None:
+        return None
+    card: ListCard = found[f"{model}/card"]
+    return read_known_lengths(
+        handle,
+        LengthRecipe(model, length_rules(problem)),
+        shorter,
+        found["survey"].models[model].longest,
+        found,
+        {"": card.of_lists},
+        plan.confidence,
+    )
