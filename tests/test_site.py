@@ -128,7 +128,7 @@ def wait_for(browser, condition):
 
 
 # One test, so that one worker builds the site once.
-@pytest.mark.slow
+@pytest.mark.pages
 @pytest.mark.browser
 def test_the_site_is_built_and_works_in_a_browser(tmp_path):
     pytest.importorskip("sphinx_gallery")

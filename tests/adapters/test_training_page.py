@@ -36,7 +36,7 @@ def run(heading, folder):
     return result.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.pages
 def test_the_program_for_lightning(tmp_path):
     output = run("Lightning", tmp_path)
     kept, qwk = re.search(r"kept (\S+) qwk (\S+)", output).groups()
@@ -44,7 +44,7 @@ def test_the_program_for_lightning(tmp_path):
     assert 0.1 < float(qwk) < 1
 
 
-@pytest.mark.slow
+@pytest.mark.pages
 def test_the_program_for_keras(tmp_path):
     output = run("Keras 3", tmp_path)
     best, kept = (float(line.split()[-1]) for line in output.splitlines()[-2:])

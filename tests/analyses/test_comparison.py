@@ -219,7 +219,7 @@ def rejections(losses, units, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [200, 400])
+@pytest.mark.parametrize("n", [200, pytest.param(400, marks=pytest.mark.long)])
 def test_sizes_of_resampling_of_a_series(n):
     """Without allowing for what neighbouring blocks share, they are 8 to 11 %."""
     runs = 600
@@ -233,7 +233,7 @@ def test_sizes_of_resampling_of_a_series(n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_groups", [8, 20])
+@pytest.mark.parametrize("n_groups", [8, pytest.param(20, marks=pytest.mark.long)])
 def test_sizes_of_resampling_of_few_unequal_groups(n_groups):
     """The bootstrap of groups without Student's spread rejects 14 % with 8 groups and 8 to 11 % with 20."""
     rng, runs = np.random.default_rng(5), 1000

@@ -269,7 +269,9 @@ def test_files_in_batches_have_two_columns_of_groups(rows, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_leagues", "n_dates", "n"), [(10, 30, 400), (20, 20, 600)])
+@pytest.mark.parametrize(
+    ("n_leagues", "n_dates", "n"), [(10, 30, 400), pytest.param(20, 20, 600, marks=pytest.mark.long)]
+)
 def test_two_way_intervals_cover_where_one_way_intervals_do_not(n_leagues, n_dates, n):
     rng = np.random.default_rng(3)
     many = rng.integers(0, 3000, 400_000), rng.integers(0, 3000, 400_000)

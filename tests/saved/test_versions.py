@@ -29,11 +29,11 @@ OUTDATED = ("auc", "ap", "c index")
 SKIPPED = ("row", "accuracy", "caution")
 # 0.2.0 counted all rows in bins for these; rows that are kept now are counted likewise here.
 BINNED = ("retention", "qwk", "risk")
-# Reports on distributions take seconds.
-SLOW = ("dense report", "weighted report")
-NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in making.OPENED]
+# Reports on distributions take seconds: one is made of what was saved, the others by the long tests.
+SLOW = {"dense report": pytest.mark.slow, "weighted report": pytest.mark.long}
+NAMES = [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in making.OPENED]
 CASES = [
-    pytest.param(name, what, marks=pytest.mark.slow if name in SLOW else ())
+    pytest.param(name, what, marks=SLOW.get(name, ()))
     for name in making.OPENED
     for what in making.analyses(name)
 ]

@@ -183,6 +183,7 @@ def test_top_lists_say_what_memory_says(spark):
     alike(vx.evaluate(one).to_dict(), vx.evaluate(y, models["a"], **lists.OWN).to_dict())
 
 
+@pytest.mark.long
 def test_spark_connect_says_what_a_classic_session_says():
     pytest.importorskip("grpc")
     process = Path(__file__).parents[1] / "connect_process.py"

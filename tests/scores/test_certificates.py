@@ -167,11 +167,16 @@ def test_an_improper_loss_is_no_gain():
 # ---- declared and found ----------------------------------------------------------------------------
 
 
-# Promises change between two classes and three, hardly ever later: many classes are for the registered rules.
+# Promises change between two classes and three, hardly ever later: of more classes long tests are made, and
+# `test_six_classes`.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "n_classes"),
-    [(rule, k) for rule in VARIANTS for k in ((2, 3, 5) if rule in vx.rules.RULES.values() else (2, 3, 4))],
+    [
+        pytest.param(rule, k, marks=pytest.mark.long if k > 3 else ())
+        for rule in VARIANTS
+        for k in (2, 3, 5 if rule in vx.rules.RULES.values() else 4)
+    ],
     ids=repr,
 )
 def test_declared_properties_are_found(rule, n_classes):

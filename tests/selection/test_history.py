@@ -377,7 +377,7 @@ print(model.seen)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("lightning") is None, reason="Lightning is not installed")
 def test_a_log_of_lightning(tmp_path):
     seen = json.loads(run(LIGHTNING, tmp_path).splitlines()[-1])
@@ -406,7 +406,7 @@ for history in made:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("keras") is None, reason="Keras is not installed")
 def test_a_history_of_keras(tmp_path):
     for line in run(KERAS, tmp_path / "log.csv", KERAS_BACKEND="torch").splitlines()[-3:]:
