@@ -119,8 +119,8 @@ def _wide(x: Array) -> str:
 class Score(keras.metrics.Metric):  # type: ignore[misc]
     """The weighted mean loss of a rule, as a Keras metric. Lower is better.
 
-    Its name is the rule's, so that callbacks watch "val_pbs". It is NaN if any row was no forecast
-    (negative, not summing to one, an unknown class): compiled code cannot raise errors. Infinite
+    It has the name of its rule, so that callbacks watch "val_pbs". It is NaN if any row is invalid
+    (negative, not summing to one, an unknown class), because compiled code cannot raise errors. Infinite
     losses are not clipped; they make it infinite. Sums are compensated for rounding errors.
 
     Parameters
@@ -128,11 +128,11 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
     rule : Rule or str
         The scoring rule, or its name.
     from_logits : bool, default False
-        Whether predictions are logits. They are never guessed.
+        Whether predictions are logits. This is never guessed.
     name : str, optional
         The name of the metric; by default that of the rule.
     dtype : str or dtype policy, optional
-        The type of numbers, as for every Keras metric.
+        Data type, as for every Keras metric.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         self._n_invalid = self.add_variable((), "zeros", dtype="int32", name="n_invalid")
 
     def update_state(self, y_true: Array, y_pred: Array, sample_weight: Array | None = None) -> None:
-        """Take in targets, predictions and weights.
+        """Add targets, predictions and weights.
 
         Parameters
         ----------
@@ -207,12 +207,12 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         return ops.where(self._n_invalid > 0, math.nan, mean)
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same metric of; the rule goes by its text."""
+        """Return the configuration for `from_config`; the rule is stored as text."""
         return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}
 
 
 def _spread(x: Array, n_dimensions: int) -> Array:
-    """Weights or a mask with as many dimensions as the outcomes have."""
+    """Broadcast weights or a mask to the dimensions of the outcomes."""
     while len(x.shape) > n_dimensions and x.shape[-1] == 1:
         x = ops.squeeze(x, axis=-1)
     while len(x.shape) < n_dimensions:
@@ -222,25 +222,25 @@ def _spread(x: Array, n_dimensions: int) -> Array:
 
 @keras.saving.register_keras_serializable(package="verax")
 class Loss(keras.losses.Loss):  # type: ignore[misc]
-    """A scoring rule as a Keras loss; best from logits, where nothing underflows.
+    """A scoring rule as a Keras loss. Prefer logits, which cannot underflow.
 
     Rules that depend on the most likely class alone (zero-one) have no gradient and are refused. A
     penalized rule has the value of its name, penalty included, and the gradient of the rule inside.
     Probabilities are not clipped: for the log score of a class with probability zero the loss is infinite.
-    A target that is no class makes the loss NaN.
+    A target outside the classes makes the loss NaN.
 
     Parameters
     ----------
     rule : Rule or str
         The scoring rule, or its name.
     from_logits : bool, default False
-        Whether predictions are logits. They are never guessed.
+        Whether predictions are logits. This is never guessed.
     reduction : str, default "sum_over_batch_size"
-        How losses become one number, as for every Keras loss.
+        Reduction of the losses, as for every Keras loss.
     name : str, optional
         The name of the loss; by default that of the rule.
     dtype : str or dtype policy, optional
-        The type of numbers, as for every Keras loss.
+        Data type, as for every Keras loss.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         super().__init__(name=name or name_of(self.rule), reduction=reduction, dtype=dtype)
 
     def call(self, y_true: Array, y_pred: Array) -> Array:
-        """The loss of every outcome.
+        """Compute the loss of every outcome.
 
         Parameters
         ----------
@@ -286,5 +286,5 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         return ops.reshape(losses, (-1, *shape[1:]))
 
     def get_config(self) -> dict[str, Any]:
-        """What `from_config` makes the same loss of; the rule goes by its text."""
+        """Return the configuration for `from_config`; the rule is stored as text."""
         return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}

@@ -1,4 +1,4 @@
-"""Cards and comparisons in MLflow: numbers as metrics, their meaning as tags, everything as artifacts."""
+"""Log scorecards and comparisons to MLflow: metrics, tags with their meaning, and artifacts."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ def log_card(
     report: str | Path | None = None,
     run_id: str | None = None,
 ) -> dict[str, float]:
-    """Log a card to an MLflow run and return the metrics logged.
+    """Log a scorecard to an MLflow run and return the metrics logged.
 
-    Every score becomes the metrics `rps`, `rps_low` and `rps_high` (the mean and the ends of its
-    interval) and the tag `verax.rps`, which says which way is better, the range and the convention. The
-    card itself becomes the artifacts `verax/scorecard.json` and `verax/scorecard.txt`.
+    Every score becomes the metrics `rps`, `rps_low` and `rps_high` (the mean and the ends of its confidence
+    interval) and the tag `verax.rps` with its direction, range and convention. The scorecard itself becomes
+    the artifacts `verax/scorecard.json` and `verax/scorecard.txt`.
 
     MLflow's stores treat infinite numbers differently, so only finite numbers are logged as metrics. A
     score that is infinite is named in the tag `verax.not_finite`; its mean over the rows of finite loss
     is logged as `log_score_finite_mean`, and the weight of the other rows as `log_score_infinite_weight`.
-    The artifacts are strict JSON: infinities are texts ("inf"), NaN is null, dates are texts.
+    The artifacts are strict JSON: infinities are strings ("inf"), NaN is null, dates are strings.
 
     Parameters
     ----------
     card : Scorecard
-        The card to log.
+        The scorecard to log.
     prefix : str, default ""
-        The beginning of every name, such as `"val_"`.
+        Prefix of every name, such as `"val_"`.
     step : int, default 0
-        The step that the metrics belong to.
+        Step of the metrics.
     report : str or path, optional
         A file to be logged as the artifact `verax/<its name>`, such as an HTML report.
     run_id : str, optional
@@ -113,16 +113,16 @@ def log_comparison(
     """Log a comparison to an MLflow run and return the metrics logged.
 
     Under each rule every model becomes the metrics `rps/new`, `rps/new_low` and `rps/new_high`, and
-    every pair `rps/new - old` with its ends and `_p`, Holm's p-value.
+    every pair `rps/new - old` with its ends and `_p`, the p-value after the Holm correction.
 
     Parameters
     ----------
     comparison : Comparison
         The comparison to log.
     prefix : str, default ""
-        The beginning of every name, such as `"val_"`.
+        Prefix of every name, such as `"val_"`.
     step : int, default 0
-        The step that the metrics belong to.
+        Step of the metrics.
     report : str or path, optional
         A file to be logged as the artifact `verax/<its name>`, such as an HTML report.
     run_id : str, optional

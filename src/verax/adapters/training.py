@@ -1,4 +1,4 @@
-"""What the adapters for training loops require of a rule."""
+"""Requirements of training loops on rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from verax.scores.registry import parse
 
 
 def trainable(rule: Rule | str) -> Rule:
-    """The rule, given as such or as a text, if a model can be trained by it.
+    """Return the rule if a model can be trained with it; otherwise raise an error.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def trainable(rule: Rule | str) -> Rule:
 
 
 def is_differentiable(rule: Rule) -> bool:
-    """Whether the loss changes as probabilities do while the most likely class stays the same.
+    """Whether the loss depends smoothly on the probabilities while the most likely class is fixed.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """What the name of a logged metric says: which part of the data, which quantity, which way is better.
 
-Nothing is guessed. Rules of verax are losses; common losses and scores are better one way by
-definition; for everything else whoever asks has to say.
+Nothing is guessed. verax rules are losses; common losses and scores have a known direction; for
+everything else the caller must state it.
 """
 
 from __future__ import annotations

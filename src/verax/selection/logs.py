@@ -49,7 +49,7 @@ def merge(
     """Records brought together by their epoch, or step; without either, each record is one.
 
     Loggers write training and validation metrics of one epoch into separate records with holes. Where
-    a metric has several values in an epoch, the last one counts, and a note says so. Steps count where
+    a metric has several values in an epoch, the last one counts, with a note. Steps count where
     epochs are fractions, which are rounded: Hugging Face names its checkpoints by step.
 
     Parameters

@@ -1,9 +1,9 @@
-"""Rules inside XGBoost, LightGBM and CatBoost: evaluation metrics and training objectives.
+"""Rules as evaluation metrics and training objectives of XGBoost, LightGBM and CatBoost.
 
-The libraries call small objects that know how each of them passes predictions: as probabilities if the
-objective is the library's own, as raw scores if it is yours (CatBoost: always). They pass labels as class
-positions. Where these may be positions of sorted labels (LGBMClassifier, CatBoost), ordinal rules ask for
-`order`. Only `LightGBMClassifier` imports its library.
+The libraries call small objects that know how each passes predictions: as probabilities for built-in
+objectives, as raw scores for custom ones (CatBoost: always). Labels are class positions. If these may be
+positions of sorted labels (LGBMClassifier, CatBoost), ordinal rules require `order`. Only
+`LightGBMClassifier` imports its library.
 """
 
 from __future__ import annotations

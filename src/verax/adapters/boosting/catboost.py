@@ -1,7 +1,7 @@
 """CatBoost: any rule as an evaluation metric, and as a training objective.
 
-CatBoost asks for derivatives of more than two classes row by row, in Python. A compiled loop makes the answer
-as cheap as the call; without one a row takes a hundred times as long.
+With more than two classes CatBoost requests derivatives row by row, in Python. A compiled loop makes the
+answer as cheap as the call; without one a row takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _COMPILED_AFTER = 2**12
 
 @dataclass(frozen=True)
 class CatBoostMetric:
-    """A rule that CatBoost can evaluate; made by `catboost_metric`.
+    """A CatBoost evaluation metric; created by `catboost_metric`.
 
     Parameters
     ----------
     rule : Rule
         The scoring rule.
     order : Order, optional
-        How positions of labels become those of ordered classes.
+        Mapping from label positions to ordered classes.
     """
 
     rule: Rule
@@ -103,18 +103,18 @@ class CatBoostMetric:
 
 @dataclass(frozen=True)
 class CatBoostObjective:
-    """A rule that CatBoost can minimise; made by `catboost_objective`.
+    """A CatBoost training objective; created by `catboost_objective`.
 
     Parameters
     ----------
     rule : Rule
         A strictly proper rule.
     scale : float, optional
-        The factor of the rule.
+        Factor of the rule.
     floor : float, default 0.1
-        The least curvature, as a share of the log score's.
+        Minimum curvature, relative to the log score's.
     order : Order, optional
-        How positions of labels become those of ordered classes.
+        Mapping from label positions to ordered classes.
     """
 
     rule: Rule
@@ -254,23 +254,23 @@ _NONE = np.empty(0)
 def catboost_metric(
     rule: Rule | str, *, order: Names | None = None, class_names: Names | None = None
 ) -> CatBoostMetric:
-    """A rule as `eval_metric` of CatBoostClassifier; minimised, whatever the objective is.
+    """Create an `eval_metric` for CatBoostClassifier from a rule; it is minimised.
 
     Parameters
     ----------
     rule : Rule or str
         The scoring rule, or its name.
     order : sequence of labels, optional
-        All classes of the data, lowest first. CatBoost passes positions of labels only, so ordinal rules of
-        more than two classes need it.
+        All classes, lowest first. CatBoost passes label positions only, so ordinal rules for more than two
+        classes need it.
     class_names : sequence of labels, optional
-        What CatBoostClassifier gets as `class_names`, which is where its positions come from. If it gets
-        none, they are those of the sorted labels: pass `sorted(order)`. Needed if `order` is not sorted.
+        The `class_names` of the CatBoostClassifier, which define its positions. Without them, positions are
+        those of the sorted labels: pass `sorted(order)`. Needed if `order` is not sorted.
 
     Returns
     -------
     CatBoostMetric
-        What CatBoost takes.
+        For CatBoost.
 
     Examples
     --------
@@ -295,31 +295,31 @@ def catboost_objective(
     order: Names | None = None,
     class_names: Names | None = None,
 ) -> CatBoostObjective:
-    """A strictly proper rule as `loss_function` of CatBoostClassifier.
+    """Create a `loss_function` for CatBoostClassifier from a strictly proper rule.
 
-    Pass `class_names` to CatBoost, too, or it takes the problem for binary. With more than two classes it
-    calls the objective row by row. After 4,096 rows a compiled loop answers, where numba is installed, for up
-    to 10 classes; elsewhere a warning says that training is slow.
+    Also pass `class_names` to CatBoost, or it treats the problem as binary. With more than two classes it
+    calls the objective row by row. After 4,096 rows a compiled loop takes over, with numba and up to 10
+    classes; otherwise a warning notes that training is slow.
 
     Parameters
     ----------
     rule : Rule or str
         A strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
     scale : float, optional
-        The factor of the rule. By default the curvature at equal probabilities becomes that of the log
-        score, so that options of regularisation keep their meaning.
+        Factor of the rule. By default the curvature at equal probabilities equals that of the log score, so
+        that regularisation options keep their meaning.
     floor : float, default 0.1
-        The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
-        curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
+        Minimum curvature, relative to the log score's. If a forecast is confidently wrong, the curvature of
+        a bounded rule vanishes faster than its gradient, and steps would explode.
     order : sequence of labels, optional
-        All classes of the data, lowest first, as for `catboost_metric`.
+        All classes, lowest first, as for `catboost_metric`.
     class_names : sequence of labels, optional
-        What CatBoostClassifier gets as `class_names`, as for `catboost_metric`.
+        The `class_names` of the CatBoostClassifier, as for `catboost_metric`.
 
     Returns
     -------
     CatBoostObjective
-        What CatBoost takes.
+        For CatBoost.
 
     Examples
     --------

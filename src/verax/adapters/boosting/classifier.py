@@ -1,4 +1,4 @@
-"""A LightGBM classifier whose probabilities are right after training by a rule."""
+"""A LightGBM classifier with correct probabilities after training with a rule."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ else:
 
 
 class LightGBMClassifier(LGBMClassifier):
-    """`LGBMClassifier` that predicts probabilities and classes with an objective of yours, too.
+    """An `LGBMClassifier` that predicts probabilities and classes with custom objectives.
 
-    LightGBM returns raw scores there. This class takes the parameters of `lightgbm.LGBMClassifier`, and works
-    wherever scikit-learn asks for `predict_proba` or `predict`: `cross_val_score`, `GridSearchCV`,
+    LightGBM itself returns raw scores then. This class takes the parameters of `lightgbm.LGBMClassifier` and
+    works wherever scikit-learn calls `predict_proba` or `predict`: `cross_val_score`, `GridSearchCV`,
     calibration.
 
     Examples
@@ -36,7 +36,7 @@ class LightGBMClassifier(LGBMClassifier):
     """
 
     def predict_proba(self, X: Any, raw_score: bool = False, *args: Any, **kwargs: Any) -> Any:
-        """Probabilities of the classes, in the order of `classes_`; otherwise as in LightGBM.
+        """Predict class probabilities, in the order of `classes_`; otherwise as in LightGBM.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class LightGBMClassifier(LGBMClassifier):
         return probabilities(super().predict_proba(X, True, *args, **kwargs))  # type: ignore[misc]
 
     def predict(self, X: Any, raw_score: bool = False, *args: Any, **kwargs: Any) -> Any:
-        """The most probable class of each row; otherwise as in LightGBM.
+        """Predict the most likely class of each row; otherwise as in LightGBM.
 
         Parameters
         ----------

@@ -54,14 +54,14 @@ class Metric:
         return f"loss_{name}" if self.library == "xgboost" and name.startswith(_MAXIMISED) else name
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> Any:
-        """The mean loss, in the form that the library wants.
+        """Compute the mean loss in the form that the library expects.
 
         Parameters
         ----------
         first : array_like
-            What the library passes first: predictions, or outcomes where it has no data set.
+            First argument from the library: predictions, or outcomes if it has no data set.
         second : array_like or data set
-            What it passes second: the data set, or predictions.
+            Second argument from the library: the data set, or predictions.
         sample_weight : array_like of shape (N,), optional
             Weights of the rows.
 
@@ -110,7 +110,7 @@ class Objective:
         return name_of(self.rule)
 
     def metric(self, rule: Rule | str | None = None) -> Metric:
-        """A rule as a metric for models trained by this objective.
+        """Create a metric for models trained with this objective.
 
         Parameters
         ----------
@@ -120,20 +120,20 @@ class Objective:
         Returns
         -------
         Metric
-            What the library takes.
+            For the library.
         """
         chosen = self.rule if rule is None else parse(rule)
         return Metric(chosen, self.library, logits=True, order=self.order)
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[Array, Array]:
-        """Gradient and expected Hessian, in the form that the library wants.
+        """Compute gradient and expected Hessian in the form that the library expects.
 
         Parameters
         ----------
         first : array_like
-            What the library passes first: raw scores, or outcomes where it has no data set.
+            First argument from the library: raw scores, or outcomes if it has no data set.
         second : array_like or data set
-            What it passes second: the data set, or raw scores.
+            Second argument from the library: the data set, or raw scores.
         sample_weight : array_like of shape (N,), optional
             Weights of the rows.
 
@@ -176,7 +176,7 @@ def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
     Returns
     -------
     Metric
-        What XGBoost takes.
+        For XGBoost.
 
     Examples
     --------
@@ -187,23 +187,23 @@ def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
 
 
 def lightgbm_metric(rule: Rule | str, *, logits: bool = False, order: Names | None = None) -> Metric:
-    """A rule as `feval` of lightgbm.train, or `eval_metric` of LGBMClassifier.fit; minimised.
+    """Create a `feval` for lightgbm.train, or `eval_metric` for LGBMClassifier.fit, from a rule.
 
     Parameters
     ----------
     rule : Rule or str
         The scoring rule, or its name.
     logits : bool, default False
-        Whether the objective is one of yours: then LightGBM passes raw scores instead of probabilities.
+        Whether the objective is custom: LightGBM then passes raw scores instead of probabilities.
         `lightgbm_objective(...).metric()` sets it.
     order : sequence of labels, optional
-        All classes of the data, lowest first. LGBMClassifier sorts labels and passes their positions only, so
-        ordinal rules of more than two classes need it there; `lightgbm.train` has no labels but positions.
+        All classes, lowest first. LGBMClassifier sorts labels and passes positions only, so ordinal rules
+        for more than two classes need it there; `lightgbm.train` has positions only.
 
     Returns
     -------
     Metric
-        What LightGBM takes.
+        For LightGBM.
 
     Examples
     --------
@@ -215,26 +215,26 @@ def lightgbm_metric(rule: Rule | str, *, logits: bool = False, order: Names | No
 
 
 def xgboost_objective(rule: Rule | str, *, scale: float | None = None, floor: float = 0.1) -> Objective:
-    """A strictly proper rule as `obj` of xgboost.train, or `objective` of XGBClassifier.
+    """Create an `obj` for xgboost.train, or `objective` for XGBClassifier, from a strictly proper rule.
 
-    XGBoost gets the gradient and the expected Hessian. With `objective="multi:softprob"` (or
-    "binary:logistic") among the parameters as well, `predict` returns probabilities.
+    XGBoost receives the gradient and the expected Hessian. With `objective="multi:softprob"` (or
+    "binary:logistic") in the parameters as well, `predict` returns probabilities.
 
     Parameters
     ----------
     rule : Rule or str
         A strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
     scale : float, optional
-        The factor of the rule. By default the curvature at equal probabilities becomes that of the log
-        score, so that `lambda`, `gamma` and `min_child_weight` keep their meaning.
+        Factor of the rule. By default the curvature at equal probabilities equals that of the log score, so
+        that `lambda`, `gamma` and `min_child_weight` keep their meaning.
     floor : float, default 0.1
-        The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
-        curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
+        Minimum curvature, relative to the log score's. If a forecast is confidently wrong, the curvature of
+        a bounded rule vanishes faster than its gradient, and steps would explode.
 
     Returns
     -------
     Objective
-        What XGBoost takes; its `metric()` is the metric of the same rule.
+        For XGBoost; its `metric()` is the metric of the same rule.
 
     Examples
     --------
@@ -248,28 +248,28 @@ def xgboost_objective(rule: Rule | str, *, scale: float | None = None, floor: fl
 def lightgbm_objective(
     rule: Rule | str, *, scale: float | None = None, floor: float = 0.1, order: Names | None = None
 ) -> Objective:
-    """A strictly proper rule as `objective` of lightgbm.train or LGBMClassifier.
+    """Create an `objective` for lightgbm.train or LGBMClassifier from a strictly proper rule.
 
-    LightGBM then predicts raw scores (`predict_proba`, too): pass them to `probabilities`, or use
-    `LightGBMClassifier`, which does.
+    LightGBM then predicts raw scores, even from `predict_proba`: pass them to `probabilities`, or use
+    `LightGBMClassifier`.
 
     Parameters
     ----------
     rule : Rule or str
         A strictly proper rule, or its name. A penalty has no gradient: pbs trains as brier.
     scale : float, optional
-        The factor of the rule. By default the curvature at equal probabilities becomes that of the log
-        score, so that options of regularisation keep their meaning.
+        Factor of the rule. By default the curvature at equal probabilities equals that of the log score, so
+        that regularisation options keep their meaning.
     floor : float, default 0.1
-        The least curvature, as a share of the log score's. Where a forecast is sure and wrong, the
-        curvature of a bounded rule vanishes faster than its gradient, and steps would explode.
+        Minimum curvature, relative to the log score's. If a forecast is confidently wrong, the curvature of
+        a bounded rule vanishes faster than its gradient, and steps would explode.
     order : sequence of labels, optional
-        All classes of the data, lowest first, as for `lightgbm_metric`.
+        All classes, lowest first, as for `lightgbm_metric`.
 
     Returns
     -------
     Objective
-        What LightGBM takes; its `metric()` is the metric of the same rule.
+        For LightGBM; its `metric()` is the metric of the same rule.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rules as losses to train by."""
+"""Rules as training losses."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ class Loss(torch.nn.Module):
     """A scoring rule as a training loss, from logits.
 
     Rules that depend on the most likely class alone (zero-one) have no gradient and are refused.
-    A penalized rule has the value of its name, penalty included, and the gradient of the rule inside:
-    the penalty is constant wherever the most likely class stays the same. Rules that are not proper
-    (`sa_rps`, `abs_rps`) draw the model towards forecasts that are too sure.
+    A penalized rule has the value of its name, penalty included, and the gradient of the inner rule: the
+    penalty is constant as long as the most likely class stays the same. Improper rules (`sa_rps`,
+    `abs_rps`) make the model overconfident.
 
-    It is computed in float32, or float64 for logits of that type, and never waits for a GPU: a target
-    that is no class makes its loss NaN there, and raises an `InputError` on the CPU.
+    It is computed in float32, or float64 for float64 logits, and never waits for a GPU: a target outside
+    the classes makes its loss NaN there, and raises an `InputError` on the CPU.
 
     Parameters
     ----------
     rule : Rule or str
         The scoring rule, or its name.
     reduction : {"mean", "sum", "none"}, default "mean"
-        "mean" divides by the sum of the weights, as `torch.nn.CrossEntropyLoss` does; "none" returns a
-        loss for each target, times its weight.
+        "mean" divides by the sum of the weights, like `torch.nn.CrossEntropyLoss`; "none" returns a loss for
+        each target, times its weight.
     class_weights : Tensor or sequence of K floats, optional
         Weights of the outcome classes.
     ignore_index : int, optional
-        The target of rows to leave out, such as -100 for padding: they add no loss, no gradient and no
-        weight to the mean, whatever their logits. By default no row is left out. The mean of no rows is
-        NaN, as it is for `torch.nn.CrossEntropyLoss`.
+        Target of rows to ignore, such as -100 for padding: they add no loss, gradient or weight, whatever
+        their logits. By default no row is ignored. The mean of no rows is NaN, as in
+        `torch.nn.CrossEntropyLoss`.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Loss(torch.nn.Module):
         self.register_buffer("class_weights", None if class_weights is None else _to_tensor(class_weights))
 
     def forward(self, logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The loss of logits when the targets happened.
+        """Compute the loss of logits for the targets.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class Loss(torch.nn.Module):
         Returns
         -------
         Tensor
-            A single loss, or one per target, as `reduction` says.
+            A single loss, or one per target, according to `reduction`.
         """
         rows, options = (logits, target, weights, self.class_weights), (self.reduction, self.ignore_index)
         if self._number is not None and _has_kernel(logits, weights):
@@ -126,6 +126,6 @@ def _to_tensor(class_weights: Tensor | Sequence[float]) -> Tensor:
 
 
 def _has_kernel(logits: Tensor, weights: Tensor | None) -> bool:
-    """Whether the loss is computed by kernels: on a GPU, unless weights are differentiated, too."""
+    """Whether kernels compute the loss: on a GPU, unless weights are differentiated as well."""
     on_gpu = isinstance(logits, Tensor) and logits.is_cuda
     return on_gpu and not (isinstance(weights, Tensor) and weights.requires_grad)

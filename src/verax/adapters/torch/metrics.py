@@ -79,12 +79,12 @@ class _RuleSums(Metric):
         return super()._apply(fn, exclude_state)
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
-        """Add predictions with their targets; no values are read.
+        """Add predictions with their targets, without reading values.
 
         Parameters
         ----------
         preds : Tensor of shape (N, K), (N, K, ...) or (N,)
-            Predictions: probabilities, or logits if the metric takes these.
+            Predictions: probabilities, or logits if `logits` is set.
         target : Tensor of shape (N,) or (N, ...)
             Class positions.
         weights : Tensor of shape (N,) or (N, ...), optional
@@ -159,11 +159,11 @@ _OF_LOGITS: dict[int, _Requirement] = _OF_ROWS | {
 
 
 class Score(_RuleSums):
-    """The weighted mean loss of a rule over everything seen, as a torchmetrics metric. Lower is better.
+    """The weighted mean loss of a rule, as a torchmetrics metric. Lower is better.
 
-    `update` adds to sums on the device and never waits for it; rows that are no forecasts are counted
-    there and reported by `compute`. Sums are in float64 where the device has it, and processes add
-    theirs up, so the result is that of all rows together, to rounding. In Lightning log the metric
+    `update` adds to sums on the device without waiting for it; invalid rows are counted there and reported
+    by `compute`. Sums are in float64 if the device supports it, and processes add up theirs, so the result
+    is that of all rows together, up to rounding. In Lightning log the metric
     itself: `self.log("val_pbs", self.val_pbs)`, and monitor "val_pbs" with mode="min".
 
     Parameters
@@ -171,9 +171,9 @@ class Score(_RuleSums):
     rule : Rule or str
         The scoring rule, or its name.
     logits : bool, default False
-        Whether predictions are logits. They are never guessed.
+        Whether predictions are logits. This is never guessed.
     ignore_index : int, optional
-        The target of rows to leave out, such as -100 for padding; they are not counted as rows.
+        Target of rows to ignore, such as -100 for padding; they are not counted.
     **kwargs : Any
         Options of every torchmetrics metric.
 
@@ -198,7 +198,7 @@ class Score(_RuleSums):
         return self.rules[0]
 
     def compute(self) -> Tensor:
-        """The mean loss; infinite as soon as one row's is, NaN without any weight."""
+        """Compute the mean loss; infinite if any row's is, NaN without weight."""
         self._check()
         _, finite, total, _, infinite = getattr(self, self._name).sum(dim=0)
         return torch.where(infinite > 0, torch.inf, total / finite)
@@ -209,11 +209,11 @@ class Score(_RuleSums):
 
 
 class Card(_RuleSums):
-    """All rules that fit, and what the decisions are worth, as a torchmetrics metric.
+    """All applicable rules and metrics of decisions, as one torchmetrics metric.
 
-    `compute` gives a dictionary of numbers: the mean loss by each rule, accuracy, and for ordered
-    classes quadratic kappa (`qwk`) and expected cost (`ec`). `scorecard` gives the `Scorecard` with
-    its intervals. In Lightning, at the end of an epoch: `self.log_dict(self.card.compute())`, then
+    `compute` returns a dictionary of numbers: the mean loss by each rule, accuracy, and for ordered
+    classes quadratic kappa (`qwk`) and expected cost (`ec`). `scorecard` returns the `Scorecard` with
+    confidence intervals. In Lightning, at the end of an epoch: `self.log_dict(self.card.compute())`, then
     `self.card.reset()`.
 
     Parameters
@@ -223,17 +223,17 @@ class Card(_RuleSums):
     ordered : bool, default False
         Whether the classes have an order.
     rules : sequence of Rule or str, optional
-        The rules to use instead of all that fit.
+        Rules to use instead of all applicable ones.
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
         The cost of each decision (column) for each outcome (row); "quadratic" if `ordered`.
     classes : sequence of K labels, optional
         Names of the classes, in order; for ordered classes lowest first.
     logits : bool, default False
-        Whether predictions are logits. They are never guessed.
+        Whether predictions are logits. This is never guessed.
     ignore_index : int, optional
-        The target of rows to leave out, such as -100 for padding; they are not counted as rows.
+        Target of rows to ignore, such as -100 for padding; they are not counted.
     prefix : str, default ""
-        The beginning of the names in the dictionary, such as `"val_"`.
+        Prefix of the names in the dictionary, such as `"val_"`.
     **kwargs : Any
         Options of every torchmetrics metric.
 
@@ -277,12 +277,12 @@ class Card(_RuleSums):
         self._add_sum("squared_cells", n_cells(n_classes))
 
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
-        """Add predictions with their targets; no values are read.
+        """Add predictions with their targets, without reading values.
 
         Parameters
         ----------
         preds : Tensor of shape (N, K), (N, K, ...) or (N,)
-            Predictions: probabilities, or logits if the metric takes these.
+            Predictions: probabilities, or logits if `logits` is set.
         target : Tensor of shape (N,) or (N, ...)
             Class positions.
         weights : Tensor of shape (N,) or (N, ...), optional
@@ -299,7 +299,7 @@ class Card(_RuleSums):
         self._add(preds, target, weights, "squares", "cells", "squared_cells")
 
     def compute(self) -> dict[str, Tensor]:
-        """The number of each rule and metric, under its name."""
+        """Compute all rules and metrics, by name."""
         tally = self._tally()
         values = dict(zip(map(name_of, self.rules), tally.moments.mean, strict=True))
         counts = tally.counts
@@ -315,7 +315,7 @@ class Card(_RuleSums):
         }
 
     def scorecard(self) -> Scorecard:
-        """The card of everything seen, by all processes; which rows had probability zero is not known."""
+        """Return the scorecard of all rows of all processes; zero-probability rows are not identified."""
         with self.sync_context(
             dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
         ):

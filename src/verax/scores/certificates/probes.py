@@ -319,7 +319,7 @@ class Trial:
 
     @property
     def rounding(self) -> float:
-        """The largest gain that is taken for a rounding error, as a share of the largest loss."""
+        """The largest gain treated as a rounding error, as a share of the largest loss."""
         return _ULPS * max(1.0, self.floor / (float(magnitude(self.loss).max()) or 1.0))
 
     def with_floor(self, floor: float) -> Trial:
@@ -368,7 +368,7 @@ def expected(loss: Floats, truth: Floats) -> Floats:
 def expected_gain(other: Floats, honest: Floats, truth: Floats) -> tuple[Floats, Floats]:
     """How much less other losses are expected to be than honest ones, row by row; the size of both.
 
-    The difference is taken for each outcome, so that what both have in common cancels.
+    Differences are computed per outcome, so that common terms cancel.
     """
     possible = truth > 0
     a, b = np.where(possible, other, 0.0), np.where(possible, honest, 0.0)

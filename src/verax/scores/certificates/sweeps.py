@@ -272,8 +272,8 @@ class Survey:
     Attributes
     ----------
     forecasts, comparisons : the numbers of forecasts and of pairs of a truth and a forecast.
-    regret : how much more than the truth a neighbour of it in the lattice is expected to lose, for 95 %
-        of the pairs at most, relative to the median loss: a larger change of the loss reverses their order.
+    regret : excess expected loss of a lattice neighbour over the truth, for 95 % of the pairs at most,
+        relative to the median loss: a larger change of the loss reverses their order.
     """
 
     forecasts: int = 0
