@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -12,7 +13,7 @@ from verax.analyses.cases import Case, Stated, dense_case, plain_of, text_of
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.checks import check_count
-from verax.display.tables import FrameKind, html_table, record_frame, text_table
+from verax.display.tables import Column, Table, Tabled
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
@@ -24,7 +25,7 @@ from verax.scores.registry import RULES, as_rules, default_rules, each_of, name_
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Worst(MaySkip):
+class Worst(Tabled, MaySkip):
     """The worst rows by a rule, worst first.
 
     Attributes
@@ -63,65 +64,39 @@ class Worst(MaySkip):
         cases = [case.to_dict() for case in self.cases]
         return {"rule": self.rule, "n_rows": self.n_rows, "cases": cases, **self._noted()}
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per case: its loss, its ranks, and its forecast as the columns p_0, p_1, ...
-
-        A list is listed_1, p_1, listed_2, p_2, ..., with the place of the outcome in it.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
+    def _frame(self) -> Table:
+        """One line per case, with its forecast as the columns p_0, p_1, ...; of a list, listed_1, p_1, ..."""
         width = max(len(case.forecast) for case in self.cases)
-        return record_frame(
-            [
-                {
-                    "row": case.row,
-                    "id": case.id,
-                    "outcome": plain_of(case.outcome),
-                    "rule": self.rule,
-                    "loss": case.loss,
-                    **{f"rank_by_{name}": rank for name, rank in case.ranks.items()},
-                    "source": case.source,
-                    **case.columns(width),
-                }
-                for case in self.cases
-            ],
-            kind,
-        )
+        columns = [
+            Column("row"),
+            Column("id"),
+            Column("outcome", value=lambda case: plain_of(case.outcome)),
+            Column("rule", value=lambda _: self.rule),
+            Column("loss"),
+            *(Column(f"rank_by_{name}", value=partial(_rank, name)) for name in self.cases[0].ranks),
+            Column("source"),
+        ]
+        names = self.cases[0].columns(width)
+        columns += [Column(name, value=partial(_forecast, name, width)) for name in names]
+        return Table(columns, self.cases)
 
-    def _cells(self) -> list[list[str]]:
+    def _tables(self) -> list[Table]:
         others = [name for name in self.cases[0].ranks if name != self.rule]
-        header = [
-            "id" if self.named else "row",
-            "outcome",
-            "forecast",
-            self.rule,
-            *(f"rank by {o}" for o in others),
-            "where it comes from",
+        columns = [
+            Column("id", "id" if self.named else "row", right=False),
+            Column("outcome", "outcome", lambda case: text_of(case.outcome), right=False),
+            Column("shown", "forecast", right=False),
+            Column("loss", self.rule, ".4f", right=False),
+            *(Column("", f"rank by {name}", value=partial(_rank, name), right=False) for name in others),
+            Column("source", "where it comes from", right=False),
         ]
-        body = [
-            [
-                str(c.id),
-                text_of(c.outcome),
-                c.shown,
-                f"{c.loss:.4f}",
-                *(str(c.ranks[o]) for o in others),
-                c.source,
-            ]
-            for c in self.cases
-        ]
-        return [header, *body]
+        return [Table(columns, self.cases)]
 
-    def __repr__(self) -> str:
-        title = f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}"
-        return "\n".join([title, *text_table(self._cells()), *self._said()])
+    def _heading(self) -> str:
+        return f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}"
+
+    def _notes(self) -> list[str]:
+        return self._said()
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         numbers = [int(rows[case.row]) for case in self.cases]
@@ -131,8 +106,13 @@ class Worst(MaySkip):
         ]
         return replace(self, cases=tuple(cases))
 
-    def _repr_html_(self) -> str:
-        return html_table(self._cells())
+
+def _forecast(name: str, width: int, case: Case) -> Any:
+    return case.columns(width)[name]
+
+
+def _rank(name: str, case: Case) -> int:
+    return case.ranks[name]
 
 
 @reads

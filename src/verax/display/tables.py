@@ -1,10 +1,15 @@
-"""Tables of texts for terminals and notebooks, whose first row is the header; and data frames."""
+"""Tables of results: declared once, shown in terminals and notebooks, and given as data frames.
+
+A result that is `Tabled` declares its columns (name in data frames, heading for readers, format, value) and
+the lines that they are taken from. What is drawn in the end are texts with the header first (`Cells`).
+"""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 from verax.common.checks import check_choice
 from verax.common.texts import on_a_line
@@ -12,6 +17,146 @@ from verax.errors import MissingPackageError
 
 Cells = list[list[str]]
 FrameKind = Literal["pandas", "polars", "pyarrow"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result's table.
+
+    Attributes
+    ----------
+    name : str
+        Its name in data frames; two names, with a space between them, are those of the ends of an interval.
+        Empty where only readers see it.
+    head : str
+        Its heading for readers; empty where only data frames have it.
+    text : str or callable
+        How a value is written, or what is written for a line.
+    value : str or callable
+        The value of a line, or the name of the line's attribute; by default the attribute of its name.
+    right : bool
+        Whether it is flush right.
+    """
+
+    name: str
+    head: str = ""
+    text: str | Callable[[Any], str] = ""
+    value: str | Callable[[Any], Any] = ""
+    right: bool = True
+
+    def of(self, line: Any) -> Any:
+        """The value of a line."""
+        return self.value(line) if callable(self.value) else getattr(line, self.value or self.name)
+
+    def shown(self, line: Any) -> str:
+        """The value of a line for readers; nothing where there is none."""
+        if callable(self.text):
+            return self.text(line)
+        value = self.of(line)
+        return "" if value is None else format(value, self.text)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table and the lines that they are taken from; `ruled` with rules around its lines."""
+
+    columns: Sequence[Column]
+    lines: Sequence[Any]
+    title: str = ""
+    ruled: bool = False
+
+    def cells(self) -> Cells:
+        """The table for readers, with its header."""
+        shown = self._shown
+        return [[c.head for c in shown], *([c.shown(line) for c in shown] for line in self.lines)]
+
+    def text(self) -> list[str]:
+        """The lines for a terminal."""
+        right = [i for i, column in enumerate(self._shown) if column.right]
+        lines = text_table(self.cells(), right=right)
+        rule = "-" * max(map(len, lines))
+        return [lines[0], rule, *lines[1:], rule] if self.ruled else lines
+
+    def frame(self, kind: FrameKind) -> Any:
+        """The table as a data frame; values of different types in a column become texts."""
+        columns: dict[str, list[Any]] = {}
+        for column in self.columns:
+            values = [column.of(line) for line in self.lines]
+            low, _, high = column.name.partition(" ")
+            if high:
+                columns[low] = [None if value is None else value[0] for value in values]
+                columns[high] = [None if value is None else value[1] for value in values]
+            elif low:
+                columns[low] = _of_one_type(values)
+        return data_frame(columns, kind)
+
+    @property
+    def _shown(self) -> list[Column]:
+        return [column for column in self.columns if column.head]
+
+
+class Tabled:
+    """A result that declares its tables once: `repr`, notebooks and data frames are made from them."""
+
+    # Whether an empty line stands before the notes.
+    _notes_apart: ClassVar[bool] = False
+
+    def _heading(self) -> str:
+        raise NotImplementedError
+
+    def _tables(self) -> Sequence[Table]:
+        """What readers see."""
+        raise NotImplementedError
+
+    def _notes(self) -> Sequence[str]:
+        """What readers of the tables should know."""
+        return ()
+
+    def _frame(self) -> Table:
+        """What data frames hold: the first table, if nothing else is said."""
+        return self._tables()[0]
+
+    def to_frame(self, kind: FrameKind = "pandas") -> Any:
+        """The table as a data frame of the kind named, with numbers in full.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
+        return self._frame().frame(kind)
+
+    def __repr__(self) -> str:
+        lines = [self._heading()]
+        for i, table in enumerate(self._tables()):
+            lines += [""] if i or table.title else []
+            lines += [*([table.title] if table.title else []), *table.text()]
+        notes = self._notes()
+        return "\n".join([*lines, *([""] if notes and self._notes_apart else []), *notes])
+
+    def _repr_html_(self) -> str:
+        tables, heading, notes = self._tables(), self._heading(), self._notes()
+        if not tables:
+            return html_table([[heading]], notes=notes)
+        # A table with a title has it in place of the heading, which then stands above.
+        above = f"<p>{html.escape(heading)}</p>" if tables[0].title else ""
+        captions = [tables[0].title or heading, *(table.title for table in tables[1:])]
+        last = len(tables) - 1
+        drawn = [
+            html_table(table.cells(), caption=caption, notes=notes if i == last else ())
+            for i, (table, caption) in enumerate(zip(tables, captions, strict=True))
+        ]
+        return above + "".join(drawn)
+
+
+def interval_head(confidence: float) -> str:
+    """The heading of a column of intervals."""
+    return f"{100 * confidence:g}% interval"
 
 
 def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
@@ -60,12 +205,16 @@ def record_frame(records: Sequence[Mapping[str, Any]], kind: FrameKind) -> Any:
 
     Values of different types in one column, such as class names that are texts and numbers, become texts.
     """
-    columns = {name: [record[name] for record in records] for name in records[0]}
-    for name, values in columns.items():
-        types = {type(value) for value in values if value is not None}
-        if len(types) > 1 and not types <= {int, float}:
-            columns[name] = [None if value is None else str(value) for value in values]
+    columns = {name: _of_one_type([record[name] for record in records]) for name in records[0]}
     return data_frame(columns, kind)
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """The values; as texts where their types differ."""
+    types = {type(value) for value in values if value is not None}
+    if len(types) > 1 and not types <= {int, float}:
+        return [None if value is None else str(value) for value in values]
+    return values
 
 
 def data_frame(columns: dict[str, list[Any]], kind: FrameKind) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from verax.common.results import Result
-from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.display.tables import Column, Table, Tabled
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
@@ -190,7 +191,7 @@ class Correlation:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Selection(Result):
+class Selection(Tabled, Result):
     """The epoch that each rule would keep.
 
     Attributes
@@ -223,6 +224,8 @@ class Selection(Result):
     best: dict[str, Best]
     correlations: tuple[Correlation, ...]
     notes: tuple[str, ...]
+
+    _notes_apart = True
 
     @classmethod
     def of(
@@ -349,53 +352,38 @@ class Selection(Result):
             "notes": list(self.notes),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """Return a data frame with one row per rule: its best epoch and all metrics there.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table.
-        """
-        bests = list(self.best.values())
-        columns: dict[str, list[Any]] = {
-            "rule": [best.metric for best in bests],
-            "direction": [best.direction for best in bests],
-            self.history.counter: [best.epoch for best in bests],
-        }
-        columns |= {name: [best.at(name) for best in bests] for name in self.history.values}
-        return data_frame(columns, kind)
+    def _frame(self) -> Table:
+        """One line per rule: its best epoch and every metric at that epoch."""
+        columns = [
+            Column("rule", value="metric"),
+            Column("direction"),
+            Column(self.history.counter, value="epoch"),
+        ]
+        columns += [Column(name, value=partial(_at, name)) for name in self.history.values]
+        return Table(columns, list(self.best.values()))
 
     def _heading(self) -> str:
         return f"verax selection: {self.history.n_epochs:,} {self.history.counter}s"
 
-    def _best_cells(self) -> list[list[str]]:
-        header = ["best by", "is", self.history.counter, *self.best]
-        rows = [
-            [
-                best.metric,
-                {"min": "lowest", "max": "highest"}[best.direction],
-                str(best.epoch),
-                *(_text(best.at(name)) + ("*" if name == best.metric else " ") for name in self.best),
-            ]
-            for best in self.best.values()
+    def _tables(self) -> list[Table]:
+        best = [
+            Column("metric", "best by", right=False),
+            Column("", "is", lambda best: {"min": "lowest", "max": "highest"}[best.direction], right=False),
+            Column("epoch", self.history.counter),
+            *(Column("", name, partial(_marked, name)) for name in self.best),
         ]
-        return [header, *rows]
-
-    def _correlation_cells(self) -> list[list[str]]:
-        header = ["correlation of", "with", "Pearson", "Spearman", f"{self.history.counter}s", "left out"]
-        rows = [
-            [c.rule, c.metric, _text(c.pearson), _text(c.spearman), str(c.n), str(c.left_out)]
-            for c in self.correlations
+        correlations = [
+            Column("rule", "correlation of", right=False),
+            Column("metric", "with", right=False),
+            Column("pearson", "Pearson", lambda c: _text(c.pearson)),
+            Column("spearman", "Spearman", lambda c: _text(c.spearman)),
+            Column("n", f"{self.history.counter}s"),
+            Column("left_out", "left out"),
         ]
-        return [header, *rows]
+        tables = [Table(best, list(self.best.values()), ruled=True)]
+        return [*tables, Table(correlations, self.correlations, ruled=True)] if self.correlations else tables
 
-    def _all_notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         notes = [
             f"* the optimum; the other numbers of a line are the metrics of that {self.history.counter}."
         ]
@@ -405,20 +393,14 @@ class Selection(Result):
             )
         return [*notes, *self.notes]
 
-    def __str__(self) -> str:
-        cells = self._best_cells()
-        lines = [self._heading(), *_ruled(text_table(cells, right=range(2, len(cells[0]))))]
-        if self.correlations:
-            lines += ["", *_ruled(text_table(self._correlation_cells(), right=range(2, 6)))]
-        return "\n".join([*lines, "", *self._all_notes()])
 
-    __repr__ = __str__
+def _at(name: str, best: Best) -> float:
+    return best.at(name)
 
-    def _repr_html_(self) -> str:
-        tables = html_table(self._best_cells(), caption=self._heading())
-        if self.correlations:
-            return tables + html_table(self._correlation_cells(), notes=self._all_notes())
-        return html_table(self._best_cells(), caption=self._heading(), notes=self._all_notes())
+
+def _marked(name: str, best: Best) -> str:
+    """A metric at the best epoch, marked if it is the one that is best."""
+    return _text(best.at(name)) + ("*" if name == best.metric else " ")
 
 
 def _varies(values: Floats) -> bool:
@@ -491,7 +473,3 @@ def _remarks(bests: Any, correlations: Sequence[Correlation], counter: str) -> l
 
 def _text(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"
-
-
-def _ruled(lines: list[str]) -> list[str]:
-    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]

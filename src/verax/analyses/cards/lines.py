@@ -65,9 +65,9 @@ def is_share(measure: Formula) -> bool:
     )
 
 
-def texts_of(score: CardLine) -> tuple[str, str]:
-    """The interval and the range of a line."""
-    return f"{score.interval:.4f}", f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
+def range_of(score: CardLine) -> str:
+    """The smallest and the largest value of a line, in words."""
+    return f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
 
 
 def line_values(score: CardLine) -> dict[str, Any]:

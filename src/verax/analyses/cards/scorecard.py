@@ -15,11 +15,11 @@ import numpy as np
 from verax._version import __version__
 from verax.analyses.cards.container import CARD, write_summaries
 from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
-from verax.analyses.cards.lines import CardLine, line_numbers, line_values, texts_of
+from verax.analyses.cards.lines import CardLine, line_numbers, line_values, range_of
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
 from verax.common.summaries import Label, Several, UnreadableError, inside, register, truth
-from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import Tally
 from verax.errors import InputError, VeraxError
@@ -77,8 +77,8 @@ def card_of_rows(
 
 
 @register("card")
-@dataclass(frozen=True, eq=False)
-class Scorecard(MaySkip):
+@dataclass(frozen=True, repr=False, eq=False)
+class Scorecard(Tabled, MaySkip):
     """The scores of one set of forecasts. It holds sums only, so cards of parts can be merged.
 
     `card["brier"]` is a mean; `scores` has the details of the rules, `metrics` those of the
@@ -473,29 +473,6 @@ class Scorecard(MaySkip):
             return self._intervals.jackknife
         return "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per score, as a data frame of the kind named.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        lines = [line_values(score) for score in self._all]
-        data: dict[str, list[Any]] = {"score": [score.name for score in self._all]}
-        data |= {key: [line[key] for line in lines] for key in ("mean", "std")}
-        for column, key, end in (("low", "interval", 0), ("high", "interval", 1)):
-            data[column] = [line[key][end] for line in lines]
-        for column, end in (("smallest", 0), ("largest", 1)):
-            data[column] = [score.bounds[end] for score in self._all]
-        data |= {key: [line[key] for line in lines] for key in ("orientation", "proper", "summary")}
-        return data_frame(data, kind)
-
     @property
     def _all(self) -> list[CardLine]:
         return [*self.scores.values(), *self.metrics.values()]
@@ -506,10 +483,18 @@ class Scorecard(MaySkip):
         grouped = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         return f"verax scorecard: {self.n_rows:,} rows{grouped}, {self.n_classes:,} {kind}{weighed}"
 
-    def _cells(self) -> list[list[str]]:
-        interval = f"{100 * self.resampling.confidence:g}% interval"
-        header = ["score", "mean", interval, "range", "proper", "what it is"]
-        return [header, *([s.name, f"{s.mean:.4f}", *texts_of(s), s.proper, s.summary] for s in self._all)]
+    def _tables(self) -> list[Table]:
+        columns = [
+            Column("score", "score", value="name", right=False),
+            Column("mean", "mean", ".4f"),
+            Column("std"),
+            Column("low high", interval_head(self.resampling.confidence), ".4f", "interval"),
+            Column("smallest largest", "range", range_of, "bounds", right=False),
+            Column("orientation"),
+            Column("proper", "proper", right=False),
+            Column("summary", "what it is", right=False),
+        ]
+        return [Table(columns, self._all, ruled=True)]
 
     def _notes(self) -> list[str]:
         better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
@@ -535,16 +520,6 @@ class Scorecard(MaySkip):
             finite = ", ".join(f"{s.name} {s.finite_mean:.4f}" for s in infinite)
             notes.append(f"Without the rows of infinite loss: {finite}.")
         return notes + self._said()
-
-    def __str__(self) -> str:
-        header, *body = text_table(self._cells(), right=(1, 2))
-        rule = "-" * max(len(line) for line in [header, *body])
-        return "\n".join([self._heading(), header, rule, *body, rule, *self._notes()])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading(), notes=self._notes())
 
 
 def _kind(other: object) -> str:

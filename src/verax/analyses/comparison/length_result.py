@@ -14,7 +14,7 @@ from verax.analyses.comparison.records import Difference
 from verax.analyses.units import Units
 from verax.common.checks import check_flag, check_number
 from verax.common.sizes import in_digits
-from verax.display.tables import FrameKind, record_frame, text_table
+from verax.display.tables import Column, Table, Tabled
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import Padded
@@ -23,8 +23,8 @@ from verax.scores.combinators import Padded
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class LengthComparison(MaySkip):
+@dataclass(frozen=True, repr=False, eq=False)
+class LengthComparison(Tabled, MaySkip):
     """Mean losses of predictions of growing length. `comparison["brier"]` has those of one rule.
 
     Attributes
@@ -238,39 +238,36 @@ class LengthComparison(MaySkip):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per rule and prediction: the mean loss, and its excess over the last prediction.
+    def _frame(self) -> Table:
+        """One line per rule and prediction: the mean loss, and its excess over the last prediction."""
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
+        def gap(line: tuple[str, int]) -> Difference:
+            return self.difference(self.predictions[line[1]], self.predictions[-1], line[0])
 
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame(
-            [
-                {
-                    "rule": name,
-                    "prediction": prediction,
-                    "mean": self.means[name][i],
-                    "excess": self.excess(name)[i],
-                    "infinite_weight": self.infinite[name][i],
-                    **self._gap(name, prediction),
-                }
-                for name in self.means
-                for i, prediction in enumerate(self.predictions)
-            ],
-            kind,
-        )
+        columns = [
+            Column("rule", value=lambda line: line[0]),
+            Column("prediction", value=lambda line: self.predictions[line[1]]),
+            Column("mean", value=lambda line: self.means[line[0]][line[1]]),
+            Column("excess", value=lambda line: self.excess(line[0])[line[1]]),
+            Column("infinite_weight", value=lambda line: self.infinite[line[0]][line[1]]),
+            Column("gap", value=lambda line: gap(line).difference),
+            Column("gap_low gap_high", value=lambda line: gap(line).interval),
+        ]
+        return Table(columns, [(name, i) for name in self.means for i in range(len(self.predictions))])
 
-    def _gap(self, name: str, prediction: str) -> dict[str, float]:
-        """How much larger the loss is than the last, with the ends of the interval."""
-        found = self.difference(prediction, self.predictions[-1], name)
-        return {"gap": found.difference, "gap_low": found.interval.low, "gap_high": found.interval.high}
+    def _tables(self) -> list[Table]:
+        columns = [Column("", "prediction", lambda i: self.predictions[i], right=False)]
+        for name, means in self.means.items():
+            columns.append(Column("", name, ".4f", means.__getitem__))
+        return [Table(columns, range(len(self.predictions)), ruled=True)]
+
+    def _heading(self) -> str:
+        return f"what longer lists buy: {self.n_rows:,} rows, {in_digits(self.n_classes)} classes"
+
+    def _notes(self) -> list[str]:
+        level = f"Against each other, with {100 * self.confidence:g}% intervals:"
+        texts = [*self.words(), level, *self.comparability()]
+        return [*(line for text in texts for line in textwrap.wrap(text, 106)), *self._said()]
 
     def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:
         """Draw what each prediction loses against the last, one panel per rule.
@@ -291,22 +288,6 @@ class LengthComparison(MaySkip):
 
         names = list(self.means) if rules is None else [name for name in rules if self[name]]
         return draw_lengths(self, names, share)
-
-    def __str__(self) -> str:
-        names = list(self.means)
-        cells = [["prediction", *names]]
-        for i, prediction in enumerate(self.predictions):
-            cells.append([prediction, *(f"{self.means[name][i]:.4f}" for name in names)])
-        lines = text_table(cells, right=range(1, len(names) + 1))
-        rule = "-" * len(lines[0])
-        m = in_digits(self.n_classes)
-        heading = f"what longer lists buy: {self.n_rows:,} rows, {m} classes"
-        level = f"Against each other, with {100 * self.confidence:g}% intervals:"
-        texts = [*self.words(), level, *self.comparability()]
-        words = [line for text in texts for line in textwrap.wrap(text, 106)]
-        return "\n".join([heading, lines[0], rule, *lines[1:], rule, *words, *self._said()])
-
-    __repr__ = __str__
 
 
 def _variance(covariance: Floats, i: int, j: int) -> float:

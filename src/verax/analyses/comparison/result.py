@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
+from operator import itemgetter
 from typing import Any, Literal
 
 from verax.analyses.comparison.claims import Claims
@@ -12,29 +14,14 @@ from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model, gap_numbers
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice
-from verax.display.tables import FrameKind, data_frame, html_table, record_frame, text_table
-from verax.inference.intervals import Interval, with_ends
+from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
+from verax.inference.intervals import with_ends
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 
-# The columns of a table of differences, of which a single model has none.
-_PAIR_COLUMNS = (
-    "rule",
-    "a",
-    "b",
-    "difference",
-    "low",
-    "high",
-    "p_value",
-    "p_adjusted",
-    "infinite_a",
-    "infinite_b",
-    "finite_difference",
-)
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(MaySkip):
+class Comparison(Tabled, MaySkip):
     """Models compared under one or several rules.
 
     Attributes
@@ -79,6 +66,8 @@ class Comparison(MaySkip):
     reference: str | None
     notes: tuple[str, ...] = ()
     claims: Claims | None = None
+
+    _notes_apart = True
 
     @property
     def names(self) -> list[str]:
@@ -218,8 +207,13 @@ class Comparison(MaySkip):
         found: Mapping[str, Sequence[Model | Difference]] = (
             self.models if of == "models" else self.differences
         )
-        rows = [{"rule": rule, **_record(line)} for rule, lines in found.items() for line in lines]
-        return record_frame(rows, kind) if rows else data_frame({name: [] for name in _PAIR_COLUMNS}, kind)
+        columns = [Column("rule", value=itemgetter(0))]
+        for each in fields(Model if of == "models" else Difference):
+            prefix = each.name.removesuffix("interval")
+            ends = each.name != prefix
+            name = f"{prefix}low {prefix}high" if ends else {"name": "model"}.get(each.name, each.name)
+            columns.append(Column(name, value=partial(_field, each.name)))
+        return Table(columns, [(rule, line) for rule, lines in found.items() for line in lines]).frame(kind)
 
     def plot(self, rules: Sequence[str] | None = None) -> Any:
         """Draw the mean loss of each model and its difference from the best one, a panel per rule.
@@ -241,70 +235,47 @@ class Comparison(MaySkip):
             self._of(self.models, name)
         return draw_ranking(self, names)
 
-    def _ranking(self, rule: str) -> list[list[str]]:
-        header = [
-            "rank",
-            "model",
-            "mean",
-            f"{100 * self.confidence:g}% interval",
-            "same letter: no difference seen",
+    def _tables(self) -> list[Table]:
+        head, against = interval_head(self.confidence), self.reference
+        ranking = [
+            Column("rank", "rank"),
+            Column("name", "model", right=False),
+            Column("mean", "mean", _mean),
+            Column("low high", head, ".5f", "interval", right=False),
+            Column("letters", "same letter: no difference seen", right=False),
         ]
-        skilled = self.reference is not None
-        header += [f"skill against {self.reference}"] if skilled else []
-        rows = []
-        for m in self.models[rule]:
-            row = [str(m.rank), m.name, _mean(m), f"{m.interval:.5f}", m.letters]
-            row += [_signed(m.skill, f" ({m.skill_interval:.4f})", 4)] if skilled else []
-            rows.append(row)
-        return [header, *rows]
-
-    def _pairs(self, rule: str) -> list[list[str]]:
-        header = ["a - b", "difference", f"{100 * self.confidence:g}% interval", "p", "p (Holm)"]
-        rows = [
-            [
-                f"{d.a} - {d.b}",
-                d.infinite_words or _signed(d.difference),
-                f"{d.interval:.6f}",
-                _p(d.p_value),
-                _p(d.p_adjusted),
-            ]
-            for d in self.differences[rule]
+        if against is not None:
+            ranking.append(Column("skill", f"skill against {against}", _skill, right=False))
+        pairs = [
+            Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
+            Column("difference", "difference", lambda d: d.infinite_words or _signed(d.difference)),
+            Column("low high", head, ".6f", "interval", right=False),
+            Column("p_value", "p", lambda d: _p(d.p_value)),
+            Column("p_adjusted", "p (Holm)", lambda d: _p(d.p_adjusted)),
         ]
-        return [header, *rows]
+        return [
+            table
+            for rule, models in self.models.items()
+            for table in (
+                Table(ranking, models, f"{rule} (lower is better)"),
+                Table(pairs, self.differences[rule]),
+            )
+        ]
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
         return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
 
-    def __repr__(self) -> str:
-        lines = [self._heading()]
-        for rule in self.models:
-            lines += ["", f"{rule} (lower is better)", *text_table(self._ranking(rule), right=(0, 2))]
-            lines += ["", *text_table(self._pairs(rule), right=(1, 3, 4))]
-        lines += [""] if self._words() else []
-        return "\n".join([*lines, *self._words()])
-
-    def _repr_html_(self) -> str:
-        parts = [f"<p>{self._heading()}</p>"]
-        for rule in self.models:
-            parts.append(html_table(self._ranking(rule), caption=f"{rule} (lower is better)"))
-            parts.append(html_table(self._pairs(rule)))
-        return "".join(parts) + html_table([["notes"], *([text] for text in self._words())])
-
-    def _words(self) -> list[str]:
+    def _notes(self) -> list[str]:
         return [*self.disagreements, *self.notes, *self._said()]
 
 
-def _record(line: Model | Difference) -> dict[str, Any]:
-    """A model or a difference as one row of a table, with a column for each end of an interval."""
-    row: dict[str, Any] = {}
-    for name, value in vars(line).items():
-        if isinstance(value, Interval):
-            prefix = name.removesuffix("interval")
-            row |= {f"{prefix}low": value.low, f"{prefix}high": value.high}
-        else:
-            row["model" if name == "name" else name] = value
-    return row
+def _field(name: str, line: tuple[str, Model | Difference]) -> Any:
+    return getattr(line[1], name)
+
+
+def _skill(m: Model) -> str:
+    return _signed(m.skill, f" ({m.skill_interval:.4f})", 4)
 
 
 def _mean(m: Model) -> str:

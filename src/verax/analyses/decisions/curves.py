@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import itemgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows
 from verax.analyses.decisions.cells import Counted
 from verax.common.results import Result
-from verax.display.tables import FrameKind, data_frame
+from verax.display.tables import Column, Table, Tabled
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
@@ -101,7 +102,7 @@ Gap = TypeVar("Gap", bound=CurveDifference)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
+class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
     """The curves of all models and events, and the differences of all pairs of models.
 
     Attributes
@@ -209,28 +210,24 @@ class EventCurves(MaySkip, ABC, Generic[Curve, Gap]):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per model, event and threshold, as a data frame of the kind named.
+    def _frame(self) -> Table:
+        """One line per model, event and threshold."""
+        names = ["model", "event", "threshold", self.quantity, "low", "high", *self.beside]
+        lines = [
+            (curve.model, curve.event, *numbers)
+            for curve in self.curves
+            for numbers in zip(
+                curve.thresholds.tolist(),
+                curve.values.tolist(),
+                *curve.interval.tolist(),
+                *(getattr(curve, name).tolist() for name in self.beside),
+                strict=True,
+            )
+        ]
+        return Table([Column(name, value=itemgetter(i)) for i, name in enumerate(names)], lines)
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        sizes = [len(curve.thresholds) for curve in self.curves]
-        columns: dict[str, Any] = {"model": np.repeat([curve.model for curve in self.curves], sizes)}
-        columns["event"] = np.repeat([curve.event for curve in self.curves], sizes)
-        columns["threshold"] = np.concatenate([curve.thresholds for curve in self.curves])
-        columns[self.quantity] = np.concatenate([curve.values for curve in self.curves])
-        columns["low"], columns["high"] = np.concatenate([curve.interval for curve in self.curves], axis=1)
-        for name in self.beside:
-            columns[name] = np.concatenate([getattr(curve, name) for curve in self.curves])
-        return data_frame({name: column.tolist() for name, column in columns.items()}, kind)
+    def _notes(self) -> list[str]:
+        return [*self.sentences, *self._said()]
 
 
 def banded(band: Floats, thresholds: Floats) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.binary import rows_of_part
 from verax.analyses.unitsums import Columns, Means, UnitRecipe, means_of
-from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError
 from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.handles import Part
@@ -155,7 +155,7 @@ class DeferralLine:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Deferral(MaySkip):
+class Deferral(Tabled, MaySkip):
     """What deferring brings at each of some costs.
 
     Attributes
@@ -189,58 +189,25 @@ class Deferral(MaySkip):
         ]
         return {"n_rows": self.n_rows, "confidence": self.confidence, "lines": lines, **self._noted()}
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per cost of deferring, as a data frame of the kind named.
+    def _tables(self) -> list[Table]:
+        def rest(line: DeferralLine) -> str:
+            return "" if line.share >= 1 else f"{line.cost_of_decided:.4f}"
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        names = ("defer", "deferred", "share", "cost", "cost_of_deciding", "cost_of_decided", "saved")
-        columns = {name: [getattr(line, name) for line in self.lines] for name in names}
-        columns["saved_low"] = [line.saved_interval.low for line in self.lines]
-        columns["saved_high"] = [line.saved_interval.high for line in self.lines]
-        return data_frame(columns, kind)
-
-    def _cells(self) -> list[list[str]]:
-        level = f"{100 * self.confidence:g}% interval"
-        header = [
-            "cost of deferring",
-            "deferred",
-            "share",
-            "cost",
-            "saved per row",
-            level,
-            "cost of the rest",
+        columns = [
+            Column("defer", "cost of deferring", "g"),
+            Column("deferred", "deferred", ","),
+            Column("share", "share", ".1%"),
+            Column("cost", "cost", ".4f"),
+            Column("saved", "saved per row", "+.4f"),
+            Column("saved_low saved_high", interval_head(self.confidence), ".4f", "saved_interval"),
+            Column("cost_of_decided", "cost of the rest", rest),
+            Column("cost_of_deciding"),
         ]
-        return [
-            header,
-            *(
-                [
-                    f"{line.defer:g}",
-                    f"{line.deferred:,}",
-                    f"{100 * line.share:.1f}%",
-                    f"{line.cost:.4f}",
-                    f"{line.saved:+.4f}",
-                    f"{line.saved_interval:.4f}",
-                    "" if line.share >= 1 else f"{line.cost_of_decided:.4f}",
-                ]
-                for line in self.lines
-            ),
-        ]
+        return [Table(columns, self.lines)]
 
     def _heading(self) -> str:
         deciding = self.lines[0].cost_of_deciding
         return f"verax deferral: {self.n_rows:,} rows; deciding all costs {deciding:.4f} per row"
 
-    def __repr__(self) -> str:
-        return "\n".join([self._heading(), *text_table(self._cells(), right=range(7)), *self._said()])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading())
+    def _notes(self) -> list[str]:
+        return self._said()

@@ -17,7 +17,7 @@ from verax.analyses.decisions.cells import Counted
 from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, all_curves
 from verax.analyses.decisions.grid import check_grid, in_words, runs
 from verax.common.checks import check_flag
-from verax.display.tables import html_table, text_table
+from verax.display.tables import Column, Table
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats
 from verax.inputs.memory import open_rows
@@ -214,24 +214,26 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
 
         return draw_murphy(self, self.curves, self.differences)
 
-    def _cells(self) -> list[list[str]]:
-        header = ["event", "a", "b", "better by every proper score", "largest difference, a - b"]
-        named = {"neither": "neither", "same": "the same"}
-        lines = []
-        for pair in self.differences:
+    def _heading(self) -> str:
+        return self.rows.heading("Murphy diagrams")
+
+    def _tables(self) -> list[Table]:
+        def best(pair: MurphyDifference) -> str:
+            named = {"neither": "neither", "same": "the same", "a": pair.a, "b": pair.b}
+            return named[pair.order]
+
+        def largest(pair: MurphyDifference) -> str:
             at = int(np.argmax(np.abs(pair.values)))
-            largest = f"{pair.values[at]:+.4f} at {pair.thresholds[at]:g}"
-            best = named.get(pair.order) or (pair.a if pair.order == "a" else pair.b)
-            lines.append([pair.event, pair.a, pair.b, best, largest])
-        return [header, *lines]
+            return f"{pair.values[at]:+.4f} at {pair.thresholds[at]:g}"
 
-    def __repr__(self) -> str:
-        table = text_table(self._cells()) if self.differences else []
-        return "\n".join([self.rows.heading("Murphy diagrams"), *table, *self.sentences, *self._said()])
-
-    def _repr_html_(self) -> str:
-        notes = [*self.sentences, *self._said()]
-        return html_table(self._cells(), caption=self.rows.heading("Murphy diagrams"), notes=notes)
+        columns = [
+            Column("event", "event", right=False),
+            Column("a", "a", right=False),
+            Column("b", "b", right=False),
+            Column("", "better by every proper score", best, right=False),
+            Column("", "largest difference, a - b", largest, right=False),
+        ]
+        return [Table(columns, self.differences)] if self.differences else []
 
 
 # ---- scores ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -14,7 +15,7 @@ from verax.analyses.decisions.cells import Counted
 from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, all_curves, banded
 from verax.analyses.decisions.grid import check_grid, in_words, runs
 from verax.common.checks import check_flag
-from verax.display.tables import html_table, text_table
+from verax.display.tables import Column, Table
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats
 from verax.inputs.memory import open_rows
@@ -196,25 +197,22 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
 
         return draw_decision_curves(self, self.curves)
 
-    def _cells(self) -> list[list[str]]:
+    def _tables(self) -> list[Table]:
         shown = [0.05, 0.1, 0.2, 0.3, 0.5]
         grid = self.curves[0].thresholds
         at = [i for t in shown for i in np.flatnonzero(np.isclose(grid, t))[:1]]
         at = at or list(range(min(len(grid), 5)))
-        header = ["event", "model", *(f"at {grid[i]:g}" for i in at)]
-        lines = [[c.event, c.model, *(f"{c.values[i]:z.4f}" for i in at)] for c in self.curves]
-        return [header, *lines]
+        columns = [Column(name, name, right=False) for name in ("event", "model")]
+        columns += [Column("", f"at {grid[i]:g}", "z.4f", partial(_value_at, i)) for i in at]
+        return [Table(columns, self.curves)]
 
     def _heading(self) -> str:
         what = "standardized net benefit" if self.standardized else "net benefit"
         return self.rows.heading(what)
 
-    def __repr__(self) -> str:
-        table = text_table(self._cells(), right=range(2, 9))
-        return "\n".join([self._heading(), *table, *self.sentences, *self._said()])
 
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading(), notes=[*self.sentences, *self._said()])
+def _value_at(i: int, curve: DecisionCurve) -> float:
+    return float(curve.values[i])
 
 
 def _sentence(curve: DecisionCurve) -> str:

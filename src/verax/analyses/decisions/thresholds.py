@@ -12,7 +12,7 @@ from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.common.checks import check_count
-from verax.display.tables import FrameKind, record_frame
+from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
 from verax.inference.intervals import Interval, Resampling
@@ -160,7 +160,7 @@ def _n_folds(rows: RowTable, folds: int) -> int:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Thresholds(MaySkip):
+class Thresholds(Tabled, MaySkip):
     """Thresholds chosen on data.
 
     Attributes
@@ -235,46 +235,34 @@ class Thresholds(MaySkip):
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
         return {**plain, "interval": self.interval.to_dict(), **self._noted()}
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per threshold of P(Y >= class), with its range over the folds.
+    def _frame(self) -> Table:
+        """One line per threshold of P(Y >= class), with its range over the folds."""
+        columns = [
+            Column("metric", value=lambda _: self.metric),
+            Column("at_least", value=lambda i: i + 1),
+            Column("threshold", value=lambda i: float(self.values[i])),
+            Column("lowest_in_folds", value=lambda i: float(self.per_fold[:, i].min())),
+            Column("highest_in_folds", value=lambda i: float(self.per_fold[:, i].max())),
+        ]
+        return Table(columns, range(len(self.values)))
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
+    def _tables(self) -> list[Table]:
+        return []
 
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame(
-            [
-                {
-                    "metric": self.metric,
-                    "at_least": i + 1,
-                    "threshold": value,
-                    "lowest_in_folds": float(self.per_fold[:, i].min()),
-                    "highest_in_folds": float(self.per_fold[:, i].max()),
-                }
-                for i, value in enumerate(self.values.tolist())
-            ],
-            kind,
-        )
-
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         shown = ", ".join(f"{t:.3g}" for t in self.values)
         better = "higher is better" if self.higher_is_better else "lower is better"
-        level = f"{100 * self.interval.confidence:g}%"
+        return f"verax thresholds: {shown}, chosen by {self.metric} ({better}) on {self.n_rows:,} rows"
+
+    def _notes(self) -> list[str]:
         honest = f"{self.metric} in cross-validation {self.honest:.4f}"
-        gain = f"gain {self.gain:+.4f} ({level} interval {self.interval:.4f})"
-        lines = [
-            f"verax thresholds: {shown}, chosen by {self.metric} ({better}) on {self.n_rows:,} rows",
+        level = interval_head(self.interval.confidence)
+        gain = f"gain {self.gain:+.4f} ({level} {self.interval:.4f})"
+        return [
             f"{honest}, of {self.against} {self.reference:.4f}: {gain}",
             f"{self.metric} of the rows that they were chosen on: {self.in_sample:.4f}",
             *self._said(),
         ]
-        return "\n".join(lines)
 
 
 def _result(

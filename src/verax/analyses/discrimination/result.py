@@ -12,7 +12,7 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows
 from verax.analyses.comparison.records import Difference
 from verax.common.texts import bound
-from verax.display.tables import Cells, FrameKind, data_frame, html_table, text_table
+from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
@@ -39,7 +39,7 @@ class RankPart:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RankScore(MaySkip):
+class RankScore(Tabled, MaySkip):
     """How well a forecast ranks the rows.
 
     Attributes
@@ -106,56 +106,32 @@ class RankScore(MaySkip):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per event and one for their average, as a data frame of the kind named.
+    def _frame(self) -> Table:
+        """One line for the average and one per event."""
+        columns = [Column("event", value="name"), Column("value"), Column("low high", value="interval")]
+        return Table(columns, [RankPart("", self.value, self.interval), *self.parts])
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        lines = [RankPart("", self.value, self.interval), *self.parts]
-        return data_frame(
-            {
-                "event": [line.name for line in lines],
-                "value": [line.value for line in lines],
-                "low": [line.interval.low for line in lines],
-                "high": [line.interval.high for line in lines],
-            },
-            kind,
-        )
-
-    def cells(self) -> Cells:
-        """The table, with its header."""
+    def _tables(self) -> list[Table]:
         prefix = "y " if self.rows.ordered else "class "
-        header = ["", self.metric, f"{100 * self.interval.confidence:g}% interval"]
-        lines = [[self.average, f"{self.value:.4f}", f"{self.interval:.4f}"]]
-        if len(self.parts) > 1:
-            lines += [[prefix + x.name, f"{x.value:.4f}", f"{x.interval:.4f}"] for x in self.parts]
-        return [header, *lines]
+        parts = [RankPart(prefix + x.name, x.value, x.interval) for x in self.parts]
+        lines = [RankPart(self.average, self.value, self.interval), *(parts if len(parts) > 1 else [])]
+        # The first column has no heading.
+        columns = [Column("name", " ", right=False), Column("value", self.metric, ".4f")]
+        columns.append(Column("low high", interval_head(self.interval.confidence), ".4f", "interval"))
+        return [Table(columns, lines)]
 
-    def footnotes(self) -> list[str]:
+    def _heading(self) -> str:
+        return self.rows.heading(self.metric)
+
+    def _notes(self) -> list[str]:
         """What a reader of the table should know."""
         caution = [f"Caution: {self.interval.caution}."] if self.interval.caution else []
         if self.within:
             caution.append(f"From bins of forecasts: within {bound(self.within)} of the exact value.")
         return [*self.notes, *caution, *self._said()]
 
-    def __repr__(self) -> str:
-        return "\n".join(
-            [self.rows.heading(self.metric), *text_table(self.cells(), right=(1, 2)), *self.footnotes()]
-        )
 
-    def _repr_html_(self) -> str:
-        return html_table(self.cells(), caption=self.rows.heading(self.metric), notes=self.footnotes())
-
-
-class RankScores(MaySkip, Mapping[str, RankScore]):
+class RankScores(Tabled, MaySkip, Mapping[str, RankScore]):
     """The scores of several models on the same rows, by their names, and their paired differences.
 
     Parameters
@@ -231,56 +207,33 @@ class RankScores(MaySkip, Mapping[str, RankScore]):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per model, as a data frame of the kind named.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return data_frame(
-            {
-                "model": list(self),
-                "value": [score.value for score in self.values()],
-                "low": [score.interval.low for score in self.values()],
-                "high": [score.interval.high for score in self.values()],
-            },
-            kind,
-        )
-
     def _given(self) -> dict[str, Any]:
         return {"scores": self._scores}
 
-    def _tables(self) -> list[Cells]:
-        first = next(iter(self.values()))
-        level = f"{100 * first.interval.confidence:g}% interval"
-        ranking = [["model", first.metric, level]]
-        ranking += [[name, f"{s.value:.4f}", f"{s.interval:.4f}"] for name, s in self.items()]
-        pairs = [["a - b", "difference", level, "p", "p (Holm)"]]
-        pairs += [
+    def _first(self) -> RankScore:
+        return next(iter(self.values()))
+
+    def _heading(self) -> str:
+        return f"{self._first()._heading()}; {self._first().average}"
+
+    def _tables(self) -> list[Table]:
+        head = interval_head(self._first().interval.confidence)
+        scores = Table(
             [
-                f"{d.a} - {d.b}",
-                f"{d.difference:+.4f}",
-                f"{d.interval:.4f}",
-                f"{d.p_value:.2g}",
-                f"{d.p_adjusted:.2g}",
-            ]
-            for d in self.differences
+                Column("model", "model", right=False, value=lambda item: item[0]),
+                Column("value", self._first().metric, ".4f", lambda item: item[1].value),
+                Column("low high", head, ".4f", lambda item: item[1].interval),
+            ],
+            list(self.items()),
+        )
+        pairs = [
+            Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
+            Column("difference", "difference", "+.4f"),
+            Column("low high", head, ".4f", "interval"),
+            Column("p_value", "p", ".2g"),
+            Column("p_adjusted", "p (Holm)", ".2g"),
         ]
-        return [ranking, pairs] if len(self) > 1 else [ranking]
+        return [scores, Table(pairs, self.differences)] if len(self) > 1 else [scores]
 
-    def __repr__(self) -> str:
-        first = next(iter(self.values()))
-        lines = [f"{first.rows.heading(first.metric)}; {first.average}"]
-        for i, table in enumerate(self._tables()):
-            lines += ([""] if i else []) + text_table(table, right=(1, 2, 3, 4))
-        return "\n".join([*lines, *first.footnotes(), *self._said()])
-
-    def _repr_html_(self) -> str:
-        return "".join(html_table(table) for table in self._tables())
+    def _notes(self) -> list[str]:
+        return [*self._first()._notes(), *self._said()]

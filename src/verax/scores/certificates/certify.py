@@ -18,7 +18,7 @@ import numpy as np
 
 from verax.common.checks import check_count, check_n_classes
 from verax.common.results import Result
-from verax.display.tables import FrameKind, record_frame
+from verax.display.tables import Column, Table, Tabled
 from verax.errors import RuleError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.base import Rule
@@ -177,7 +177,7 @@ class Resolution:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Certificate(Result):
+class Certificate(Tabled, Result):
     """The properties of a rule for one number of classes, with a counterexample for each that fails.
 
     Each property is also an attribute: `certificate.proper` is True or False.
@@ -261,43 +261,31 @@ class Certificate(Result):
             "resolution": self.resolution and asdict(self.resolution),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per property: whether it holds, and the counterexample in words where it does not.
+    def _frame(self) -> Table:
+        """One line per property: whether it holds, and the counterexample where it does not."""
+        columns = [
+            Column("rule", value=lambda _: self.rule),
+            Column("n_classes", value=lambda _: self.n_classes),
+            Column("property", value=lambda item: item[0]),
+            Column("holds", value=lambda item: item[1].holds),
+            Column("checked", value=lambda item: item[1].checked),
+            Column("counterexample", value=lambda item: str(item[1].counterexample or "")),
+        ]
+        return Table(columns, list(self.findings.items()))
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
+    def _tables(self) -> list[Table]:
+        return []
 
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame(
-            [
-                {
-                    "rule": self.rule,
-                    "n_classes": self.n_classes,
-                    "property": name,
-                    "holds": finding.holds,
-                    "checked": finding.checked,
-                    "counterexample": str(finding.counterexample or ""),
-                }
-                for name, finding in self.findings.items()
-            ],
-            kind,
-        )
+    def _heading(self) -> str:
+        return f"{self.rule}, {self.n_classes} classes"
 
-    def __str__(self) -> str:
-        lines = [f"{self.rule}, {self.n_classes} classes"]
+    def _notes(self) -> list[str]:
+        lines = []
         for name, finding in self.findings.items():
             verdict = "yes" if finding.holds else f"no    {finding.counterexample}"
             lines.append(f"{name.replace('_', ' '):<20}{verdict}")
         lines += [f"note: {note}" for note in self.notes]
-        return "\n".join(lines if self.resolution is None else [*lines, f"search: {self.resolution}"])
-
-    __repr__ = __str__
+        return lines if self.resolution is None else [*lines, f"search: {self.resolution}"]
 
 
 def _row(p: Distribution) -> str:
