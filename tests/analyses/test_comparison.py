@@ -650,7 +650,7 @@ def test_out():
     assert set(found["models"]) == {"rps", "log_score"}
     assert len(found["differences"]["rps"]) == 3
     assert found["traits"]["m2"]["error_distance"] >= 1
-    assert comparison._repr_html_().count("<table>") == 5
+    assert comparison._repr_html_().count("<table>") == 4
 
 
 def test_top_lists_beside_full_distributions():

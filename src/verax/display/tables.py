@@ -70,12 +70,12 @@ class Table:
         shown = self._shown
         return [[c.head for c in shown], *([c.shown(line) for c in shown] for line in self.lines)]
 
-    def text(self) -> list[str]:
-        """The lines for a terminal."""
+    def text(self, *, closed: bool = True) -> list[str]:
+        """The lines for a terminal; `closed` with a rule below, where they are ruled."""
         right = [i for i, column in enumerate(self._shown) if column.right]
         lines = text_table(self.cells(), right=right)
         rule = "-" * max(map(len, lines))
-        return [lines[0], rule, *lines[1:], rule] if self.ruled else lines
+        return [lines[0], rule, *lines[1:], *([rule] if closed else [])] if self.ruled else lines
 
     def frame(self, kind: FrameKind) -> Any:
         """The table as a data frame; values of different types in a column become texts."""
@@ -135,7 +135,7 @@ class Tabled:
         lines = [self._heading()]
         for i, table in enumerate(self._tables()):
             lines += [""] if i or table.title else []
-            lines += [*([table.title] if table.title else []), *table.text()]
+            lines += [*([table.title] if table.title else []), *table.text(closed=not self._notes_apart)]
         notes = self._notes()
         return "\n".join([*lines, *([""] if notes and self._notes_apart else []), *notes])
 

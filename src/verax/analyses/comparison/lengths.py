@@ -89,7 +89,7 @@ def compare_lengths(
     0.5318: lists of 2 have 100 % of that and are within 1 % of the full distribution.
     Against each other, with 95% intervals:
     brier: hard is 0.5633 (-1.0105 to 2.1372) above top-1, top-1 is 0.2382 (-0.3279 to 0.8043) above top-3,
-    top-3 is 0.0000 (0.0000 to 0.0000) above full.
+    top-3 equals full.
     """
     check_confidence(confidence)
     chosen = _choose(rule)
