@@ -1,0 +1,1 @@
+"""Whether predictions are still good: losses and calibration over time, with alarms."""

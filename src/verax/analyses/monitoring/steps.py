@@ -1,0 +1,337 @@
+"""What a monitor keeps of the rows of one time step: sums that merge over the shards of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.binary import event_names
+from verax.analyses.parts import naming, probabilities, seen
+from verax.common.summaries import Summary, Whole, merges
+from verax.engines.clusters import ByLabel, Labels
+from verax.engines.stats import RowStats
+from verax.engines.sums import Sum, Sums
+from verax.inputs.arrays import Array, Bools, Floats, Ints, to_host
+from verax.inputs.breakdown import Breakdown, labels_of
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.handles import Part, Recipe
+from verax.inputs.lists.rows import ListRows
+from verax.scores.base import Rule, losses_of
+
+ALL = "all"
+# What the most likely class is called, and whatever a list names.
+TOP, LISTED = "most likely class", "any listed class"
+# Beyond this number of classes only the most likely one is monitored for calibration.
+MOST_EVENTS = 32
+# Bins of probabilities; bets that adapt to the past are constant in each.
+BINS = 16
+# The columns of a step: loss, excess over the tolerated loss, the loss that forecasts expect and how many rows
+# were asked for it. For each event: its probability, whether it happened, and both bets on the difference.
+LOSS, EXCESS, CLAIMED, ASKED, OF_EVENT = range(5)
+STATED, HAPPENED, SHIFT, TILT, PER_EVENT = range(5)
+# At most this many rows of a part are asked what loss they expect: it takes a pass for every class.
+_ASKED_ROWS = 20_000
+
+
+class StepSums(Summary, kind="monitored step"):
+    """Sums over some rows of one time step.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows.
+    weight : Sum
+        (1,) the sum of their weights.
+    first, second : Sum
+        (C,) the sums of each column and of its squares.
+    bins : Sum
+        (E, 16, 2) the sums of outcome minus probability and of its square, by event and probability.
+    labels, groups : arrays or None
+        The groups, and (G, 1 + C) the weight and the sums of the columns in each.
+    """
+
+    n: int = merges(Whole())
+    weight: Sum = merges(Sums(1, least=0))
+    first: Sum = merges(Sums("columns"))
+    second: Sum = merges(Sums("columns", least=0))
+    bins: Sum = merges(Sums("events", BINS, 2))
+    labels: Any = merges(Labels(), default=None)
+    groups: Floats | None = merges(ByLabel("1+columns"), default=None)
+
+
+@dataclass(frozen=True)
+class Tolerated:
+    """The loss that is no reason for an alarm: `mean` on average; `least` is possible, more than `most` counts
+    as `most`.
+    """
+
+    mean: float
+    least: float
+    most: float
+
+    def excess(self, losses: Floats) -> Floats:
+        """Losses above the mean, in units of the largest that can be below it: -1 at least."""
+        return np.asarray((np.minimum(losses, self.most) - self.mean) / (self.mean - self.least))
+
+
+@dataclass(frozen=True)
+class _Statistic:
+    """A row statistic as it is."""
+
+    name: str
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+    def formula(self, stats: RowStats) -> Array:
+        found: Array = getattr(stats, self.name)
+        return found
+
+
+def events_of(classes: Sequence[str], *, ordered: bool, lists: bool) -> tuple[str, ...]:
+    """The names of the events whose probabilities are monitored.
+
+    >>> events_of(["dry", "wet"], ordered=False, lists=False), events_of("abc", ordered=True, lists=False)
+    (('most likely class', 'wet'), ('most likely class', '> a', '> b'))
+    """
+    if lists:
+        return TOP, LISTED
+    return (TOP, *(event_names(classes, ordered=ordered) if len(classes) <= MOST_EVENTS else ()))
+
+
+@dataclass(frozen=True)
+class StepRecipe(Recipe[Breakdown]):
+    """The sums of every time step, of all rows and of subgroups.
+
+    Attributes
+    ----------
+    model : str
+        The model.
+    rule : Rule
+        The rule by which rows are scored.
+    ordered : bool
+        Whether events are thresholds of ordered classes.
+    tolerated : Tolerated or None
+        The loss that is no reason for an alarm.
+    time : str
+        The column of times.
+    by : tuple of str
+        The columns of subgroups.
+    grouped : bool
+        Whether rows of a group enter together.
+    """
+
+    model: str
+    rule: Rule
+    ordered: bool
+    tolerated: Tolerated | None
+    time: str
+    by: tuple[str, ...]
+    grouped: bool
+
+    def take(self, part: Part) -> Breakdown:
+        """Of some rows."""
+        rows = self._columns(part)
+        times = labels_of(in_plain_times(part.by[self.time]), part.n_rows)
+        names = times.labels.tolist()
+        found: dict[Any, dict[str, Any]] = {
+            time: {ALL: sums} for time, sums in zip(names, rows.sums(times.codes, len(names)), strict=True)
+        }
+        for column in self.by:
+            own = labels_of(part.by[column], part.n_rows)
+            k = len(own.labels)
+            cells = rows.sums(times.codes * k + own.codes, len(names) * k)
+            for i, time in enumerate(names):
+                parts = zip(own.labels.tolist(), cells[i * k : (i + 1) * k], strict=True)
+                found[time][column] = Breakdown({label: {ALL: sums} for label, sums in parts if sums.n})
+        return Breakdown(found)
+
+    def _columns(self, part: Part) -> _Rows:
+        rows = part.models[self.model]
+        check_one_way(rows.groups, "a monitor")
+        with naming(part, self.model):
+            if isinstance(rows, ListRows):
+                losses, weights, stated, happened = _of_lists(rows, self.rule)
+                claimed = asked = np.zeros(rows.n_rows)
+            else:
+                losses, weights, stated, happened = _of_distributions(part, self.model, self.rule, self.ordered)
+                claimed, asked = _claimed(self.rule, probabilities(part, self.model))
+        columns: list[Any] = [np.zeros(0)] * (OF_EVENT + PER_EVENT * len(stated))
+        bounded = losses if self.tolerated is None else np.minimum(losses, self.tolerated.most)
+        columns[LOSS], columns[CLAIMED], columns[ASKED] = bounded, claimed, asked
+        columns[EXCESS] = np.zeros(len(losses)) if self.tolerated is None else self.tolerated.excess(losses)
+        for e, (x, h) in enumerate(zip(stated, happened, strict=True)):
+            at = OF_EVENT + PER_EVENT * e
+            gap = h - x
+            columns[at + STATED], columns[at + HAPPENED] = x, h.astype(float)
+            columns[at + SHIFT], columns[at + TILT] = gap, (1 - 2 * x) * gap
+        return _Rows(columns, weights, rows.groups if self.grouped else None)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The columns of some rows, to be summed by codes of cells."""
+
+    columns: Sequence[Floats]
+    weights: Floats | None
+    groups: Groups | None
+
+    def sums(self, codes: Ints, n: int) -> list[StepSums]:
+        """The sums of the rows of each cell."""
+        w, e = self.weights, (len(self.columns) - OF_EVENT) // PER_EVENT
+
+        def summed(values: Floats) -> Floats:
+            weighted = values if w is None else values * w
+            return np.array([weighted.sum()]) if n == 1 else np.bincount(codes, weighted, n)
+
+        counts = np.bincount(codes, minlength=n)
+        weight = counts.astype(float) if w is None else np.bincount(codes, w, n)
+        first = np.stack([summed(column) for column in self.columns], axis=1)
+        second = np.stack([summed(column * column) for column in self.columns], axis=1)
+        bins = np.zeros((n, e, BINS, 2))
+        for i in range(e):
+            at = OF_EVENT + PER_EVENT * i
+            gap = self.columns[at + SHIFT]
+            place = codes * BINS + np.minimum(self.columns[at + STATED] * BINS, BINS - 1).astype(np.int64)
+            for j, values in enumerate((gap, gap * gap)):
+                weighted = values if w is None else values * w
+                bins[:, i, :, j] = np.bincount(place, weighted, n * BINS).reshape(n, BINS)
+        tables = [(None, None)] * n if self.groups is None else self._by_group(codes, n)
+        return [
+            StepSums(int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(own), *table)
+            for c, u, a, b, own, table in zip(counts, weight, first, second, bins, tables, strict=True)
+        ]
+
+    def _by_group(self, codes: Ints, n: int) -> list[tuple[Any, Any]]:
+        assert self.groups is not None
+        g = len(self.groups.labels)
+        place, w = codes * g + self.groups.codes, self.weights
+        each = np.ones(len(codes)) if w is None else w
+        tables = np.stack([np.bincount(place, each * c, n * g) for c in (np.ones(1), *self.columns)], axis=1)
+        found = []
+        for cell in tables.reshape(n, g, -1):
+            some = cell[:, 0] > 0
+            found.append((self.groups.labels[some], cell[some]))
+        return found
+
+
+def in_plain_times(column: Any) -> Any:
+    """Times as dates, datetimes, numbers or texts: what files can hold and people can read."""
+    values = np.asarray(column)
+    if values.dtype.kind != "M":
+        return values
+    exact = values.astype("datetime64[us]")
+    days = exact.astype("datetime64[D]")
+    return days if bool((days == exact).all()) else exact
+
+
+def _of_distributions(
+    part: Part, model: str, rule: Rule, ordered: bool
+) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
+    """The losses and weights of rows, and of each event its probabilities and whether it happened."""
+    rows, p = seen(part, model, (rule,)), probabilities(part, model)
+    k = p.shape[1]
+    stated, happened = [np.clip(rows.top, 0, 1)], [rows.decision == rows.y]
+    if k <= MOST_EVENTS:
+        for i in range(1 if ordered or k == 2 else 0, k):
+            x = p[:, i:].sum(axis=1) if ordered else p[:, i]
+            stated.append(np.clip(x, 0, 1))
+            happened.append(rows.y >= i if ordered else rows.y == i)
+    return rows.losses[rule], rows.weights, stated, happened
+
+
+def _of_lists(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
+    """The same of top lists: their answers, and whether they name the outcome at all."""
+    names = ("right", "unaccounted", "listed")
+    found = [np.asarray(to_host(own), float) for own in losses_of([rule, *map(_Statistic, names)], rows)]
+    losses, right, unaccounted, listed = found
+    batch = rows.batch(0, rows.n_rows)
+    lists = batch.lists
+    top = np.zeros(rows.n_rows)
+    some = lists.lengths > 0
+    top[some] = lists.confidences[lists.offsets[:-1][some]]
+    stated = [np.clip(top, 0, 1), np.clip(1 - unaccounted, 0, 1)]
+    weights = None if batch.weights is None else np.asarray(to_host(batch.weights), float)
+    return losses, weights, stated, [right > 0.5, listed > 0.5]
+
+
+def _claimed(rule: Rule, p: Floats) -> tuple[Floats, Floats]:
+    """The loss that rows expect of themselves, of a sample of them, and which were asked."""
+    every = max(1, -(-len(p) // _ASKED_ROWS))
+    claimed, asked = np.zeros(len(p)), np.zeros(len(p))
+    asked[::every] = 1.0
+    claimed[::every] = expected_losses(rule, p[::every])
+    return claimed, asked
+
+
+def expected_losses(rule: Rule, p: Floats) -> Floats:
+    """The loss that each forecast expects if it is right."""
+    if not len(p):
+        return np.zeros(0)
+    # Softmax and rescaling leave rounding behind.
+    return np.asarray(rule.entropy(p / p.sum(axis=1, keepdims=True)), float).reshape(len(p))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One time step of all rows or of a subgroup, as it enters: its units, their means and sums.
+
+    Attributes
+    ----------
+    n_rows, n_units : int
+        The number of rows, and of what enters one by one: rows, groups, or the whole step.
+    means : array of shape (C,)
+        The weighted mean of each column.
+    first, second : array of shape (C,)
+        The sums over units of each column, and of its squares.
+    variance : float
+        The variance of the mean loss; NaN where the step is a single unit.
+    bins : array of shape (E, 16, 2)
+        Sums of outcome minus probability, and of its square.
+    """
+
+    n_rows: int
+    n_units: int
+    means: Floats
+    first: Floats
+    second: Floats
+    variance: float
+    bins: Floats
+
+    @classmethod
+    def of(cls, sums: StepSums, unit: str) -> Step:
+        """From sums; `unit` says what enters one by one."""
+        weight, first, second = float(sums.weight.high[0]), sums.first.high, sums.second.high
+        means, bins = first / weight, sums.bins.high
+        if unit == "row":
+            n = sums.n
+            spread = max(float(second[LOSS]) / n - float(means[LOSS]) ** 2, 0.0)
+            return cls(n, n, means, first, second, spread / (n - 1) if n > 1 else np.nan, bins)
+        if unit == "time":
+            return cls(sums.n, 1, means, means, means * means, np.nan, bins / weight)
+        assert sums.groups is not None
+        u, own = sums.groups[:, 0], sums.groups[:, 1:]
+        each, g = own / u[:, None], len(u)
+        off = own[:, LOSS] - means[LOSS] * u
+        variance = float((off * off).sum()) / weight**2 * g / (g - 1) if g > 1 else np.nan
+        return cls(sums.n, g, means, each.sum(axis=0), (each * each).sum(axis=0), variance, np.zeros_like(bins))
+
+
+def scopes_of(found: Mapping[str, Any]) -> Iterable[tuple[tuple[str, Any], StepSums]]:
+    """All rows of a step, and the subgroups of each column."""
+    yield ("", None), found[ALL]
+    for column, own in found.items():
+        if column != ALL:
+            for label in own.labels:
+                yield (column, plain_label(label)), own[label][ALL]
+
+
+def plain_label(label: Any) -> Any:
+    """A label as results name it."""
+    return label.isoformat() if isinstance(label, datetime) else label

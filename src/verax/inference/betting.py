@@ -1,0 +1,99 @@
+"""Bets against a claim, whose capital may be looked at after every bet.
+
+A claim says that observations z, none below -1, have means of at most zero given all that came before. Whoever
+bets a share c < 1 of the capital on z has it multiplied by 1 + c z. If the claim is true, the capital exceeds
+1 / alpha at any time with probability alpha at most (Ville). Bets are split among several stakes, because the
+best one depends on how false the claim is.
+
+Observations that arrive together enter as two sums, A of z and B of z*z, so that parts merge and their order
+does not matter. For x >= -c, log(1 + x) >= x - x*x (-c - log(1 - c)) / (c*c): the capital is bounded from below by
+exp(c A - (-c - log(1 - c)) B). A bound from below raises no false alarm, and small stakes lose next to
+nothing by it. A single observation needs no bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from verax.inputs.arrays import Floats
+
+# The shares of the capital that are bet, and how the capital is split among them.
+STAKES: Floats = 0.75 * 2.0 ** (-np.arange(24) / 2)
+_SPLIT: Floats = (np.arange(24) + 2.0) ** -1.0
+LOG_SPLIT: Floats = np.log(_SPLIT / _SPLIT.sum())
+# What the square of an observation costs at each stake.
+_PRICES: Floats = -STAKES - np.log1p(-STAKES)
+
+
+def log_factors(first: Any, second: Any, n: Any) -> Floats:
+    """By what observations multiply the capital at each stake, in logarithms.
+
+    Parameters
+    ----------
+    first : array of shape (...)
+        The sums of the observations, each at least -1.
+    second : array of shape (...)
+        The sums of their squares.
+    n : array of shape (...)
+        The number of observations.
+
+    Returns
+    -------
+    array of shape (..., 24)
+        Logarithms of the factors, or bounds below them.
+
+    Examples
+    --------
+    >>> bool((log_factors(3.0, 4.0, 10) <= 10 * np.log1p(STAKES * 0.3)).all())
+    True
+    """
+    first, second, n = (np.asarray(each, float)[..., None] for each in (first, second, n))
+    with np.errstate(invalid="ignore"):
+        return np.where(n == 1, np.log1p(STAKES * np.maximum(first, -1.0)), STAKES * first - _PRICES * second)
+
+
+def log_capital(logs: Floats) -> Floats:
+    """The logarithm of the capital of all stakes together, from those of each (on the last axis)."""
+    return np.asarray(np.logaddexp.reduce(logs + LOG_SPLIT, axis=-1))
+
+
+def adjusted(evidence: Floats, weights: Floats, rest: float = 0.0) -> Floats:
+    """E-values adjusted for testing several claims: any that reaches 1 / alpha keeps the family-wise error.
+
+    A set of claims is tested by the weighted mean of its e-values. A claim is rejected if every set that has it
+    is (closed testing; Vovk and Wang 2021, doi:10.1214/20-AOS2020).
+
+    Parameters
+    ----------
+    evidence : array of shape (n,)
+        The e-value of each claim.
+    weights : array of shape (n,)
+        Their weights.
+    rest : float, default 0
+        The weight of claims that may still come; their e-values are 1.
+
+    Returns
+    -------
+    array of shape (n,)
+        The adjusted e-values.
+
+    Examples
+    --------
+    >>> adjusted(np.array([90.0, 6.0, 0.0]), np.ones(3)).tolist()
+    [32.0, 2.0, 0.0]
+    """
+    e, w = np.append(evidence, 1.0), np.append(weights, rest)
+    order = np.argsort(e, kind="stable")
+    own_weight = np.concatenate([[0.0], np.cumsum(w[order])])
+    own_sum = np.concatenate([[0.0], np.cumsum((w * e)[order])])
+    place = np.empty(len(e), int)
+    place[order] = np.arange(len(e))
+    # The worst company of a claim are the claims with the smallest e-values: the first so many, and itself.
+    inside = np.arange(len(e) + 1)[None, :] > place[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = (own_sum + np.where(inside, 0.0, (w * e)[:, None])) / (
+            own_weight + np.where(inside, 0.0, w[:, None])
+        )
+    return np.asarray(np.nanmin(means, axis=1)[:-1])
