@@ -25,6 +25,7 @@ from .analyses.decisions.thresholds import choose_thresholds as choose_threshold
 from .analyses.discrimination.ranking import average_precision as average_precision
 from .analyses.discrimination.ranking import c_index as c_index
 from .analyses.discrimination.ranking import roc_auc as roc_auc
+from .analyses.monitoring.monitor import Monitor as Monitor
 from .analyses.recalibration.recalibration import recalibrate as recalibrate
 from .analyses.retention.curves import retention as retention
 from .analyses.retention.curves import selective as selective

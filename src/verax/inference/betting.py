@@ -1,14 +1,14 @@
 """Bets against a claim, whose capital may be looked at after every bet.
 
-A claim says that observations z, none below -1, have means of at most zero given all that came before. Whoever
-bets a share c < 1 of the capital on z has it multiplied by 1 + c z. If the claim is true, the capital exceeds
-1 / alpha at any time with probability alpha at most (Ville). Bets are split among several stakes, because the
-best one depends on how false the claim is.
+A claim says that observations z, none below -1, have means of at most zero given all that came before. A
+bet of a share c < 1 of the capital on z multiplies the capital by 1 + c z. If the claim is true, the capital
+ever exceeds 1 / alpha with probability alpha at most (Ville). Bets are split among several stakes, because
+the best one depends on how false the claim is.
 
 Observations that arrive together enter as two sums, A of z and B of z*z, so that parts merge and their order
-does not matter. For x >= -c, log(1 + x) >= x - x*x (-c - log(1 - c)) / (c*c): the capital is bounded from below by
-exp(c A - (-c - log(1 - c)) B). A bound from below raises no false alarm, and small stakes lose next to
-nothing by it. A single observation needs no bound.
+does not matter. For x >= -c, log(1 + x) >= x - x*x (-c - log(1 - c)) / (c*c), so the capital is at least
+exp(c A - (-c - log(1 - c)) B). This bound raises no false alarm, and small stakes lose next to nothing by
+it. A single observation needs no bound.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from verax.inputs.arrays import Floats
 
 # The shares of the capital that are bet, and how the capital is split among them.
-STAKES: Floats = 0.75 * 2.0 ** (-np.arange(24) / 2)
-_SPLIT: Floats = (np.arange(24) + 2.0) ** -1.0
+STAKES: Floats = np.array([0.75 * 2.0 ** (-i / 2) for i in range(24)])
+_SPLIT: Floats = np.array([1 / (i + 2) for i in range(24)])
 LOG_SPLIT: Floats = np.log(_SPLIT / _SPLIT.sum())
 # What the square of an observation costs at each stake.
 _PRICES: Floats = -STAKES - np.log1p(-STAKES)
@@ -50,8 +50,10 @@ def log_factors(first: Any, second: Any, n: Any) -> Floats:
     True
     """
     first, second, n = (np.asarray(each, float)[..., None] for each in (first, second, n))
-    with np.errstate(invalid="ignore"):
-        return np.where(n == 1, np.log1p(STAKES * np.maximum(first, -1.0)), STAKES * first - _PRICES * second)
+    exact = np.log1p(
+        STAKES * np.maximum(first, -1.0), where=n == 1, out=np.zeros((*first.shape[:-1], len(STAKES)))
+    )
+    return np.asarray(np.where(n == 1, exact, STAKES * first - _PRICES * second))
 
 
 def log_capital(logs: Floats) -> Floats:
@@ -62,8 +64,8 @@ def log_capital(logs: Floats) -> Floats:
 def adjusted(evidence: Floats, weights: Floats, rest: float = 0.0) -> Floats:
     """E-values adjusted for testing several claims: any that reaches 1 / alpha keeps the family-wise error.
 
-    A set of claims is tested by the weighted mean of its e-values. A claim is rejected if every set that has it
-    is (closed testing; Vovk and Wang 2021, doi:10.1214/20-AOS2020).
+    A set of claims is tested by the weighted mean of its e-values. A claim is rejected if every set that
+    contains it is (closed testing; Vovk and Wang 2021, doi:10.1214/20-AOS2020).
 
     Parameters
     ----------

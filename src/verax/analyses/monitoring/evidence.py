@@ -1,4 +1,4 @@
-"""Evidence of a monitor: capital of bets against "the loss has not risen" and "the probabilities are right"."""
+"""Evidence of a monitor: the capital of bets that the loss has risen or that probabilities are wrong."""
 
 from __future__ import annotations
 
@@ -88,27 +88,23 @@ class Capital:
 
 def factors_of(step: Step, seen: Floats) -> Floats:
     """(E, 5, 24) by what a step multiplies the capital of each bet on events, in logarithms."""
-    n_events = len(step.bins)
-    found = np.zeros((n_events, len(DIRECTIONS), len(STAKES)))
-    for e in range(n_events):
-        at = OF_EVENT + PER_EVENT * e
-        for column, (plus, minus) in ((SHIFT, (TOO_LOW, TOO_HIGH)), (TILT, (OVERCONFIDENT, UNDERCONFIDENT))):
-            first, second = step.first[at + column], step.second[at + column]
-            found[e, plus] = log_factors(first, second, step.n_units)
-            found[e, minus] = log_factors(-first, second, step.n_units)
-        slope = adapted(seen[e])
-        if slope.any():
-            first = float((slope * step.bins[e, :, 0]).sum())
-            second = float((slope * slope * step.bins[e, :, 1]).sum())
-            found[e, ADAPTIVE] = log_factors(first, second, step.n_units)
-    return found
+    first, second = (
+        sums[OF_EVENT:].reshape(-1, PER_EVENT)[:, [SHIFT, TILT]] for sums in (step.first, step.second)
+    )
+    slope = adapted(seen)
+    found = np.empty((2, len(step.bins), len(DIRECTIONS)))
+    found[0, :, [TOO_LOW, OVERCONFIDENT]], found[0, :, [TOO_HIGH, UNDERCONFIDENT]] = first.T, -first.T
+    found[1, :, [TOO_LOW, OVERCONFIDENT]] = found[1, :, [TOO_HIGH, UNDERCONFIDENT]] = second.T
+    found[0, :, ADAPTIVE] = (slope * step.bins[:, :, 0]).sum(axis=1)
+    found[1, :, ADAPTIVE] = (slope * slope * step.bins[:, :, 1]).sum(axis=1)
+    return log_factors(found[0], found[1], step.n_units)
 
 
 def adapted(bins: Floats) -> Floats:
-    """(16,) what to bet on each bin, from -1 to 1, given what was seen in it before."""
-    slope = bins[:, 0] / (bins[:, 1] + _CAUTIOUS)
-    largest = float(np.abs(slope).max())
-    return np.asarray(slope / largest) if largest > 0 else slope
+    """(E, 16) what to bet on each bin, from -1 to 1, given what was seen in it before."""
+    slope = bins[:, :, 0] / (bins[:, :, 1] + _CAUTIOUS)
+    largest = np.abs(slope).max(axis=1, keepdims=True)
+    return np.asarray(np.divide(slope, largest, out=np.zeros_like(slope), where=largest > 0))
 
 
 @dataclass
@@ -124,8 +120,8 @@ class Ledger:
     columns : tuple of str
         The columns of subgroups.
     restarts : bool
-        Whether evidence is that of a detector that restarts at every step (a rate of false alarms) instead of a
-        single bet from the beginning (a probability of ever having one).
+        Whether detectors restart at every step (a rate of false alarms), instead of betting once from the
+        beginning (a probability of ever having one).
     """
 
     events: tuple[str, ...]
@@ -204,7 +200,13 @@ class Ledger:
     def to_values(self) -> list[dict[str, Any]]:
         """The capital, to be stored."""
         return [
-            {"scope": list(scope), "loss": own.loss, "events": own.events, "bins": own.bins, "share": own.share}
+            {
+                "scope": list(scope),
+                "loss": own.loss,
+                "events": own.events,
+                "bins": own.bins,
+                "share": own.share,
+            }
             for scope, own in self.capital.items()
         ]
 

@@ -1,10 +1,10 @@
-"""`vx.Monitor`: is a model still as good as it was, and are its probabilities still right?"""
+"""`vx.Monitor`: whether a model is still as good as it was, and its probabilities still right."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -22,7 +22,6 @@ from verax.analyses.monitoring.steps import (
     Tolerated,
     events_of,
     expected_losses,
-    in_plain_times,
     scopes_of,
 )
 from verax.common.checks import check_choice, check_flag, check_number
@@ -30,7 +29,7 @@ from verax.common.packing import dump, load, refusing
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.inputs.arrays import Floats, to_array, to_host
+from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part
@@ -49,14 +48,14 @@ Unit = Literal["row", "group", "time"]
 class Monitor:
     """Watch the losses and the calibration of a model over time, with alarms that keep their word.
 
-    Two claims are bet against after every batch: the mean loss is at most `reference` plus `tolerance`, and
-    the probabilities are calibrated. The capital of the bets may be looked at as often as one likes: with
-    `false_alarms="ever"`, the probability that an alarm is ever raised while both claims are true is at most
-    `alpha`. With `false_alarms="rate"`, false alarms come every 1 / `alpha` time steps on average, or less often, and
-    changes that come late are found sooner.
+    Every batch is a bet against two claims: the mean loss is at most `reference` plus `tolerance`, and the
+    probabilities are calibrated. You may look at the result as often as you like. With `false_alarms="ever"`,
+    the probability of ever raising an alarm while both claims are true is at most `alpha`. With
+    `false_alarms="rate"`, false alarms are at least 1 / `alpha` time steps apart on average, and late changes
+    are detected sooner.
 
-    The claim about the loss is that its expectation, given all rows before, does not exceed the tolerated one.
-    The claim about calibration needs no reference: each event happens with the probability that was stated for it.
+    The first claim is about the expected loss given all rows before. The second needs no reference: each
+    event happens with its stated probability.
 
     Parameters
     ----------
@@ -65,8 +64,8 @@ class Monitor:
         end of the confidence interval is used. The error of that interval is part of `alpha`. Without it only
         calibration is monitored.
     rule : Rule or str, optional
-        The rule that scores rows; by default `rps` for ordered classes, else `brier`. Losses of unbounded rules
-        count at most ten times the tolerated mean, which can only delay an alarm.
+        The rule that scores rows; by default `rps` for ordered classes, else `brier`. Losses of unbounded
+        rules are capped at ten times the tolerated mean, which can only delay an alarm.
     tolerance : float, default 0
         How much the mean loss may rise above the reference without an alarm.
     alpha : float, default 0.05
@@ -74,9 +73,9 @@ class Monitor:
     ordered : bool, default False
         Whether the classes are ordered, so that events are thresholds.
     unit : {"row", "group", "time"}, optional
-        What is independent given the past: single rows, groups of rows (patients), or whole time steps, whose rows
-        may depend on each other in any way. By default groups where there are any, else rows; time steps where
-        rows have weights.
+        What is independent given the past: single rows, groups of rows (patients), or whole time steps, whose
+        rows may depend on each other in any way. By default groups if there are any; else time steps if rows
+        have weights; else rows.
     by : str or sequence of str, default ()
         Names of subgroups that are monitored as well.
     false_alarms : {"ever", "rate"}, default "ever"
@@ -89,9 +88,9 @@ class Monitor:
 
     References
     ----------
-    Ville (1939); Waudby-Smith and Ramdas (2024), doi:10.1093/jrsssb/qkad009, for betting; Vovk and Wang (2021),
-    doi:10.1214/20-AOS2020, for e-values; Shin, Ramdas and Rinaldo (2024), arXiv:2203.03532, for detectors that
-    restart.
+    Waudby-Smith and Ramdas (2024), doi:10.1093/jrsssb/qkad009, for betting; Vovk and Wang (2021),
+    doi:10.1214/20-AOS2020, for e-values; Shin, Ramdas and Rinaldo (2024), arXiv:2203.03532, for detectors
+    that restart.
 
     Examples
     --------
@@ -155,7 +154,7 @@ class Monitor:
             raise InputError(
                 f"must have {name_of(self.rule)}, the rule that is monitored",
                 argument="reference",
-                found=f"the card has {join(name_of(rule) for rule in given.tally.rules)}",
+                found=f"the card has {join(given.scores)}",
                 remedies=[passing("with one of these", rule=...)],
             )
         interval = given.scores[name_of(self.rule)].interval
@@ -296,7 +295,7 @@ class Monitor:
         given = dict(by or {})
         if set(given) != set(self.by):
             raise InputError(
-                f"must name {join(map(show, self.by)) if self.by else 'no subgroups'}, as the monitor was told",
+                f"must name {join(map(show, self.by)) if self.by else 'no subgroups'}, as the monitor does",
                 argument="by",
                 found=f"it names {join(map(show, given)) if given else 'none'}",
             )
@@ -325,7 +324,9 @@ class Monitor:
             raise InputError(
                 "cannot be used where rows enter one by one",
                 argument="weights",
-                remedies=[Remedy('Make a monitor with unit="time" or unit="group": weighted means enter then.')],
+                remedies=[
+                    Remedy('Make a monitor with unit="time" or unit="group": weighted means enter then.')
+                ],
             )
 
     @reads
@@ -355,7 +356,7 @@ class Monitor:
         by : mapping of str to array_like of shape (N,), optional
             Labels of subgroups, by the names that the monitor was told.
         ids : array_like of shape (N,), optional
-            Names of the rows. Rows that were taken in before are ignored, unless their outcome differs, which is
+            Names of the rows. Rows that were taken in before are ignored; if their outcome differs, that is
             an error.
         **read
 
@@ -399,11 +400,11 @@ class Monitor:
             events = events_of(names, ordered=self.ordered, lists=self._lists)
             restarts = self.false_alarms == "rate"
             self._ledger = Ledger(events, self.reference is not None, self.by, restarts)
-        for time in steps.labels:
+        for time in _in_order(steps):
             own = {scope: Step.of(sums, self.unit) for scope, sums in scopes_of(steps[time])}
             opens = not self._periods or self._periods[-1].time != time
             self._ledger.bet(own, opens=opens)
-            now = Period(time, own, self._ledger.total(), {t: e for t, e in self._evidence()})
+            now = Period(time, own, self._ledger.total(), dict(self._evidence()))
             if opens:
                 self._periods.append(now)
             else:
@@ -421,14 +422,15 @@ class Monitor:
             return
         last = self._periods[-1].time
         try:
-            early = [time for time in steps.labels if time < last]
-            again = [time for time in steps.labels if time == last]
+            times = _in_order(steps)
+            early = [time for time in times if time < last]
+            again = last in times
         except TypeError:
             raise InputError(
                 "must be of one kind",
                 argument="time",
                 kind="type",
-                found=f"the last was {show(last)}, now there is {show(steps.labels[0])}",
+                found=f"the last was {show(last)}, now there is {show(next(iter(steps.found)))}",
             ) from None
         if early:
             raise InputError(
@@ -439,8 +441,8 @@ class Monitor:
                 values=early,
                 remedies=[
                     Remedy(
-                        "Rows whose outcomes came late enter when they come: give them the time of their outcome, or "
-                        "use `predict` and `outcomes`.",
+                        "Late outcomes enter when they arrive: pass the time of the outcome, or use "
+                        "`predict` and `outcomes`.",
                         python_only=True,
                     )
                 ],
@@ -521,7 +523,7 @@ class Monitor:
         Parameters
         ----------
         ids : array_like of shape (N,)
-            Names of the rows. Outcomes that are known already are ignored if they are the same, else an error.
+            Names of the rows. Known outcomes are ignored if they are the same, and an error if they differ.
         y : array_like of shape (N,)
             Outcomes: class positions, or labels found in the classes.
         time : object
@@ -553,7 +555,7 @@ class Monitor:
     def expected_loss(self) -> float:
         """An estimate of the mean loss of forecasts whose outcomes are not known yet.
 
-        It is the loss that these forecasts expect of themselves, times the ratio of the loss to the expected loss
+        It is the loss that these forecasts expect of themselves, times the ratio of actual to expected loss
         so far. It assumes that calibration stays as it was. NaN where nothing is pending.
         """
         if not self._pending.n:
@@ -569,8 +571,8 @@ class Monitor:
             return ""
         which = "larger" if z > 0 else "smaller"
         return (
-            f"Losses are {which} where outcomes came later (z = {z:.1f}): alarms assume that lateness does not "
-            "depend on the outcome."
+            f"Losses are {which} where outcomes came later (z = {z:.1f}). Alarms assume that lateness does "
+            "not depend on the outcome."
         )
 
     # ---- what it says ----------------------------------------------------------------------------------
@@ -610,7 +612,12 @@ class Monitor:
     def history(self) -> History:
         """What was seen in each time step."""
         return History(
-            tuple(self._periods), name_of(self.rule), self._events, self.reference, self.tolerated, self._level
+            tuple(self._periods),
+            name_of(self.rule),
+            self._events,
+            self.reference,
+            self.tolerated,
+            self._level,
         )
 
     @property
@@ -621,9 +628,7 @@ class Monitor:
         first, last = self._periods[0].time, self._periods[-1].time
         what = f"{self.n_rows:,} rows from {first} to {last}"
         if self._alarm is None:
-            return (
-                f"No alarm in {what}: evidence {self.evidence:.3g} of the {self.threshold:.3g} that raises one."
-            )
+            return f"No alarm in {what}: evidence {self.evidence:.3g}, alarm at {self.threshold:.3g}."
         found = self.began
         assert found is not None
         likeliest, low, high = found
@@ -814,6 +819,11 @@ class Monitor:
         return made
 
 
+def _in_order(steps: Breakdown) -> list[Any]:
+    times: list[Any] = list(steps.found)
+    return sorted(times)
+
+
 def _some(values: Any, kept: Any) -> Any:
     """Some of the rows of an argument."""
     if values is None or np.ndim(values) == 0:
@@ -823,10 +833,3 @@ def _some(values: Any, kept: Any) -> Any:
 
 def _fitting(read: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name != "invalid"}
-
-
-def plain_time(time: Any) -> Any:
-    """A time as results show it."""
-    return in_plain_times(np.array([time])).tolist()[0]
-
-

@@ -15,8 +15,8 @@ from verax.inputs.arrays import Floats, Ints, to_array, to_host
 class Pending:
     """What is known of rows by their names.
 
-    Forecasts without an outcome are kept whole. Of rows with an outcome a hash of the name and one of the outcome
-    are kept, 16 bytes a row, so that the same row is not taken in twice.
+    Forecasts without an outcome are kept whole. For rows with an outcome, hashes of the name and the outcome
+    are kept (16 bytes), so that no row is taken in twice.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,10 @@ class Pending:
         values = to_host(to_array(ids, "ids")[0])
         if values.ndim != 1:
             raise InputError(
-                "must be one name per row", argument="ids", kind="length", found=f"its shape is {values.shape}"
+                "must be one name per row",
+                argument="ids",
+                kind="length",
+                found=f"its shape is {values.shape}",
             )
         names: list[Any] = values.tolist()
         seen: set[Any] = set()

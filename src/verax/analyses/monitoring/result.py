@@ -43,15 +43,15 @@ class Alarm:
     time : object
         The time step that raised it.
     targets : tuple
-        The claims that fail, strongest evidence first: (column of subgroups or "", label or None, "loss" or the
-        name of an event).
+        The claims that fail, strongest evidence first, as (column of subgroups or "", label or None, "loss"
+        or the name of an event).
     reasons : tuple of str
         The same in words.
     kind : str
         What kind of change it is, in words.
     located : bool
-        Whether these claims fail by themselves. Otherwise only all claims together do, and the one with the most
-        evidence is named.
+        Whether these claims fail by themselves. If not, only all claims together do, and the one with the
+        strongest evidence is named.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Period:
         """The time step as it was stored."""
         columns = values["scopes"], values["counts"].tolist(), values["sums"], values["variances"].tolist()
         steps = {
-            (str(scope[0]), scope[1]): Step(n, units, *sums, variance, _NO_BINS)
+            (str(scope[0]), scope[1]): Step(n, units, sums[0], sums[1], sums[2], variance, _NO_BINS)
             for scope, (n, units), sums, variance in zip(*columns, strict=True)
         }
         targets = [(str(a), b, str(c)) for a, b, c in values["targets"]]
@@ -184,8 +184,9 @@ def onset_of(periods: Sequence[Period], target: Target, events: Sequence[str]) -
         )
         for place, sign in places
     ]
-    first, second = max(sums, key=lambda pair: _gain(*pair, n))
-    return tuple(own[i].time for i in began(first, second, n, _PLAUSIBLE))  # type: ignore[return-value]
+    first, second = max(sums, key=lambda pair: _gain(pair[0], pair[1], n))
+    best, low, high = began(first, second, n, _PLAUSIBLE)
+    return own[best].time, own[low].time, own[high].time
 
 
 def _gain(first: Floats, second: Floats, n: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
+from verax.kernels.ledger import compiles
 from verax.scores.base import Rule, losses_of
 
 ALL = "all"
@@ -30,12 +31,12 @@ TOP, LISTED = "most likely class", "any listed class"
 MOST_EVENTS = 32
 # Bins of probabilities; bets that adapt to the past are constant in each.
 BINS = 16
-# The columns of a step: loss, excess over the tolerated loss, the loss that forecasts expect and how many rows
-# were asked for it. For each event: its probability, whether it happened, and both bets on the difference.
+# The columns of a step: loss, excess over the tolerated loss, the loss that forecasts expect, and how many
+# rows this was computed for. For each event: its probability, whether it happened, and both bets on the gap.
 LOSS, EXCESS, CLAIMED, ASKED, OF_EVENT = range(5)
 STATED, HAPPENED, SHIFT, TILT, PER_EVENT = range(5)
-# At most this many rows of a part are asked what loss they expect: it takes a pass for every class.
-_ASKED_ROWS = 20_000
+# Of how many numbers of a part the expected loss is computed: it takes all classes as outcomes in turn.
+_ASKED_NUMBERS = 2**17
 
 
 class StepSums(Summary, kind="monitored step"):
@@ -66,9 +67,7 @@ class StepSums(Summary, kind="monitored step"):
 
 @dataclass(frozen=True)
 class Tolerated:
-    """The loss that is no reason for an alarm: `mean` on average; `least` is possible, more than `most` counts
-    as `most`.
-    """
+    """The loss that raises no alarm: its mean, the smallest possible loss, and the cap of single losses."""
 
     mean: float
     least: float
@@ -160,48 +159,39 @@ class StepRecipe(Recipe[Breakdown]):
                 losses, weights, stated, happened = _of_lists(rows, self.rule)
                 claimed = asked = np.zeros(rows.n_rows)
             else:
-                losses, weights, stated, happened = _of_distributions(part, self.model, self.rule, self.ordered)
+                losses, weights, stated, happened = _of_distributions(
+                    part, self.model, self.rule, self.ordered
+                )
                 claimed, asked = _claimed(self.rule, probabilities(part, self.model))
-        columns: list[Any] = [np.zeros(0)] * (OF_EVENT + PER_EVENT * len(stated))
         bounded = losses if self.tolerated is None else np.minimum(losses, self.tolerated.most)
-        columns[LOSS], columns[CLAIMED], columns[ASKED] = bounded, claimed, asked
-        columns[EXCESS] = np.zeros(len(losses)) if self.tolerated is None else self.tolerated.excess(losses)
-        for e, (x, h) in enumerate(zip(stated, happened, strict=True)):
-            at = OF_EVENT + PER_EVENT * e
-            gap = h - x
-            columns[at + STATED], columns[at + HAPPENED] = x, h.astype(float)
-            columns[at + SHIFT], columns[at + TILT] = gap, (1 - 2 * x) * gap
-        return _Rows(columns, weights, rows.groups if self.grouped else None)
+        excess = np.zeros(len(losses)) if self.tolerated is None else self.tolerated.excess(losses)
+        columns = (bounded, excess, claimed, asked)
+        return _Rows(columns, stated, happened, weights, rows.groups if self.grouped else None)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The columns of some rows, to be summed by codes of cells."""
+    """Some rows, to be summed by codes of cells: their losses, and each event."""
 
     columns: Sequence[Floats]
+    stated: Sequence[Floats]
+    happened: Sequence[Bools]
     weights: Floats | None
     groups: Groups | None
 
     def sums(self, codes: Ints, n: int) -> list[StepSums]:
         """The sums of the rows of each cell."""
-        w, e = self.weights, (len(self.columns) - OF_EVENT) // PER_EVENT
-
-        def summed(values: Floats) -> Floats:
-            weighted = values if w is None else values * w
-            return np.array([weighted.sum()]) if n == 1 else np.bincount(codes, weighted, n)
-
-        counts = np.bincount(codes, minlength=n)
+        w, e = self.weights, len(self.stated)
+        counts = np.array([len(codes)]) if n == 1 else np.bincount(codes, minlength=n)
         weight = counts.astype(float) if w is None else np.bincount(codes, w, n)
-        first = np.stack([summed(column) for column in self.columns], axis=1)
-        second = np.stack([summed(column * column) for column in self.columns], axis=1)
+        first, second = np.zeros((2, n, OF_EVENT + PER_EVENT * e))
+        for c, column in enumerate(self.columns):
+            first[:, c] = _summed(column, w, codes, n)
+            second[:, c] = _summed(column * column, w, codes, n)
         bins = np.zeros((n, e, BINS, 2))
-        for i in range(e):
-            at = OF_EVENT + PER_EVENT * i
-            gap = self.columns[at + SHIFT]
-            place = codes * BINS + np.minimum(self.columns[at + STATED] * BINS, BINS - 1).astype(np.int64)
-            for j, values in enumerate((gap, gap * gap)):
-                weighted = values if w is None else values * w
-                bins[:, i, :, j] = np.bincount(place, weighted, n * BINS).reshape(n, BINS)
+        for i, (x, h) in enumerate(zip(self.stated, self.happened, strict=True)):
+            own = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
+            _add_event(x, h, w, codes, first[:, own], second[:, own], bins[:, i])
         tables = [(None, None)] * n if self.groups is None else self._by_group(codes, n)
         return [
             StepSums(int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(own), *table)
@@ -211,9 +201,10 @@ class _Rows:
     def _by_group(self, codes: Ints, n: int) -> list[tuple[Any, Any]]:
         assert self.groups is not None
         g = len(self.groups.labels)
-        place, w = codes * g + self.groups.codes, self.weights
-        each = np.ones(len(codes)) if w is None else w
-        tables = np.stack([np.bincount(place, each * c, n * g) for c in (np.ones(1), *self.columns)], axis=1)
+        place = codes * g + self.groups.codes
+        of_events = [each for x, h in zip(self.stated, self.happened, strict=True) for each in _bets(x, h)]
+        columns = (np.ones(len(codes)), *self.columns, *of_events)
+        tables = np.stack([_summed(column, self.weights, place, n * g) for column in columns], axis=1)
         found = []
         for cell in tables.reshape(n, g, -1):
             some = cell[:, 0] > 0
@@ -221,9 +212,44 @@ class _Rows:
         return found
 
 
+def _summed(values: Floats, w: Floats | None, codes: Ints, n: int) -> Any:
+    """The sums of weighted values by cell."""
+    weighted = values if w is None else values * w
+    return weighted.sum(keepdims=True) if n == 1 else np.bincount(codes, weighted, n)
+
+
+def _bets(x: Floats, h: Bools) -> tuple[Floats, Floats, Floats, Floats]:
+    """The columns of an event: its probability, whether it happened, and both bets on the difference."""
+    gap = h - x
+    return x, h.astype(float), gap, (1 - 2 * x) * gap
+
+
+def _add_event(
+    x: Floats, h: Bools, w: Floats | None, codes: Ints, first: Floats, second: Floats, bins: Floats
+) -> None:
+    """Add the columns of an event, their squares, and the differences by bin, to the sums of cells."""
+    n = len(first)
+    if compiles(x.size, "monitored events"):
+        from verax.kernels.monitoring import add_event
+
+        nothing = codes[:0] if n == 1 else codes
+        add_event(x, h, nothing, np.zeros(0) if w is None else w, BINS, first, second, bins)
+        return
+    columns = _bets(x, h)
+    for c, column in enumerate(columns):
+        first[:, c] += _summed(column, w, codes, n)
+        second[:, c] += _summed(column * column, w, codes, n)
+    gap = columns[SHIFT]
+    place = codes * BINS + np.minimum(x * BINS, BINS - 1).astype(np.int64)
+    for j, values in enumerate((gap, gap * gap)):
+        bins[:, :, j] += _summed(values, w, place, n * BINS).reshape(n, BINS)
+
+
 def in_plain_times(column: Any) -> Any:
     """Times as dates, datetimes, numbers or texts: what files can hold and people can read."""
     values = np.asarray(column)
+    if values.dtype.kind == "O" and len(values) and all(isinstance(value, date) for value in values.tolist()):
+        values = values.astype("datetime64[us]")
     if values.dtype.kind != "M":
         return values
     exact = values.astype("datetime64[us]")
@@ -237,13 +263,18 @@ def _of_distributions(
     """The losses and weights of rows, and of each event its probabilities and whether it happened."""
     rows, p = seen(part, model, (rule,)), probabilities(part, model)
     k = p.shape[1]
-    stated, happened = [np.clip(rows.top, 0, 1)], [rows.decision == rows.y]
+    stated, happened = [_probability(rows.top)], [rows.decision == rows.y]
     if k <= MOST_EVENTS:
         for i in range(1 if ordered or k == 2 else 0, k):
             x = p[:, i:].sum(axis=1) if ordered else p[:, i]
-            stated.append(np.clip(x, 0, 1))
+            stated.append(_probability(x))
             happened.append(rows.y >= i if ordered else rows.y == i)
     return rows.losses[rule], rows.weights, stated, happened
+
+
+def _probability(x: Floats) -> Floats:
+    """Probabilities from 0 to 1: sums may be a little off."""
+    return x if not len(x) or (x.min() >= 0 and x.max() <= 1) else np.clip(x, 0, 1)
 
 
 def _of_lists(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
@@ -256,14 +287,14 @@ def _of_lists(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[F
     top = np.zeros(rows.n_rows)
     some = lists.lengths > 0
     top[some] = lists.confidences[lists.offsets[:-1][some]]
-    stated = [np.clip(top, 0, 1), np.clip(1 - unaccounted, 0, 1)]
+    stated = [_probability(top), _probability(1 - unaccounted)]
     weights = None if batch.weights is None else np.asarray(to_host(batch.weights), float)
     return losses, weights, stated, [right > 0.5, listed > 0.5]
 
 
 def _claimed(rule: Rule, p: Floats) -> tuple[Floats, Floats]:
     """The loss that rows expect of themselves, of a sample of them, and which were asked."""
-    every = max(1, -(-len(p) // _ASKED_ROWS))
+    every = max(1, -(-len(p) // max(50, _ASKED_NUMBERS // p.shape[1] ** 2)))
     claimed, asked = np.zeros(len(p)), np.zeros(len(p))
     asked[::every] = 1.0
     claimed[::every] = expected_losses(rule, p[::every])
@@ -272,10 +303,13 @@ def _claimed(rule: Rule, p: Floats) -> tuple[Floats, Floats]:
 
 def expected_losses(rule: Rule, p: Floats) -> Floats:
     """The loss that each forecast expects if it is right."""
-    if not len(p):
-        return np.zeros(0)
+    n, k = p.shape
     # Softmax and rescaling leave rounding behind.
-    return np.asarray(rule.entropy(p / p.sum(axis=1, keepdims=True)), float).reshape(len(p))
+    own = p / p.sum(axis=1, keepdims=True)
+    rows = Forecasts(np.tile(np.arange(k), n), np.repeat(own, k, axis=0))
+    losses = np.asarray(losses_of([rule], rows)[0], float).reshape(n, k)
+    # What cannot happen costs nothing, however large its loss.
+    return np.asarray((own * np.where(own > 0, losses, 0.0)).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -320,7 +354,9 @@ class Step:
         each, g = own / u[:, None], len(u)
         off = own[:, LOSS] - means[LOSS] * u
         variance = float((off * off).sum()) / weight**2 * g / (g - 1) if g > 1 else np.nan
-        return cls(sums.n, g, means, each.sum(axis=0), (each * each).sum(axis=0), variance, np.zeros_like(bins))
+        return cls(
+            sums.n, g, means, each.sum(axis=0), (each * each).sum(axis=0), variance, np.zeros_like(bins)
+        )
 
 
 def scopes_of(found: Mapping[str, Any]) -> Iterable[tuple[tuple[str, Any], StepSums]]:

@@ -1,0 +1,61 @@
+"""A monitor's time steps, drawn with matplotlib: mean losses with intervals, and the evidence below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from verax.display.palette import COLOURS, GREY, pyplot
+
+
+class MonitorHistory(Protocol):
+    """What is drawn."""
+
+    @property
+    def rule(self) -> str: ...
+    @property
+    def tolerated(self) -> float | None: ...
+    @property
+    def level(self) -> float: ...
+    def records(self, confidence: float = 0.95) -> list[dict[str, Any]]:
+        """One mapping per time step."""
+
+
+def draw_monitor(history: MonitorHistory, began: tuple[Any, Any, Any] | None, ax: Any = None) -> Any:
+    """Draw losses and evidence; the time when a change began is shaded."""
+    plt = pyplot()
+    if ax is None:
+        _, ax = plt.subplots(2, 1, figsize=(7, 5), sharex=True, layout="constrained")
+    losses, evidence = ax
+    records = history.records()
+    places = range(len(records))
+    times = [record["time"] for record in records]
+    loss = [record["loss"] for record in records]
+    low, high = ([record[end] or record["loss"] for record in records] for end in ("low", "high"))
+    losses.fill_between(places, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
+    losses.plot(places, loss, color=COLOURS[0], linewidth=1.4, marker="o", markersize=3)
+    if history.tolerated is not None:
+        losses.axhline(history.tolerated, color=GREY, linewidth=1, linestyle="--", label="tolerated")
+        losses.legend(frameon=False, fontsize=9)
+    losses.set(ylabel=f"mean {history.rule}")
+    evidence.plot(places, [record["evidence"] for record in records], color=COLOURS[1], linewidth=1.4)
+    evidence.axhline(1 / history.level, color=GREY, linewidth=1, linestyle="--", label="alarm")
+    evidence.set(yscale="log", ylabel="evidence of a change", xlabel="time")
+    evidence.legend(frameon=False, fontsize=9)
+    if began is not None:
+        _, first, last = (times.index(str(each)) for each in began)
+        for each in (losses, evidence):
+            each.axvspan(first - 0.5, last + 0.5, color=COLOURS[1], alpha=0.15, linewidth=0)
+    _label(evidence, times)
+    for each in (losses, evidence):
+        each.spines[["top", "right"]].set_visible(False)
+        each.grid(axis="y", color="#dddddd", linewidth=0.6)
+        each.set_axisbelow(True)
+    return ax
+
+
+def _label(axis: Any, times: Sequence[str]) -> None:
+    """At most eight labels of times."""
+    every = max(1, -(-len(times) // 8))
+    shown = range(0, len(times), every)
+    axis.set_xticks(list(shown), [times[i] for i in shown], rotation=0 if len(times[0]) < 6 else 20)

@@ -1,0 +1,401 @@
+"""Monitoring: evidence is fair, alarms come where something changes, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from datetime import date, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import verax as vx
+from verax.analyses.monitoring.steps import StepRecipe
+from verax.inputs.breakdown import Breakdown
+
+
+def draw(rng, n, k=3, spread=1.2):
+    """Calibrated forecasts of k classes with their outcomes."""
+    p = rng.dirichlet(np.full(k, spread), n)
+    return np.minimum((p.cumsum(axis=1) <= rng.random((n, 1))).sum(axis=1), k - 1), p
+
+
+def alike(one, other):
+    assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
+def near(a, b):
+    """Whether two monitors have the same numbers to rounding."""
+    first, second = (each.history.to_frame().drop(columns="time").to_numpy(float) for each in (a, b))
+    assert np.allclose(first, second, rtol=1e-9, equal_nan=True)
+
+
+# ---- evidence is fair: its expectation under the claims is at most one, by enumeration -------------------
+
+
+@pytest.mark.parametrize("unit", ["row", "time", "group"])
+@pytest.mark.parametrize("false_alarms", ["ever", "rate"])
+def test_expected_evidence_of_calibrated_forecasts_is_at_most_one(unit, false_alarms):
+    p = np.array([0.1, 0.35, 0.8])
+    q = np.array([0.6, 0.2])
+    total = 0.0
+    for outcomes in itertools.product([0, 1], repeat=5):
+        y = np.array(outcomes)
+        x = np.concatenate([p, q])
+        chance = float(np.prod(np.where(y == 1, x, 1 - x)))
+        monitor = vx.Monitor(unit=unit, false_alarms=false_alarms)
+        groups = [{"groups": [0, 1, 1]}, {"groups": [0, 0]}] if unit == "group" else [{}, {}]
+        monitor.update(y[:3], p, time=1, **groups[0])
+        monitor.update(y[3:], q, time=2, **groups[1])
+        total += chance * monitor.evidence
+    # The restarting detector puts in new capital at both steps.
+    assert total <= (2 if false_alarms == "rate" else 1) + 1e-12
+    assert total > 0.5
+
+
+@pytest.mark.parametrize("rule", ["brier", "log", "zero_one"])
+def test_expected_evidence_of_a_loss_at_the_reference_is_at_most_one(rule):
+    p = np.full(4, 0.3)
+    reference = float(vx.parse(rule).entropy([0.7, 0.3]))
+    total = 0.0
+    for outcomes in itertools.product([0, 1], repeat=4):
+        y = np.array(outcomes)
+        monitor = vx.Monitor(reference, rule=rule)
+        for step in range(2):
+            monitor.update(y[2 * step :][:2], p[:2], time=step)
+        total += float(np.prod(np.where(y == 1, 0.3, 0.7))) * monitor.evidence
+    assert total <= 1 + 1e-12
+
+
+def test_calibrated_forecasts_raise_no_alarm_and_the_history_shows_them():
+    rng = np.random.default_rng(3)
+    monitor = vx.Monitor(vx.evaluate(*draw(rng, 500)), alpha=0.1)
+    for day in range(20):
+        assert monitor.update(*draw(rng, 50), time=day) is None
+    frame = monitor.history.to_frame()
+    assert len(frame) == 20
+    assert ((frame["low"] < frame["loss"]) & (frame["loss"] < frame["high"])).all()
+    assert monitor.began is None
+    assert "No alarm in 1,000 rows" in monitor.verdict
+
+
+# ---- changes are found -----------------------------------------------------------------------------------
+
+
+def changed(rng, n, how):
+    y, p = draw(rng, n)
+    if how == "shift":
+        y = np.where(rng.random(n) < 0.35, 2, y)
+    elif how == "confident":
+        p = p**2.5 / (p**2.5).sum(axis=1, keepdims=True)
+    return y, p
+
+
+@pytest.mark.parametrize("false_alarms", ["ever", "rate"])
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("shift", "one class has changed: 2|frequencies have shifted"), ("confident", "overconfident")],
+)
+def test_changes_are_found_dated_and_named(how, words, false_alarms):
+    rng = np.random.default_rng(5)
+    monitor = vx.Monitor(vx.evaluate(*draw(rng, 5000)), false_alarms=false_alarms)
+    start = date(2026, 1, 1)
+    for day in range(40):
+        rows = draw(rng, 200) if day < 15 else changed(rng, 200, how)
+        if monitor.update(*rows, time=start + timedelta(day)) is not None:
+            break
+    assert monitor.alarm is not None
+    assert 15 <= day <= 30
+    likeliest, low, high = monitor.began
+    assert low <= likeliest <= high
+    assert abs((likeliest - start).days - 15) <= 2
+    assert re.search(words, monitor.verdict)
+    assert str(likeliest) in monitor.verdict
+    # It stays, with the time at which it was raised.
+    assert monitor.update(*draw(rng, 10), time=start + timedelta(50)).time == start + timedelta(day)
+    monitor.acknowledge()
+    assert monitor.alarm is None
+    assert len(monitor.history.periods) == day + 2
+
+
+def test_forecasts_that_tell_less_raise_the_loss_but_stay_calibrated():
+    rng = np.random.default_rng(8)
+    monitor = vx.Monitor(vx.evaluate(*draw(rng, 5000, spread=0.3)), tolerance=0.01)
+    for day in range(30):
+        if monitor.update(*draw(rng, 300, spread=0.3 if day < 10 else 3.0), time=day) is not None:
+            break
+    assert monitor.alarm.targets == (("", None, "loss"),)
+    assert "tell less" in monitor.alarm.kind
+
+
+def test_a_subgroup_that_changes_is_named_and_no_other():
+    rng = np.random.default_rng(2)
+    monitor = vx.Monitor(by="site")
+    for day in range(60):
+        y, p = draw(rng, 150)
+        site = np.array(["a", "b", "c"])[rng.integers(0, 3, 150)]
+        wrong = (site == "b") & (rng.random(150) < 0.5)
+        y = np.where(wrong, 0, y)
+        if monitor.update(y, p, time=day, by={"site": site}) is not None and monitor.alarm.located:
+            break
+    scopes = {(column, label) for column, label, _ in monitor.alarm.targets}
+    assert ("site", "b") in scopes
+    assert not scopes & {("site", "a"), ("site", "c")}
+
+
+def test_tolerated_changes_raise_no_alarm():
+    rng = np.random.default_rng(4)
+    y, p = draw(rng, 4000)
+    loss = vx.brier(y, p)
+    strict, tolerant = vx.Monitor(loss - 0.15), vx.Monitor(loss - 0.15, tolerance=0.2)
+    for day in range(40):
+        rows = slice(100 * day, 100 * day + 100)
+        for each in (strict, tolerant):
+            each.update(y[rows], p[rows], time=day)
+    assert ("", None, "loss") in strict.alarm.targets
+    assert tolerant.alarm is None
+
+
+# ---- one analysis, wherever the rows are ----------------------------------------------------------------
+
+
+def test_shards_of_a_step_merge_in_any_order_and_as_bytes():
+    rng = np.random.default_rng(6)
+    y, p = draw(rng, 300)
+    groups, site = rng.integers(0, 40, 300), np.array(["x", "y"])[rng.integers(0, 2, 300)]
+    for unit in ("row", "time", "group"):
+        whole, parts = (vx.Monitor(0.5, unit=unit, by="site") for _ in range(2))
+
+        def rows(a, b, monitor, unit=unit):
+            more = {"groups": groups[a:b]} if unit == "group" else {}
+            return monitor.observe(y[a:b], p[a:b], time=1, by={"site": site[a:b]}, **more)
+
+        whole.add(rows(0, 300, whole))
+        shards = [rows(200, 300, parts), rows(0, 120, parts), rows(120, 200, parts)]
+        stored = [Breakdown.from_bytes(shard.to_bytes()) for shard in shards]
+        parts.add(stored[0].merge(stored[1]).merge(stored[2]))
+        near(whole, parts)
+        assert whole.evidence == pytest.approx(parts.evidence, rel=1e-9)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_scanned_predictions_say_what_arrays_say(grouped):
+    rng = np.random.default_rng(7)
+    y, p = draw(rng, 400)
+    day, site = np.arange(400) // 100, np.array(["u", "v"])[rng.integers(0, 2, 400)]
+    patient = rng.integers(0, 60, 400)
+    columns = {"label": y, "day": day, "site": site, "patient": patient}
+    table = pa.table({**columns, **{f"p_{i}": p[:, i] for i in range(3)}})
+    more = {"groups": "patient"} if grouped else {}
+    handle = vx.scan(table, target="label", by=["day", "site"], **more)
+    unit = "group" if grouped else None
+    ours, theirs = (vx.Monitor(0.5, by="site", unit=unit) for _ in range(2))
+    theirs.update(handle, time="day")
+    for each in range(4):
+        own = day == each
+        given = {"groups": patient[own]} if grouped else {}
+        ours.update(y[own], p[own], time=each, by={"site": site[own]}, **given)
+    near(ours, theirs)
+    assert ours.evidence == pytest.approx(theirs.evidence, rel=1e-9)
+
+
+def test_top_lists_are_monitored_by_their_answers():
+    rng = np.random.default_rng(9)
+    monitor = vx.Monitor(0.8)
+    for day in range(30):
+        y, p = draw(rng, 200, k=6, spread=0.4)
+        y = y if day < 5 else rng.integers(0, 6, 200)
+        if monitor.update(y, vx.TopLists.from_probabilities(p, 3), time=day) is not None:
+            break
+    assert day >= 5
+    assert set(monitor.history.records()[0]["events"]) == {"most likely class", "any listed class"}
+
+
+def test_compiled_sums_are_those_of_array_calls(monkeypatch):
+    rng = np.random.default_rng(10)
+    y, p = draw(rng, 5000)
+    by = {"site": rng.integers(0, 3, 5000)}
+    w = rng.random(5000)
+    found = []
+    for limit in (2**60, 1):
+        monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", limit)
+        for more in ({}, {"weights": w}):
+            monitor = vx.Monitor(0.5, by="site")
+            monitor.update(y, p, time=0, by=by, **more)
+            found.append(monitor)
+    near(found[0], found[2])
+    near(found[1], found[3])
+    assert found[0].evidence == pytest.approx(found[2].evidence, rel=1e-9)
+
+
+def test_ordered_classes_are_monitored_by_thresholds():
+    rng = np.random.default_rng(11)
+    monitor = vx.Monitor(ordered=True)
+    monitor.update(*draw(rng, 50), time=0, classes=None)
+    assert monitor.rule == vx.rps
+    assert list(monitor.history.records()[0]["events"]) == ["most likely class", "> 0", "> 1"]
+
+
+# ---- state ---------------------------------------------------------------------------------------------
+
+
+def test_a_saved_monitor_goes_on_as_if_nothing_had_happened(tmp_path):
+    rng = np.random.default_rng(12)
+    kept, saved = (vx.Monitor(0.5, by="site", false_alarms="rate") for _ in range(2))
+    for day in range(6):
+        y, p = draw(rng, 60)
+        by = {"site": np.array(["a", "b"])[rng.integers(0, 2, 60)]}
+        time = date(2026, 3, 1) + timedelta(day)
+        for monitor in (kept, saved):
+            monitor.update(y, p, time=time, by=by)
+        saved.save(tmp_path / "model.state")
+        saved = vx.Monitor.load(tmp_path / "model.state")
+    alike(kept, saved)
+    assert kept.to_bytes() == saved.to_bytes()
+
+
+def test_damaged_and_foreign_state_is_refused_with_its_name(tmp_path):
+    monitor = vx.Monitor(0.5)
+    monitor.update([0, 1], [[0.5, 0.5], [0.2, 0.8]], time=1)
+    stored = monitor.to_bytes()
+    path = tmp_path / "model.state"
+    for content in (stored[:-3], stored[:60] + b"?" + stored[61:], b"nothing"):
+        path.write_bytes(content)
+        with pytest.raises(vx.InputError, match=r"model\.state"):
+            vx.Monitor.load(path)
+    vx.evaluate([0, 1], [0.2, 0.8]).save(path)
+    with pytest.raises(vx.InputError, match="must hold a monitor"):
+        vx.Monitor.load(path)
+
+
+# ---- late outcomes -----------------------------------------------------------------------------------------
+
+
+def test_late_outcomes_enter_when_they_come():
+    rng = np.random.default_rng(13)
+    late, direct = vx.Monitor(0.5), vx.Monitor(0.5)
+    for day in range(5):
+        y, p = draw(rng, 40)
+        names = [f"{day}-{i}" for i in range(40)]
+        late.predict(p, names, time=day)
+        assert late.pending == 40
+        assert 0 < late.expected_loss < 1
+        late.outcomes(names, y, time=day)
+        direct.update(y, p, time=day)
+    near(late, direct)
+    assert late.pending == 0
+    assert math.isnan(late.expected_loss)
+    # Given again: nothing changes. Another outcome: an error.
+    before = late.to_bytes()
+    late.outcomes(names, y, time=9)
+    assert late.to_bytes() == before
+    with pytest.raises(vx.InputError, match="must not change the outcome"):
+        late.outcomes(names[:1], [(y[0] + 1) % 3], time=9)
+    with pytest.raises(vx.InputError, match="'x' is not known"):
+        late.outcomes(["x"], [0], time=9)
+    with pytest.raises(vx.InputError, match="must be new rows"):
+        late.predict(p[:1], names[:1])
+    assert late.to_bytes() == before
+
+
+def test_rows_known_by_name_are_taken_in_once():
+    rng = np.random.default_rng(14)
+    y, p = draw(rng, 30)
+    names = np.arange(30)
+    twice, once = vx.Monitor(0.5), vx.Monitor(0.5)
+    twice.update(y[:20], p[:20], time=0, ids=names[:20])
+    twice.update(y, p, time=1, ids=names)
+    once.update(y[:20], p[:20], time=0)
+    once.update(y[20:], p[20:], time=1)
+    near(twice, once)
+
+
+def test_outcomes_that_are_late_because_of_what_they_are_get_a_caution():
+    rng = np.random.default_rng(15)
+    monitor = vx.Monitor()
+    held = []
+    for day in range(30):
+        y, p = draw(rng, 30, k=2)
+        names = np.array([100 * day + i for i in range(30)])
+        monitor.predict(p, names)
+        wrong = p[np.arange(30), y] < 0.5
+        monitor.outcomes(names[~wrong], y[~wrong], time=day)
+        held.append((names[wrong], y[wrong]))
+        if day >= 3:
+            monitor.outcomes(*held[day - 3], time=day)
+    assert "Losses are larger where outcomes came later" in monitor.lateness
+
+
+# ---- bad input ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: vx.Monitor(-1.0), "must be a positive number"),
+        (lambda: vx.Monitor(0.5, alpha=0), "between 0 and 1"),
+        (lambda: vx.Monitor(0.5, unit="day"), "unit"),
+        (lambda: vx.Monitor(vx.evaluate([0, 1, 1] * 9, [0.2, 0.8, 0.7] * 9), rule="rps"), "must have rps"),
+        (
+            lambda: vx.Monitor(vx.evaluate([0, 1, 1] * 9, [0.2, 0.8, 0.7] * 9), alpha=0.02),
+            "larger than the error of the reference interval",
+        ),
+    ],
+)
+def test_settings_that_cannot_hold_are_refused(make, message):
+    with pytest.raises(vx.InputError, match=message):
+        make()
+
+
+def test_bad_rows_are_refused_and_change_nothing():
+    monitor = vx.Monitor(0.5)
+    monitor.update([0, 1], [0.2, 0.8], time=5)
+    before = monitor.to_bytes()
+    refused = [
+        ({"y": [0], "p": [0.2], "time": 4}, "must not go back"),
+        ({"y": [0], "p": [0.2]}, "`time` must be given"),
+        ({"y": [0], "p": [0.2], "time": "monday"}, "must be of one kind"),
+        ({"y": [0], "p": [[0.2, 0.3, 0.5]], "time": 6}, "classes that the monitor began with"),
+        ({"y": [0], "p": [1.2], "time": 6}, "p"),
+        ({"y": [0], "p": [0.2], "time": 6, "weights": [2.0]}, "rows enter one by one"),
+        ({"y": [0], "p": [0.2], "time": 6, "by": {"site": ["a"]}}, "must name no subgroups"),
+        ({"y": [0, 1], "p": [0.2, 0.3], "time": [6]}, "one value per row"),
+        ({"y": [0, 1], "p": [0.2, 0.3], "time": 6, "ids": ["a", "a"]}, "repeats"),
+    ]
+    for given, message in refused:
+        with pytest.raises(vx.InputError, match=message):
+            monitor.update(**given)
+        assert monitor.to_bytes() == before
+
+
+def test_whole_steps_enter_once():
+    monitor = vx.Monitor(0.5, unit="time")
+    monitor.update([0, 1], [0.2, 0.8], time=5)
+    with pytest.raises(vx.InputError, match="a time step enters as a whole"):
+        monitor.update([0, 1], [0.2, 0.8], time=5)
+
+
+def test_infinite_losses_are_capped_and_raise_an_alarm():
+    monitor = vx.Monitor(0.5, rule="log")
+    for day in range(40):
+        monitor.update([1, 0], [0.0, 0.1], time=day)
+    assert monitor.alarm is not None
+    assert math.isfinite(monitor.history.records()[0]["loss"])
+
+
+def test_the_figure_shows_losses_and_evidence():
+    monitor = vx.Monitor(0.3)
+    rng = np.random.default_rng(0)
+    for day in range(12):
+        monitor.update(rng.integers(0, 2, 50), rng.random(50), time=date(2026, 1, 1) + timedelta(day))
+    losses, evidence = monitor.plot()
+    assert losses.get_ylabel() == "mean brier"
+    assert evidence.get_yscale() == "log"
+    assert monitor.alarm is not None
+
+
+def test_recipes_travel():
+    assert StepRecipe.makes is Breakdown
