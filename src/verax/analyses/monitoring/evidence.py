@@ -26,6 +26,8 @@ TOO_LOW, TOO_HIGH, OVERCONFIDENT, UNDERCONFIDENT, ADAPTIVE = range(5)
 DIRECTIONS = ("too low", "too high", "overconfident", "underconfident", "wrong in places")
 # The loss, where an event would be named.
 OF_LOSS = "loss"
+# By how much more, in logarithms, other bets must gain before they explain a change better than a shift.
+_SIMPLER = np.array([4.0, 4.0, 2.0, 2.0, 0.0])
 # How many rows without a deviation are added to each bin before bets adapt to it.
 _CAUTIOUS = 10.0
 
@@ -82,8 +84,9 @@ class Capital:
 
     @property
     def directions(self) -> list[int]:
-        """For each event, the direction whose bets gained most."""
-        return [int(best) for best in np.argmax(log_capital(self.events), axis=1)]
+        """For each event, the direction whose bets gained most; the simplest where others gained little more."""
+        gains = log_capital(self.events) + _SIMPLER
+        return [int(best) for best in np.argmax(gains, axis=1)]
 
 
 def factors_of(step: Step, seen: Floats) -> Floats:

@@ -15,7 +15,7 @@ from verax.analyses.cards.saved import load as load_card
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.monitoring.evidence import OF_LOSS, Ledger
 from verax.analyses.monitoring.pending import Pending
-from verax.analyses.monitoring.result import Alarm, History, Period, onset_of
+from verax.analyses.monitoring.result import Alarm, History, Period, onset_of, since_onset
 from verax.analyses.monitoring.steps import (
     Step,
     StepRecipe,
@@ -471,9 +471,14 @@ class Monitor:
         assert self._ledger is not None
         column, label, name = target
         where = f" where {column} is {label}" if column else ""
+        stated, happened, loss = since_onset(self._periods, target, self._ledger.events)
         if name == OF_LOSS:
-            return f"{name_of(self.rule)} is above {self.tolerated:.4g}{where}"
-        return f"probabilities of “{name}” are {self._ledger.direction(target)}{where}"
+            return f"{name_of(self.rule)} rose above {self.tolerated:.4g} to {loss:.4g}{where}"
+        way, share = (
+            self._ledger.direction(target),
+            f"{100 * stated:.0f}% forecast, {100 * happened:.0f}% happened",
+        )
+        return f"probabilities of “{name}” are {way}{where} ({share})"
 
     def _kind(self, targets: Sequence[Any]) -> str:
         """What kind of change this is, in words."""

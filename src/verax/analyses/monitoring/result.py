@@ -189,6 +189,21 @@ def onset_of(periods: Sequence[Period], target: Target, events: Sequence[str]) -
     return own[best].time, own[low].time, own[high].time
 
 
+def since_onset(
+    periods: Sequence[Period], target: Target, events: Sequence[str]
+) -> tuple[float, float, float]:
+    """The mean probability, frequency and loss since a change began; NaN where there is no event."""
+    column, label, name = target
+    start, _, _ = onset_of(periods, target, events)
+    steps = [p.steps[column, label] for p in periods if (column, label) in p.steps and not p.time < start]
+    weights = np.array([float(step.n_rows) for step in steps])
+    means = np.average([step.means for step in steps], axis=0, weights=weights)
+    if name == OF_LOSS:
+        return math.nan, math.nan, float(means[LOSS])
+    at = OF_EVENT + PER_EVENT * events.index(name)
+    return float(means[at + STATED]), float(means[at + HAPPENED]), float(means[LOSS])
+
+
 def _gain(first: Floats, second: Floats, n: Any) -> float:
     """What the best bet from the best time on gains."""
     from verax.inference.betting import log_factors

@@ -36,7 +36,7 @@ BINS = 16
 LOSS, EXCESS, CLAIMED, ASKED, OF_EVENT = range(5)
 STATED, HAPPENED, SHIFT, TILT, PER_EVENT = range(5)
 # Of how many numbers of a part the expected loss is computed: it takes all classes as outcomes in turn.
-_ASKED_NUMBERS = 2**17
+_ASKED_NUMBERS = 2**14
 
 
 class StepSums(Summary, kind="monitored step"):

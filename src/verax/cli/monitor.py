@@ -1,0 +1,171 @@
+"""`verax monitor`: whether a model is still good, file by file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from verax.cli import options
+from verax.cli.app import FAILED, app
+from verax.cli.options import Reading, reads_files, split
+from verax.cli.output import Json, show
+from verax.errors import InputError
+from verax.errors import show as quote
+
+if TYPE_CHECKING:
+    from verax.analyses.monitoring.monitor import Monitor
+
+_EXAMPLES = """Examples:
+`verax evaluate january.parquet --save january.verax`, then every day
+`verax monitor today.parquet --time day --reference january.verax --state model.state`;
+`verax monitor 'predictions/2026-*.parquet' --time day --state model.state --by site --html monitor.html`"""
+# How many bytes of a file are hashed at a time.
+_BLOCK = 2**20
+
+
+@app.command(epilog=_EXAMPLES)
+@reads_files(lists=True, without=("weights_are",))
+def monitor(
+    given: options.Given,
+    reading: Reading,
+    time: Annotated[str, typer.Option(help="The column of times, which never go back: a day, a number.")],
+    state: Annotated[
+        Path,
+        typer.Option(help="The file that keeps the state between runs. It is made by the first run."),
+    ],
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="The loss of good times: a card that `verax evaluate --save` wrote, or a number. "
+            "Without it, only calibration is monitored."
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="The rule; by default rps for ordered classes, else brier.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="By how much the mean loss may rise.")] = 0.0,
+    alpha: Annotated[
+        float,
+        typer.Option(help="The probability of ever raising a false alarm, or their rate per time step."),
+    ] = 0.05,
+    unit: Annotated[
+        str | None, typer.Option(help="What is independent given the past: row, group or time.")
+    ] = None,
+    false_alarms: Annotated[
+        str, typer.Option(help="What --alpha bounds: ever (a probability) or rate (per time step).")
+    ] = "ever",
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Watch losses and calibration over time, with alarms that hold however often you look.
+
+    Each file is taken in once: a file of the same content is left out. The state is written when all files
+    have been read; until then the old one stays. Exit code 1 means an alarm.
+    """
+    from verax.analyses.monitoring.monitor import Monitor
+    from verax.report.monitoring import save_monitor_page
+
+    made = Monitor(
+        _reference(reference),
+        rule=rule,
+        tolerance=tolerance,
+        alpha=alpha,
+        ordered=reading.ordered,
+        unit=unit or ("group" if reading.groups else "time" if reading.weights else None),  # type: ignore[arg-type]
+        by=split(reading.by),
+        false_alarms=false_alarms,  # type: ignore[arg-type]
+    )
+    found = _continued(state, made) if state.exists() else made
+    reading = replace(reading, by=[time, *split(reading.by)])
+    known, said = 0, []
+    for path in _files(given):
+        digest = _digest(path)
+        if found.knows_file(digest):
+            known += 1
+            continue
+        handle = _opened(path, reading)
+        try:
+            found.update(handle, time=time)
+        except InputError as error:
+            raise error.replace(source=error.source or str(path)) from None
+        found.note_file(digest, str(path))
+        said.append(f"{path}: {'; '.join(handle.taken)}")
+    found.save(state)
+    if html is not None:
+        save_monitor_page(found, html, source=", ".join(given))
+    result: dict[str, Any] = {
+        "command": "monitor",
+        "files": [str(path) for path in _files(given)],
+        "known": known,
+        "state": str(state),
+        **{k: v for k, v in found.to_dict().items() if k != "verax"},
+    }
+    lines = [found.verdict]
+    if found.alarm is not None:
+        lines += [f"- {reason}" for reason in found.alarm.reasons]
+    lines += [found.lateness] if found.lateness else []
+    lines += [f"{known} files were taken in before and left out."] if known > 1 else []
+    lines += ["1 file was taken in before and left out."] if known == 1 else []
+    lines += [*said[:1], *([f"... and {len(said) - 1} more files"] if len(said) > 1 else [])]
+    lines += [repr(found.history)]
+    lines += [f"The page is in {html}."] if html is not None else []
+    show(result, lines, as_json=as_json)
+    if found.alarm is not None:
+        raise typer.Exit(FAILED)
+
+
+def _reference(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _continued(state: Path, made: Monitor) -> Monitor:
+    """The monitor of an earlier run, which must have the same settings."""
+    from verax.analyses.monitoring.monitor import Monitor
+
+    found = Monitor.load(state)
+    names = ("rule", "reference", "tolerance", "alpha", "ordered", "by", "false_alarms")
+    for name in (*names, *(("unit",) if made.unit is not None else ())):
+        before, now = getattr(found, name), getattr(made, name)
+        # The state remembers the reference and the rule: they need not be given again.
+        if now != before and now is not None:
+            raise InputError(
+                f"must be what the state was made with, {quote(before)}",
+                argument=name,
+                found=f"now it is {quote(now)}",
+                source=str(state),
+            )
+    return found
+
+
+def _files(given: list[str]) -> list[Path]:
+    """The files that are named, in the order of their names."""
+    from verax.common.paths import files_named
+
+    found: list[Path] = []
+    for text in given:
+        named = files_named(text)
+        found += [] if named is None else named[0]
+    return found
+
+
+def _opened(path: Path, reading: Reading) -> Any:
+    """A file as a handle."""
+    from verax.cli.opening import Opened
+
+    return Opened.of([str(path)], reading).handle
+
+
+def _digest(path: Path) -> str:
+    """A hash of the content of a file."""
+    found = blake2b(digest_size=16)
+    with path.open("rb") as content:
+        while block := content.read(_BLOCK):
+            found.update(block)
+    return found.hexdigest()

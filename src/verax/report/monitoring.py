@@ -1,0 +1,279 @@
+"""The page of a monitor: one HTML file with drawings, no script and no other file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from verax._version import __version__
+from verax.analyses.monitoring.monitor import Monitor
+from verax.display.writing import written
+
+# How many time steps the table shows; the drawings show all.
+_SHOWN = 60
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
+
+
+def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: str = "") -> str:
+    """The page as text.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        What was monitored.
+    title : str, default "Is it still good?"
+        The title of the page.
+    source : str, default ""
+        Where the rows come from.
+
+    Returns
+    -------
+    str
+        HTML that needs nothing else.
+    """
+    history = monitor.history
+    records = history.records()
+    times = [record["time"] for record in records]
+    began = None if monitor.began is None else tuple(times.index(str(each)) for each in monitor.began)
+    marked = None if began is None else (began[1], began[2])
+    alarm = monitor.alarm
+    lines = [
+        f'<p class="verdict{"" if alarm is None else " alarm"}">{escape(monitor.verdict)}</p>',
+        f'<p class="soft">{escape(_settings(monitor))}</p>',
+    ]
+    if alarm is not None and len(alarm.reasons) > 1:
+        lines += ["<ul>", *(f"<li>{escape(reason)}</li>" for reason in alarm.reasons), "</ul>"]
+    for note in (monitor.lateness, _expected(monitor)):
+        lines += [f"<p>{escape(note)}</p>"] if note else []
+    if records:
+        lines += _drawings(monitor, records, times, marked)
+        lines += ["<h2>Time steps</h2>", _table(records, history.rule)]
+    foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{escape(title)}</title><style>{_style()}</style>"
+    )
+    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f'<p class="soft">{foot}</p>'])
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
+
+
+def _style() -> str:
+    return (files("verax.report") / "templates" / "monitor.css").read_text(encoding="utf-8")
+
+
+def save_monitor_page(monitor: Monitor, path: str | Path, *, source: str = "") -> None:
+    """Write the page: whole or not at all.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        What was monitored.
+    path : str or path
+        The file.
+    source : str, default ""
+        Where the rows come from.
+    """
+    with written(Path(path)) as new:
+        new.write_text(monitor_page(monitor, source=source), encoding="utf-8", newline="\n")
+
+
+def _settings(monitor: Monitor) -> str:
+    reference = (
+        "Without a reference, only calibration is monitored."
+        if monitor.reference is None
+        else f"Reference {monitor.reference:.4g}, tolerance {monitor.tolerance:.4g}."
+    )
+    kept = (
+        f"The probability of ever raising a false alarm is at most {100 * monitor.alpha:g}%."
+        if monitor.false_alarms == "ever"
+        else f"False alarms are at least {1 / monitor.alpha:,.0f} time steps apart on average."
+    )
+    units = {"row": "Rows", "group": "Groups", "time": "Time steps", None: "Rows"}[monitor.unit]
+    return f"{reference} {kept} {units} are assumed to be independent given the past."
+
+
+def _expected(monitor: Monitor) -> str:
+    if not monitor.pending:
+        return ""
+    return (
+        f"{monitor.pending:,} forecasts have no outcome yet. Their estimated mean loss is "
+        f"{monitor.expected_loss:.4g}, if calibration stays as it was."
+    )
+
+
+def _drawings(monitor: Monitor, records: list[dict[str, Any]], times: list[str], marked: Any) -> list[str]:
+    history = monitor.history
+    loss = [record["loss"] for record in records]
+    ends = [
+        [record["loss"] if record[end] is None else record[end] for record in records]
+        for end in ("low", "high")
+    ]
+    expected = [record["expected_loss"] for record in records]
+    lines = [{"values": loss, "colour": "var(--accent)", "width": 2}]
+    if all(value is not None for value in expected):
+        lines.append({"values": expected, "colour": "var(--soft)", "width": 1.2})
+    level = [] if history.tolerated is None else [(history.tolerated, "tolerated")]
+    shown = _both(lines, times, 260, levels=level, band=ends, marked=marked)
+    evidence = [max(record["evidence"], 1e-12) for record in records]
+    below = _both(
+        [{"values": evidence, "colour": "var(--warn)", "width": 2}],
+        times,
+        200,
+        levels=[(monitor.threshold, "alarm")],
+        marked=marked,
+        log=True,
+    )
+    found = [
+        f"<h2>Mean {escape(history.rule)}</h2>",
+        _figure(
+            shown,
+            "Mean loss of each time step with its 95% interval; in grey, the loss that the forecasts expect.",
+        ),
+        "<h2>Evidence of a change</h2>",
+        _figure(
+            below, "An alarm is raised when the evidence reaches the dashed line, however often you look."
+        ),
+        '<h2>What was forecast and what happened</h2><div class="events">',
+    ]
+    for name in history.events:
+        own = [record["events"][name] for record in records]
+        stated, happened = ([each[what] for each in own] for what in ("stated", "happened"))
+        drawn = _chart(
+            [
+                {"values": stated, "colour": "var(--soft)", "width": 1.5},
+                {"values": happened, "colour": "var(--accent)", "width": 2},
+            ],
+            times,
+            170,
+            width=330,
+            marked=marked,
+        )
+        found.append(_figure(drawn, f"{name}: mean probability in grey, frequency in blue"))
+    return [*found, "</div>"]
+
+
+def _both(lines: Sequence[dict[str, Any]], times: Sequence[str], height: int, **how: Any) -> str:
+    """A chart for screens and one for phones."""
+    wide, narrow = (_chart(lines, times, height, width=width, **how) for width in (900, 360))
+    return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
+
+
+def _figure(drawing: str, caption: str) -> str:
+    labelled = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(caption, quote=True)}" ')
+    return f"<figure>{labelled}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _chart(
+    lines: Sequence[dict[str, Any]],
+    times: Sequence[str],
+    height: int,
+    *,
+    width: int = 900,
+    levels: Sequence[tuple[float, str]] = (),
+    band: Sequence[Sequence[float]] = (),
+    marked: tuple[int, int] | None = None,
+    log: bool = False,
+) -> str:
+    """Lines over the time steps as SVG."""
+    scale: Callable[[float], float] = math.log10 if log else float
+    every = [scale(v) for line in lines for v in line["values"]]
+    every += [scale(v) for v, _ in levels] + [scale(v) for values in band for v in values]
+    low, high = min(every), max(every)
+    gap = 0.06 * (high - low) or 0.5
+    low, high = low - gap, high + gap
+    n = len(times)
+
+    def x(i: float) -> float:
+        return _LEFT + (width - _LEFT - _RIGHT) * (0.5 if n == 1 else i / (n - 1))
+
+    def y(value: float) -> float:
+        return _TOP + (height - _TOP - _BOTTOM) * (high - scale(value)) / (high - low)
+
+    parts = [f'<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">']
+    if marked is not None:
+        step = (width - _LEFT - _RIGHT) / max(1, n - 1) / 2
+        a, b = max(x(marked[0]) - step, _LEFT), min(x(marked[1]) + step, width - _RIGHT)
+        parts.append(
+            f'<rect x="{a:.1f}" y="{_TOP}" width="{b - a:.1f}" height="{height - _TOP - _BOTTOM}" '
+            'fill="var(--mark)"/>'
+        )
+    for value, text in _ticks(low, high, log=log):
+        at = _TOP + (height - _TOP - _BOTTOM) * (high - value) / (high - low)
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{width - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="var(--line)"/>'
+            f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{text}</text>'
+        )
+    if band:
+        up = [f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(band[0])]
+        down = [f"{x(i):.1f},{y(v):.1f}" for i, v in reversed(list(enumerate(band[1])))]
+        parts.append(f'<polygon points="{" ".join(up + down)}" fill="var(--band)"/>')
+    for value, name in levels:
+        at = y(value)
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{width - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="var(--soft)" '
+            f'stroke-dasharray="5 4"/><text x="{width - _RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
+            f"{name}</text>"
+        )
+    for line in lines:
+        points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(line["values"]))
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{line["colour"]}" '
+            f'stroke-width="{line["width"]}"/>'
+        )
+    most = max(2, width // 140)
+    shown = sorted({round(i * (n - 1) / (most - 1)) for i in range(most)}) if n > 1 else [0]
+    for place, i in enumerate(shown):
+        anchor = "start" if place == 0 and n > 1 else "end" if place == len(shown) - 1 and n > 1 else "middle"
+        parts.append(
+            f'<text x="{x(i):.1f}" y="{height - 6}" text-anchor="{anchor}">{escape(times[i][:16])}</text>'
+        )
+    return "".join([*parts, "</svg>"])
+
+
+def _ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
+    """Places and labels on the vertical axis."""
+    if log:
+        step = max(1, math.ceil((high - low) / 5))
+        first = math.ceil(low / step) * step
+        return [
+            (float(e), f"1e{e}" if abs(e) > 3 else f"{10.0**e:g}")
+            for e in range(first, math.floor(high) + 1, step)
+        ]
+    raw = (high - low) / 4
+    unit = 10.0 ** math.floor(math.log10(raw))
+    step_size = next(unit * m for m in (1, 2, 2.5, 5, 10) if unit * m >= raw)
+    first_place = math.ceil(low / step_size)
+    places = [i * step_size for i in range(first_place, math.floor(high / step_size) + 1)]
+    return [(place, f"{place:.4g}") for place in places]
+
+
+def _table(records: list[dict[str, Any]], rule: str) -> str:
+    rows = []
+    for record in records[-_SHOWN:]:
+        interval = "" if record["low"] is None else f"{record['low']:.4f} to {record['high']:.4f}"
+        expected = "" if record["expected_loss"] is None else f"{record['expected_loss']:.4f}"
+        cells = (
+            record["time"],
+            f"{record['n_rows']:,}",
+            f"{record['loss']:.4f}",
+            interval,
+            expected,
+            f"{record['evidence']:.3g}",
+        )
+        rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+    left_out = len(records) - len(rows)
+    note = f'<p class="soft">The last {_SHOWN} of {len(records):,} time steps.</p>' if left_out else ""
+    head = "".join(
+        f"<th>{escape(name)}</th>"
+        for name in ("time", "rows", rule, "95% interval", "expected loss", "evidence")
+    )
+    return (
+        f'{note}<div class="scroll" tabindex="0" role="region" aria-label="Time steps"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
