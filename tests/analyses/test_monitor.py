@@ -97,7 +97,10 @@ def changed(rng, n, how):
 @pytest.mark.parametrize("false_alarms", ["ever", "rate"])
 @pytest.mark.parametrize(
     ("how", "words"),
-    [("shift", "one class has changed: 2|frequencies have shifted"), ("confident", "overconfident")],
+    [
+        ("shift", "one class has changed: 2|frequencies have shifted"),
+        ("confident", "overconfident|miscalibrated"),
+    ],
 )
 def test_changes_are_found_dated_and_named(how, words, false_alarms):
     rng = np.random.default_rng(5)

@@ -84,7 +84,7 @@ class Capital:
 
     @property
     def directions(self) -> list[int]:
-        """For each event, the direction whose bets gained most; the simplest where others gained little more."""
+        """For each event, the direction whose bets gained most; a simpler one if it gained nearly as much."""
         gains = log_capital(self.events) + _SIMPLER
         return [int(best) for best in np.argmax(gains, axis=1)]
 

@@ -17,6 +17,7 @@ from verax.analyses.monitoring.evidence import OF_LOSS, Ledger
 from verax.analyses.monitoring.pending import Pending
 from verax.analyses.monitoring.result import Alarm, History, Period, onset_of, since_onset
 from verax.analyses.monitoring.steps import (
+    TOP,
     Step,
     StepRecipe,
     Tolerated,
@@ -489,13 +490,16 @@ class Monitor:
         events = [name for name in whole if name != OF_LOSS]
         if not events:
             return "probabilities are not seen to be wrong: the forecasts tell less than they did"
-        ways = {self._ledger.direction(("", None, name)) for name in events}
-        classes = [name for name in events if name in self._ledger.events[1:]]
-        if ways <= {"too low", "too high"}:
-            if len(classes) == 1 and len(self._ledger.events) > 2:
-                return f"one class has changed: {classes[0]}"
-            return "class frequencies have shifted"
-        return "the forecasts are miscalibrated" if len(ways) > 1 else f"the forecasts are {ways.pop()}"
+        ways = {name: self._ledger.direction(("", None, name)) for name in events}
+        answers = ways.pop(TOP, "")
+        if not ways:
+            words = {"too high": "overconfident", "too low": "underconfident"}
+            return f"the forecasts are {words.get(answers, answers)}"
+        if set(ways.values()) <= {"too low", "too high"}:
+            one = len(ways) == 1 and len(self._ledger.events) > 2
+            return f"one class has changed: {next(iter(ways))}" if one else "class frequencies have shifted"
+        same = set(ways.values())
+        return "the forecasts are miscalibrated" if len(same) > 1 else f"the forecasts are {same.pop()}"
 
     # ---- outcomes that come late ---------------------------------------------------------------------
 
