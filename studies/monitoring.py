@@ -101,9 +101,8 @@ def ever(runs):
 
 def rate(runs):
     """How many time steps pass before a detector that restarts raises a false alarm."""
-    print(
-        "\n| alpha | wanted, steps | mean of runs up to 150 steps | runs without an alarm, % |\n|---:|---:|---:|---:|"
-    )
+    print("\n| alpha | wanted, steps | mean of runs of at most 150 steps | without an alarm, % |")
+    print("|---:|---:|---:|---:|")
     for alpha in (0.1, 0.02):
         lengths = []
         for run in range(max(10, runs // 4)):

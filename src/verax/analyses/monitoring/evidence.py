@@ -26,8 +26,8 @@ TOO_LOW, TOO_HIGH, OVERCONFIDENT, UNDERCONFIDENT, ADAPTIVE = range(5)
 DIRECTIONS = ("too low", "too high", "overconfident", "underconfident", "wrong in places")
 # The loss, where an event would be named.
 OF_LOSS = "loss"
-# By how much more, in logarithms, other bets must gain before they explain a change better than a shift.
-_SIMPLER = np.array([4.0, 4.0, 2.0, 2.0, 0.0])
+# A shift explains a change if its bets gained at least this share of the best ones, in logarithms.
+_SIMPLER = 0.5
 # How many rows without a deviation are added to each bin before bets adapt to it.
 _CAUTIOUS = 10.0
 
@@ -84,9 +84,11 @@ class Capital:
 
     @property
     def directions(self) -> list[int]:
-        """For each event, the direction whose bets gained most; a simpler one if it gained nearly as much."""
-        gains = log_capital(self.events) + _SIMPLER
-        return [int(best) for best in np.argmax(gains, axis=1)]
+        """For each event, how its forecasts are wrong: a shift, unless other bets gained far more."""
+        gains = log_capital(self.events)
+        shift = gains[:, [TOO_LOW, TOO_HIGH]]
+        simple = shift.max(axis=1) >= _SIMPLER * gains.max(axis=1)
+        return np.where(simple, shift.argmax(axis=1), gains.argmax(axis=1)).tolist()  # type: ignore[no-any-return]
 
 
 def factors_of(step: Step, seen: Floats) -> Floats:
