@@ -35,6 +35,15 @@ def predictions(path, seed=1, caution=0.0):
     papq.write_table(pa.table({**columns, "w": rng.integers(1, 4, N).astype(float)}), path)
 
 
+def days(path):
+    """The same animals over eight days."""
+    _, y, p = _rows(8, 3)
+    names = np.array(["cat", "dog", "fox"])
+    columns = {"id": np.arange(N), "label": names[y], "site": np.where(np.arange(N) % 2, "north", "south")}
+    columns |= {"day": np.repeat(np.arange("2026-02-01", "2026-02-09", dtype="datetime64[D]"), N // 8)}
+    papq.write_table(pa.table({**columns, **{f"p_{name}": p[:, j] for j, name in enumerate(names)}}), path)
+
+
 def grades(path):
     """Ordered grades, several eyes a patient."""
     rng, y, p = _rows(2, 3)
@@ -142,6 +151,7 @@ def card(path, seed):
 
 FILES = {
     "preds.parquet": predictions,
+    "february.parquet": days,
     "a.parquet": lambda path: predictions(path, 1),
     "b.parquet": lambda path: predictions(path, 1, caution=0.3),
     "grades.csv": grades,

@@ -31,6 +31,7 @@ GUIDES = {
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision
         c_index RankScore RankScores""",
     "comparison": "compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups",
+    "monitoring": "Monitor",
     "boosting": "gradient expected_hessian",
 }
 # Whole modules.

@@ -16,6 +16,7 @@ RUNS = {
     "recalibrate": ["preds.parquet", "--method", "temperature"],
     "worst": ["preds.parquet", "-n", 3],
     "retain": ["preds.parquet", "--metric", "accuracy", "--json"],
+    "monitor": ["february.parquet", "--time", "day", "--reference", 0.5, "--state", "new.state"],
     "select": ["metrics.csv"],
     "toplist": ["completions.jsonl", "--classes", 50000],
     "certify": ["zero_one", "--json"],

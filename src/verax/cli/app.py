@@ -42,6 +42,7 @@ COMMANDS = {
     "under it.",
     "recalibrate": "Make probabilities better: which method, what it gains on rows it has not seen, and new "
     "files.",
+    "monitor": "Watch losses and calibration over time, with alarms that hold however often you look.",
     "select": "Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy.",
     "toplist": "Score top lists: responses of language models, outputs of classifiers, ranked runs, "
     "long tables.",

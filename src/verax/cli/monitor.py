@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from verax.analyses.monitoring.monitor import Monitor
 
 _EXAMPLES = """Examples:
-`verax evaluate january.parquet --save january.verax`, then every day
-`verax monitor today.parquet --time day --reference january.verax --state model.state`;
-`verax monitor 'predictions/2026-*.parquet' --time day --state model.state --by site --html monitor.html`"""
+`verax monitor february.parquet --time day --reference monday.verax --state model.state`, then every day
+with the next file; `verax monitor 'feb*.parquet' --time day --state all.state --by site --html days.html`"""
 # How many bytes of a file are hashed at a time.
 _BLOCK = 2**20
 
@@ -67,6 +66,7 @@ def monitor(
     have been read; until then the old one stays. Exit code 1 means an alarm.
     """
     from verax.analyses.monitoring.monitor import Monitor
+    from verax.cli.opening import Opened
     from verax.report.monitoring import save_monitor_page
 
     made = Monitor(
@@ -81,13 +81,13 @@ def monitor(
     )
     found = _continued(state, made) if state.exists() else made
     reading = replace(reading, by=[time, *split(reading.by)])
-    known, said = 0, []
-    for path in _files(given):
+    known, said, paths = 0, [], _files(given)
+    for path in paths:
         digest = _digest(path)
         if found.knows_file(digest):
             known += 1
             continue
-        handle = _opened(path, reading)
+        handle = Opened.of([str(path)], reading).handle
         try:
             found.update(handle, time=time)
         except InputError as error:
@@ -99,10 +99,11 @@ def monitor(
         save_monitor_page(found, html, source=", ".join(given))
     result: dict[str, Any] = {
         "command": "monitor",
-        "files": [str(path) for path in _files(given)],
+        "files": [str(path) for path in paths],
         "known": known,
         "state": str(state),
-        **{k: v for k, v in found.to_dict().items() if k != "verax"},
+        "html": None if html is None else str(html),
+        **{name: value for name, value in found.to_dict().items() if name != "verax"},
     }
     lines = [found.verdict]
     if found.alarm is not None:
@@ -153,13 +154,6 @@ def _files(given: list[str]) -> list[Path]:
         named = files_named(text)
         found += [] if named is None else named[0]
     return found
-
-
-def _opened(path: Path, reading: Reading) -> Any:
-    """A file as a handle."""
-    from verax.cli.opening import Opened
-
-    return Opened.of([str(path)], reading).handle
 
 
 def _digest(path: Path) -> str:

@@ -127,6 +127,45 @@ def _retain() -> Schema:
     return _output("retain", file=TEXT, taken=taken, curves=listed(ref("curve")), plot=PATH)
 
 
+def _monitor() -> Schema:
+    event = record(stated=NUMBER, happened=NUMBER, evidence=NUMBER)
+    period = record(
+        time=TEXT,
+        n_rows=COUNT,
+        loss=NUMBER,
+        low=NUMBER,
+        high=NUMBER,
+        expected_loss=NUMBER,
+        evidence=NUMBER,
+        events=mapped(event),
+    )
+    target = record(by=or_none(TEXT), label=or_none(TEXT), claim=TEXT)
+    alarm = record(time=TEXT, targets=listed(target), reasons=TEXTS, kind=TEXT, located=TRUTH)
+    return _output(
+        "monitor",
+        files=TEXTS,
+        known=COUNT,
+        state=TEXT,
+        html=PATH,
+        rule=TEXT,
+        reference=NUMBER,
+        tolerance=FINITE,
+        alpha=SHARE,
+        false_alarms=TEXT,
+        unit=or_none(TEXT),
+        n_rows=COUNT,
+        evidence=NUMBER,
+        threshold=FINITE,
+        alarm=or_none(alarm),
+        began=or_none(listed(TEXT, 3)),
+        verdict=TEXT,
+        pending=COUNT,
+        expected_loss=NUMBER,
+        lateness=TEXT,
+        periods=listed(period),
+    )
+
+
 def _recalibrate() -> Schema:
     gain = record(
         value=NUMBER, interval=ref("interval"), share=NUMBER, share_interval=ref("interval"), p_value=NUMBER
@@ -257,6 +296,7 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "worst": _worst,
     "retain": _retain,
     "recalibrate": _recalibrate,
+    "monitor": _monitor,
     "select": _select,
     "toplist": _toplist,
     "certify": _certify,

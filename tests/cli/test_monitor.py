@@ -1,0 +1,112 @@
+"""`verax monitor`: one file a day, a state between runs, and exit code 1 after an alarm."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as papq
+import pytest
+
+from commandline import verax
+
+
+def write_day(path, day, seed, wrong=0.0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(3), 150)
+    y = np.minimum((p.cumsum(axis=1) <= rng.random((150, 1))).sum(axis=1), 2)
+    y = np.where(rng.random(150) < wrong, 0, y)
+    names = np.array(["a", "b", "c"])
+    columns = {"label": names[y], "day": np.full(150, f"2026-03-{day:02}", dtype="datetime64[D]")}
+    columns |= {f"p_{name}": p[:, i] for i, name in enumerate(names)}
+    papq.write_table(pa.table({**columns, "site": np.where(rng.random(150) < 0.5, "n", "s")}), path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("days")
+    for day in range(1, 13):
+        write_day(path / f"day-{day:02}.parquet", day, day, wrong=0.0 if day < 6 else 0.4)
+    verax("evaluate", path / "day-01.parquet", "--save", path / "reference.verax")
+    return path
+
+
+def run(folder, *arguments, state="model.state", code=0):
+    own = ["--time", "day", "--state", folder / state, "--json"]
+    found = verax("monitor", *arguments, *own)
+    assert found.returncode == code, found.stderr
+    return json.loads(found.stdout)
+
+
+def test_one_file_a_day_ends_where_all_files_at_once_end(folder):
+    reference = ["--reference", folder / "reference.verax", "--tolerance", 0.02]
+    for day in range(1, 13):
+        path = folder / f"day-{day:02}.parquet"
+        found = verax(
+            "monitor", path, *reference, "--time", "day", "--state", folder / "daily.state", "--json"
+        )
+        assert found.returncode == (1 if json.loads(found.stdout)["alarm"] else 0)
+    daily = json.loads(found.stdout)
+    whole = run(folder, f"{folder}/day-*.parquet", *reference, code=1)
+    for name in ("evidence", "alarm", "began", "verdict", "n_rows", "periods"):
+        assert daily[name] == whole[name]
+    assert whole["alarm"]["time"] > "2026-03-06"
+    assert whole["began"][0] in ("2026-03-06", "2026-03-07")
+
+
+def test_the_same_file_twice_changes_nothing(folder):
+    first = run(folder, folder / "day-01.parquet", state="twice.state")
+    before = (folder / "twice.state").read_bytes()
+    again = run(folder, folder / "day-01.parquet", state="twice.state")
+    assert (first["known"], again["known"]) == (0, 1)
+    assert (folder / "twice.state").read_bytes() == before
+
+
+def test_days_out_of_order_are_refused_and_the_state_stays(folder):
+    run(folder, folder / "day-02.parquet", state="order.state")
+    before = (folder / "order.state").read_bytes()
+    refused = verax("monitor", folder / "day-01.parquet", "--time", "day", "--state", folder / "order.state")
+    assert refused.returncode == 2
+    assert "must not go back" in refused.stderr
+    assert "day-01.parquet" in refused.stderr
+    assert (folder / "order.state").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alpha", "0.01"], "0.05"),
+        (["--rule", "log"], "must be what the state was made with"),
+        (["--reference", "0.3"], "must be what the state was made with"),
+        (["--target", "nothing"], "nothing"),
+    ],
+)
+def test_other_settings_than_those_of_the_state_are_refused(folder, options, message):
+    if not (folder / "settings.state").exists():
+        run(folder, folder / "day-01.parquet", "--reference", 0.6, state="settings.state")
+    own = ["--time", "day", "--state", folder / "settings.state"]
+    refused = verax("monitor", folder / "day-02.parquet", *own, *options)
+    assert refused.returncode == 2
+    assert message in refused.stderr
+
+
+def test_the_terminal_leads_with_the_verdict_and_the_page_has_it(folder):
+    page = folder / "monitor.html"
+    own = ["--time", "day", "--state", folder / "page.state", "--by", "site", "--html", page]
+    found = verax("monitor", f"{folder}/day-*.parquet", *own)
+    assert found.returncode == 1
+    verdict = found.stdout.splitlines()[0]
+    assert verdict.startswith("Alarm at 2026-03-")
+    text = page.read_text()
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert text.count("<svg ") >= 8
+    assert "Evidence of a change" in text
+
+
+def test_a_state_of_something_else_is_refused(folder):
+    refused = verax(
+        "monitor", folder / "day-01.parquet", "--time", "day", "--state", folder / "reference.verax"
+    )
+    assert refused.returncode == 2
+    assert "reference.verax" in refused.stderr
