@@ -359,7 +359,6 @@ def test_bad_rows_are_refused_and_change_nothing():
     before = monitor.to_bytes()
     refused = [
         ({"y": [0], "p": [0.2], "time": 4}, "must not go back"),
-        ({"y": [0], "p": [0.2]}, "`time` must be given"),
         ({"y": [0], "p": [0.2], "time": "monday"}, "must be of one kind"),
         ({"y": [0], "p": [[0.2, 0.3, 0.5]], "time": 6}, "classes that the monitor began with"),
         ({"y": [0], "p": [1.2], "time": 6}, "p"),

@@ -84,7 +84,7 @@ def adjusted(evidence: Floats, weights: Floats, rest: float = 0.0) -> Floats:
     Examples
     --------
     >>> adjusted(np.array([90.0, 6.0, 0.0]), np.ones(3)).tolist()
-    [32.0, 2.0, 0.0]
+    [32.0, 3.0, 0.0]
     """
     e, w = np.append(evidence, 1.0), np.append(weights, rest)
     order = np.argsort(e, kind="stable")

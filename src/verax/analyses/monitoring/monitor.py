@@ -105,7 +105,7 @@ class Monitor:
     ...     if alarm is not None:
     ...         break
     >>> day, monitor.began
-    (22, (20, 20, 20))
+    (23, (20, 20, 20))
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Monitor:
         y: object,
         p: object = None,
         *,
-        time: Any = None,
+        time: Any,
         by: Mapping[str, Any] | None = None,
         **read: Unpack[Reading],
     ) -> Breakdown:
@@ -291,8 +291,6 @@ class Monitor:
 
     def _labels(self, part: Part, time: Any, by: Mapping[str, Any] | None) -> dict[str, Any]:
         """A label per row for the time and each subgroup."""
-        if time is None:
-            raise InputError("must be given: when the rows come from", argument="time", kind="missing")
         given = dict(by or {})
         if set(given) != set(self.by):
             raise InputError(
@@ -336,7 +334,7 @@ class Monitor:
         y: object,
         p: object = None,
         *,
-        time: Any = None,
+        time: Any,
         by: Mapping[str, Any] | None = None,
         ids: object | None = None,
         **read: Unpack[Reading],
@@ -524,7 +522,7 @@ class Monitor:
         values = np.asarray(to_host(rows.batch(0, rows.n_rows).p), float)
         self._pending.predict(names, values, expected_losses(self.rule, values), len(self._periods), time)
 
-    def outcomes(self, ids: object, y: object, *, time: Any = None) -> Alarm | None:
+    def outcomes(self, ids: object, y: object, *, time: Any) -> Alarm | None:
         """Take in outcomes of forecasts that `predict` noted; they enter now.
 
         This is valid if how late outcomes are does not depend on what they are. `lateness` checks it.
