@@ -100,17 +100,17 @@ def test_the_table():
     card = vx.evaluate(
         ["none", "mild", "moderate"], p, classes=NAMES, rules=["brier", "rps", "sa_rps"], ordered=True
     )
-    line = "-" * 97
+    line = "-" * 98
     assert str(card) == (
         "verax scorecard: 3 rows, 4 ordered classes\n"
-        "score       mean      95% interval  range    proper    what it is\n"
+        "score       mean       95% interval  range    proper    what it is\n"
         f"{line}\n"
-        "brier     0.3533  0.0000 to 1.1057  0 to 2   strictly  squared error over the classes\n"
-        "rps       0.0522  0.0000 to 0.1264  0 to 1   strictly  squared error of the cumulative forecast\n"
-        "sa_rps    0.0389  0.0000 to 0.1093  0 to 1   no        squared expected distance from the outcome\n"
-        "accuracy  0.6667  0.2077 to 0.9385  0 to 1             share of right decisions\n"
-        "qwk       0.8571  0.0000 to 1.0000  -1 to 1            quadratic kappa\n"
-        "ec        0.3333  0.0000 to 1.0000  0 to 9             expected cost, quadratic costs\n"
+        "brier     0.3533   0.0000 to 1.1057  0 to 2   strictly  squared error over the classes\n"
+        "rps       0.0522   0.0000 to 0.1264  0 to 1   strictly  squared error of the cumulative forecast\n"
+        "sa_rps    0.0389   0.0000 to 0.1093  0 to 1   no        squared expected distance from the outcome\n"
+        "accuracy  0.6667   0.2077 to 0.9385  0 to 1             share of right decisions\n"
+        "qwk       0.8571  -0.8167 to 0.9984  -1 to 1            quadratic kappa\n"
+        "ec        0.3333   0.0085 to 5.7397  0 to 9             expected cost, quadratic costs\n"
         f"{line}\n"
         "Lower is better, except for accuracy and qwk."
     )

@@ -19,6 +19,8 @@ from verax.inputs.groups import Groups
 _MOST_DRAWN = 2.0**53
 # From so many cells with at most so many rows each, rows are drawn instead of counts of cells.
 _MANY_CELLS, _FEW_ROWS = 2**14, 8
+# Among how many other classes the wrong decisions are shared that counts are smoothed by.
+_OTHERS = 8
 
 
 def percentile_interval(replicates: Floats, confidence: float) -> Floats:
@@ -59,6 +61,33 @@ def bootstrap_interval(replicates: Floats, confidence: float, method: str, cauti
         caution = f"{caution}; {left_out}" if caution else left_out
     low, high = percentile_interval(replicates, confidence)
     return Interval(low, high, method=method, confidence=confidence, caution=caution)
+
+
+def smoothed(counts: Floats, squares: Floats) -> tuple[Floats, Floats]:
+    """Confusion counts, (K, K), and sums of squared weights with half a row more per class in either way.
+
+    Every class that occurs gets half a row that was decided rightly and half a row that was not, which is
+    shared by the others, or by eight of them at equal distances. A bootstrap of the counts alone cannot see cells that did not occur: of
+    a class with few rows that were all decided rightly it would know everything. All counts are then scaled
+    to add up to what they did.
+
+    >>> counts = np.diag([6.0, 2.0])
+    >>> smoothed(counts, counts)[0]
+    array([[5.2, 0.4],
+           [0.4, 2. ]])
+    """
+    occurring = np.flatnonzero(counts.sum(axis=1))
+    n = len(occurring)
+    if n < 2:
+        return counts, squares
+    total, others = counts.sum(), min(_OTHERS, n - 1)
+    unit = squares.sum() / total
+    more = np.zeros_like(counts)
+    more[occurring, occurring] = 0.5
+    for i in range(1, others + 1):
+        more[occurring, np.roll(occurring, i * n // (others + 1))] = 0.5 / others
+    scale = total / (total + unit * n)
+    return scale * (counts + unit * more), scale * (squares + unit**2 * more)
 
 
 def resampled_metrics(

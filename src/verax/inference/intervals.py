@@ -329,23 +329,34 @@ def between(share: float) -> bool:
 
 
 def bounded(
-    value: float, variance: float, freedom: float, n: float, bounds: tuple[float, float], plan: Resampling
+    value: float,
+    variance: float,
+    freedom: float,
+    n: float,
+    bounds: tuple[float, float],
+    plan: Resampling,
+    *,
+    smoothed: float | None = None,
 ) -> Interval:
     """The t interval of a quantity within bounds, on a scale that does not collapse at them.
 
     With finite bounds it is Wilson's interval of the share (value - least) / (most - least), of as many rows
-    as give a share this variance; `n` rows where the share is 0 or 1.
+    as give a share this variance; `n` rows where the share is 0 or 1. Where the variance is that of a
+    smoothed estimate, the interval is around both that and the value.
     """
     quantile = t_quantile(freedom, plan.confidence)
     least, most = bounds
+    centres = [value] if smoothed is None else sorted([value, smoothed])
     if not math.isfinite(most - least):
         half = quantile * math.sqrt(variance)
-        return Interval(value - half, value + half, method="t", confidence=plan.confidence).within(bounds)
-    share = min(max((value - least) / (most - least), 0.0), 1.0)
+        ends = centres[0] - half, centres[-1] + half
+        return Interval(*ends, method="t", confidence=plan.confidence).within(bounds)
+    shares = [min(max((centre - least) / (most - least), 0.0), 1.0) for centre in centres]
     spread = variance / (most - least) ** 2
+    share = shares[0] if smoothed is None else shares[centres.index(smoothed)]
     rows = share * (1 - share) / spread if spread > 0 and between(share) else n
-    low, high = wilson(share, rows, quantile, plan.confidence)
-    ends = least + low * (most - least), least + high * (most - least)
+    low, high = (wilson(share, rows, quantile, plan.confidence) for share in (shares[0], shares[-1]))
+    ends = least + low[0] * (most - least), least + high[1] * (most - least)
     return Interval(*ends, method="Wilson", confidence=plan.confidence)
 
 

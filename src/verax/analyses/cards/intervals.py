@@ -13,7 +13,7 @@ from verax.common.caching import cached_property
 from verax.engines.clusters import Clusters, both_ways
 from verax.engines.counts import Counts
 from verax.engines.tally import Tally
-from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
+from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, smoothed
 from verax.inference.intervals import (
     Interval,
     Resampling,
@@ -152,11 +152,13 @@ class CardIntervals:
             return self._bounded_over_groups(value, variance, freedom, metric.bounds(self.tally.n_classes))
         if self.too_few:
             return self._undefined(NO_ROWS, _BOOTSTRAP)
-        drawn = self._of_counts[:, i]
-        if self.tally.squares is None or self.plan.copies or np.isnan(drawn).any():
-            return bootstrap_interval(drawn, self.plan.confidence, _BOOTSTRAP)
-        n, bounds = self.rows, metric.bounds(self.tally.n_classes)
-        return bounded(value, float(drawn.var(ddof=1)), n - 1, n, bounds, self.plan)
+        of_smoothed, drawn = self._of_counts[0][i], self._of_counts[1][:, i]
+        interval = bootstrap_interval(drawn, self.plan.confidence, _BOOTSTRAP)
+        if math.isnan(value + of_smoothed) or not interval.defined:
+            return interval
+        n, bounds, variance = self.rows, metric.bounds(self.tally.n_classes), float(np.nanvar(drawn, ddof=1))
+        found = bounded(value, variance, n - 1, n, bounds, self.plan, smoothed=float(of_smoothed))
+        return found.by(_BOOTSTRAP, interval.caution)
 
     def of_accuracy(self, share: float) -> Interval:
         """By Wilson's formula, which also holds for shares of 0 and 1."""
@@ -174,12 +176,16 @@ class CardIntervals:
         return wilson(share, n, self._quantile, self.plan.confidence)
 
     @cached_property
-    def _of_counts(self) -> Floats:
-        """(B, M) metrics of resampled confusion counts."""
+    def _of_counts(self) -> tuple[Floats, Floats]:
+        """(M,) metrics of the smoothed confusion counts, and (B, M) of resampled ones."""
         plan, counts = self.plan, self._counts
         assert counts.confusion is not None
-        cells = counts.cells.scaled(self.tally.row) if plan.copies else counts.squared
-        return resampled_metrics(counts.cells.high, cells.high, plan.replicates, plan.seed, self._metrics_of)
+        squares = counts.cells.scaled(self.tally.row) if plan.copies else counts.squared
+        shape = counts.n_classes, counts.n_classes
+        cells = smoothed(counts.cells.high.reshape(shape), squares.high.reshape(shape))
+        occurring = np.flatnonzero(cells[0])
+        whole = self._metrics_of(occurring, cells[0].ravel()[occurring][None])[0]
+        return whole, resampled_metrics(*cells, plan.replicates, plan.seed, self._metrics_of)
 
     def _bounded_over_groups(
         self, value: float, variance: float, freedom: float, bounds: tuple[float, float]
