@@ -35,6 +35,7 @@ from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstra
 from verax.inference.intervals import Resampling
 from verax.inference.series import LongRun
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
 from verax.scores.metrics import find_metric
 
 Measure = Callable[[int, int], tuple[float, float]]
@@ -460,11 +461,18 @@ claims_of_decisions()
 Losses = Callable[[np.random.Generator], tuple[np.ndarray, Units]]
 
 
-def of_groups(n_groups: int, effects: Callable[[np.random.Generator, int], np.ndarray]) -> Losses:
-    """Groups of unequal sizes with effects of their own."""
+def of_groups(
+    n_groups: int, effects: Callable[[np.random.Generator, int], np.ndarray], sizes_are: str = "lognormal"
+) -> Losses:
+    """Groups with effects of their own and sizes that are equal, lognormal, or have a power-law tail."""
 
     def draw(rng: np.random.Generator) -> tuple[np.ndarray, Units]:
         sizes = np.maximum(2, (12 * rng.lognormal(0, 0.8, n_groups)).astype(int))
+        if sizes_are == "equal":
+            sizes = np.full(n_groups, 12)
+        elif sizes_are == "power-law":
+            tail = 5 * (1 - rng.random(n_groups)) ** (-1 / 1.2)
+            sizes = np.minimum(np.ceil(tail), 100 * n_groups).astype(int)
         codes = np.repeat(np.arange(n_groups), sizes)
         losses = np.zeros((len(codes), 2))
         losses[:, 0] = effects(rng, n_groups)[codes] + rng.normal(size=len(codes))
@@ -479,6 +487,37 @@ def bell(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.exponential(size=n) - 1
+
+
+def very_skewed(rng: np.random.Generator, n: int) -> np.ndarray:
+    return (rng.lognormal(size=n) - math.exp(0.5)) / math.sqrt(math.e * (math.e - 1))
+
+
+def of_two_kinds(sizes: tuple[int, int]) -> Losses:
+    """Groups of two kinds with skewed effects."""
+
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, Units]:
+        kinds = crossed(800, sizes, rng)
+        effects = sum(skewed(rng, n)[kind] for n, kind in zip(sizes, kinds, strict=True))
+        losses = np.column_stack([effects + rng.normal(size=800), np.zeros(800)])
+        return losses, Units("groups", codes=Groups.of(kinds, 800), two_way=True)
+
+    return draw
+
+
+def coverage_of_differences(losses: Losses) -> Measure:
+    """How often the interval of a difference of zero covers it."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        hits = []
+        for i in range(replications):
+            drawn, units = losses(np.random.default_rng([seed, i]))
+            tally = PairedTally(2).update(drawn, None, units.codes)
+            low, high = Estimate.of(tally, drawn, units).intervals(0.95)[2]
+            hits.append(low <= 0 <= high)
+        return share_of(hits)
+
+    return measure
 
 
 def series(n: int, r: float, noise: float, replications: int, seed: int) -> np.ndarray:
@@ -554,6 +593,23 @@ def claims_of_comparisons() -> None:
 
 
 claims_of_comparisons()
+
+
+def claims_of_skewed_groups() -> None:
+    """Coverage of means over groups of unequal sizes with skewed effects; cards and comparisons alike."""
+    effects = {"normal": bell, "skewed": skewed, "very skewed": very_skewed}
+    for n in (8, 20, 50, 100):
+        for sizes in ("equal", "lognormal", "power-law"):
+            for name, draw in effects.items():
+                measure = coverage_of_differences(of_groups(n, draw, sizes))
+                low = 0.9 if n == 8 else 0.91
+                claim(f"skewed groups: {n} groups, {sizes} sizes, {name} effects", low, 0.98, measure)
+    for both in ((10, 30), (20, 20), (20, 100)):
+        measure = coverage_of_differences(of_two_kinds(both))
+        claim(f"skewed groups: {both[0]} and {both[1]} groups, skewed effects", 0.91, 0.98, measure)
+
+
+claims_of_skewed_groups()
 
 
 def claims_of_series() -> None:

@@ -164,9 +164,18 @@ def test_clustered_standard_errors_are_those_of_group_means():
     groups = np.repeat(np.arange(40), 5)
     found = vx.compare(y, p, rule="brier", groups=groups).difference("m0", "m1")
     d = (vx.brier.samples(y, p["m0"]) - vx.brier.samples(y, p["m1"])).reshape(40, 5).mean(axis=1)
-    # Groups of one size: the sandwich is the t test of their means.
-    assert found.p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-8)
-    assert found.interval == pytest.approx(tuple(stats.ttest_1samp(d, 0).confidence_interval()), rel=1e-8)
+    # Groups of one size: the sandwich is the t test of their means, but for Hall's term for their skewness.
+    tally = PairedTally(1).update(np.repeat(d, 5)[:, None], None, groups)
+    error, freedom = tally.standard_errors()
+    t_test = Estimate(tally.means, error, freedom)
+    assert t_test.p_values() == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-8)
+    assert t_test.intervals(0.95)[0] == pytest.approx(
+        tuple(stats.ttest_1samp(d, 0).confidence_interval()), rel=1e-8
+    )
+    skew = stats.skew(d) / math.sqrt(40) * math.sqrt(39 / 40)
+    own = Estimate(tally.means, error, freedom, None, skew)
+    assert found.interval == pytest.approx(own.intervals(0.95)[0], rel=1e-3)
+    assert found.interval.high + found.interval.low != pytest.approx(2 * found.difference, rel=1e-4)
 
 
 def test_copies_are_no_evidence():

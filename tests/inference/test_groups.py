@@ -1,5 +1,7 @@
 """Intervals and tests with groups of rows, above all with few and unequal ones."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ import verax as vx
 from verax.analyses.comparison.references import FREQUENCIES
 from verax.engines.clusters import leave_one_out
 from verax.engines.differences import PairedTally
-from verax.inference.estimates import Estimate
+from verax.inference.estimates import Estimate, Units
 
 
 def unequal(rng, n_groups):
@@ -100,6 +102,23 @@ def test_comparisons_with_groups_keep_their_level(n_groups):
         tally = PairedTally(2).update(effect[groups] + rng.exponential(size=(len(groups), 2)), None, groups)
         rejected += Estimate(tally.means, *tally.standard_errors()).p_values()[2] < 0.05
     assert 0.035 <= rejected / n_runs <= 0.07
+
+
+@pytest.mark.parametrize("n_groups", [20, 100])
+def test_large_groups_and_skewed_effects_leave_the_coverage(n_groups):
+    """Power-law sizes and lognormal effects; before, 86 to 92 % covered. Intervals and p-values agree."""
+    rng = np.random.default_rng(3)
+    covered, n_runs = 0, 1000
+    for _ in range(n_runs):
+        sizes = np.minimum(np.ceil(5 * rng.random(n_groups) ** (-1 / 1.2)), 2000).astype(int)
+        groups = np.repeat(np.arange(n_groups), sizes)
+        d = (rng.lognormal(size=n_groups) - math.exp(0.5))[groups] + rng.normal(size=len(groups))
+        losses = np.column_stack([d, np.zeros_like(d)])
+        estimate = Estimate.of(PairedTally(2).update(losses, None, groups), losses, Units("groups"))
+        low, high = estimate.intervals(0.95)[2]
+        assert (low <= 0 <= high) == (estimate.p_values()[2] >= 0.05)
+        covered += low <= 0 <= high
+    assert 0.91 <= covered / n_runs <= 0.98
 
 
 def test_zero_one_and_accuracy_have_mirrored_intervals():

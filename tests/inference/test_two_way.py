@@ -239,8 +239,9 @@ def test_comparison_and_card_have_the_same_interval(rows):
     ratio = a.mean() / b.mean()
     labels = Groups.of([league, date], 400)
     tally = PairedTally(1).update((a - ratio * b)[:, None], None, labels.labels[labels.codes])
-    error, freedom = tally.standard_errors()
-    low, high = Estimate(np.array([1 - ratio]), error / b.mean(), freedom).intervals(0.95)[0]
+    error, (freedom, skewness) = tally.standard_errors()[0], tally.shapes()
+    found = Estimate(np.array([1 - ratio]), error / b.mean(), freedom, None, -skewness)
+    low, high = found.intervals(0.95)[0]
     assert model.skill_interval == pytest.approx((low, high), rel=1e-9)
 
 

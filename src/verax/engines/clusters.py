@@ -210,6 +210,10 @@ class Clusters:
         """(1 + R) jackknife variances, of the share of correct decisions and of the means; their freedom."""
         return variances_over(self.labels, self.sums.high)
 
+    def shapes(self) -> tuple[Floats, Floats]:
+        """(1 + R) degrees of freedom and skewness of the same numbers, for intervals not symmetric."""
+        return shapes_over(self.labels, self.sums.high)
+
     def without_each(self, reduce: Callable[[Ints, Floats], Floats], groups: Ints) -> Floats:
         """(g, M) metrics of the confusion counts without each of some groups, at least one.
 
@@ -239,15 +243,36 @@ def leave_one_out(weight: Floats, totals: Floats) -> tuple[Floats, float]:
     >>> round(float(variance[0]), 4), round(freedom, 4)
     (0.3333, 2.0)
     """
+    variance, _ = _cumulants(weight, totals)
+    return variance, max(1.0, effective_groups(weight) - 1) if np.count_nonzero(weight > 0) > 1 else 0.0
+
+
+def _cumulants(weight: Floats, totals: Floats) -> tuple[Floats, Floats]:
+    """The second and the third cumulants of weighted means over groups, (C,), by the jackknife."""
     filled = weight > 0
     weight, totals = weight[filled], totals[filled]
     n = len(weight)
     if n < 2:
-        return np.full(totals.shape[1], np.nan), 0.0
+        return np.full(totals.shape[1], np.nan), np.full(totals.shape[1], np.nan)
     change = changes_without_each(weight, totals)
     with np.errstate(invalid="ignore", over="ignore"):
-        variance = (change**2).sum(axis=0) * (n - 1) / n
-    return variance, max(1.0, effective_groups(weight) - 1)
+        return (change**2).sum(axis=0) * (n - 1) / n, (change**3).sum(axis=0) * (n - 1) / n
+
+
+def group_freedom(weight: Floats) -> float:
+    """Degrees of freedom of a variance over groups of these weights where the skewness is known too.
+
+    Satterthwaite's, where the means of groups vary alike, at least one: a large group among small ones adds
+    more to the variance than its share (Carter, Schnepel and Steigerwald 2017, doi:10.1162/REST_a_00639).
+
+    >>> group_freedom(np.ones(8)), round(group_freedom(np.array([8.0, 4.0, 2.0, 1.0, 1.0])), 4)
+    (7.0, 1.354)
+    """
+    filled = weight[weight > 0]
+    if len(filled) < 2:
+        return 0.0
+    square = (filled / filled.max()) ** 2
+    return max(1.0, float(square.sum() ** 2 / (square @ square)) * (1 - 1 / len(filled)))
 
 
 def changes_without_each(weight: Floats, totals: Floats) -> Floats:
@@ -283,6 +308,26 @@ def variances_over(labels: np.ndarray[Any, Any], sums: Floats) -> tuple[Floats, 
         for joined in (sums_by_code(code, sums) for _, code in kinds)
     )
     return both_ways([first[0], second[0], pairs[0]], (first[1], second[1]))
+
+
+def shapes_over(labels: np.ndarray[Any, Any], sums: Floats) -> tuple[Floats, Floats]:
+    """Degrees of freedom and skewness of the same means, (C,), for intervals that are not symmetric.
+
+    Skewness is at most 1 either way, and 0 where means do not vary.
+    """
+    variance, third = _cumulants(sums[:, 0], sums[:, 1:])
+    freedom: float | Floats = group_freedom(sums[:, 0])
+    kinds = by_kind(labels)
+    if kinds:
+        joined = [sums_by_code(code, sums) for _, code in kinds]
+        first, second = (_cumulants(own[:, 0], own[:, 1:]) for own in joined)
+        of_kinds = group_freedom(joined[0][:, 0]), group_freedom(joined[1][:, 0])
+        variance, freedom = both_ways([first[0], second[0], variance], of_kinds)
+        third = first[1] + second[1] - third
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        found = third / variance**1.5
+    skewness = np.clip(np.where(np.isfinite(found), found, 0.0), -1.0, 1.0)
+    return np.broadcast_to(freedom, skewness.shape), skewness
 
 
 def both_ways(variances: Sequence[Floats], freedom: tuple[float, float]) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.summaries import Summary, Whole, merges
-from verax.engines.clusters import ByLabel, Labels, sums_by_label, variances_over
+from verax.engines.clusters import ByLabel, Labels, shapes_over, sums_by_label, variances_over
 from verax.engines.sums import (
     Moments,
     MomentSums,
@@ -173,6 +173,12 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         variance, freedom = variances_over(self.labels, self.cluster_sums)
         return np.sqrt(variance), freedom
 
+    def shapes(self) -> tuple[Floats, Floats] | None:
+        """Degrees of freedom and skewness of every mean over groups; None without groups."""
+        if self.cluster_sums is None or self.labels is None:
+            return None
+        return shapes_over(self.labels, self.cluster_sums)
+
     @property
     def n_groups(self) -> GroupCount | None:
         """The number of groups that have weight, of both kinds where there are two; None without groups."""
@@ -180,14 +186,15 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
             return None
         return count_groups(self.labels[self.cluster_sums[:, 0] > 0])
 
-    def contrast(self, a: int, b: int, factor: float) -> tuple[float, float]:
-        """The standard error over groups of mean a less `factor` times mean b, and its freedom."""
+    def contrast(self, a: int, b: int, factor: float) -> tuple[float, float, float]:
+        """The standard error over groups of mean a minus `factor` times mean b, its freedom and skewness."""
         assert self.labels is not None
         assert self.cluster_sums is not None
         columns = self.cluster_sums[:, 1:]
         sums = np.column_stack([self.cluster_sums[:, 0], columns[:, a] - factor * columns[:, b]])
-        variance, freedom = variances_over(self.labels, sums)
-        return math.sqrt(variance[0]), float(np.broadcast_to(freedom, 1)[0])
+        variance, _ = variances_over(self.labels, sums)
+        freedom, skewness = shapes_over(self.labels, sums)
+        return math.sqrt(variance[0]), float(freedom[0]), float(skewness[0])
 
     def _errors_of_rows(self, copies: bool) -> tuple[Floats, float]:
         squares, n = self.squares, float(self.n_positive)

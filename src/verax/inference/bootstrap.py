@@ -67,9 +67,9 @@ def smoothed(counts: Floats, squares: Floats) -> tuple[Floats, Floats]:
     """Confusion counts, (K, K), and sums of squared weights with half a row more per class in either way.
 
     Every class that occurs gets half a row that was decided rightly and half a row that was not, which is
-    shared by the others, or by eight of them at equal distances. A bootstrap of the counts alone cannot see cells that did not occur: of
-    a class with few rows that were all decided rightly it would know everything. All counts are then scaled
-    to add up to what they did.
+    shared by the others, or by eight of them at equal distances. A bootstrap of the counts alone cannot see
+    cells that did not occur: of a class with few rows that were all decided rightly it would know
+    everything. All counts are then scaled to add up to what they did.
 
     >>> counts = np.diag([6.0, 2.0])
     >>> smoothed(counts, counts)[0]

@@ -14,7 +14,7 @@ from verax.engines.differences import PairedTally, with_differences
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities, widened
-from verax.inference.intervals import Interval, Resampling, few, few_groups
+from verax.inference.intervals import Interval, Resampling, bent, few, few_groups, straightened
 from verax.inference.series import LongRun, Memory
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, is_two_way
@@ -101,13 +101,15 @@ class Estimate:
     """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom.
 
     The degrees of freedom are one number for all columns, or one for each. `cautions` says for each column
-    why its interval cannot be trusted; None where the number of units does.
+    why its interval cannot be trusted; None where the number of units does. `skewness` is that of the means
+    over groups.
     """
 
     mean: Floats
     error: Floats
     freedom: float | Floats
     cautions: tuple[str, ...] | None = None
+    skewness: Floats | float = 0.0
 
     @classmethod
     def of(cls, tally: PairedTally, losses: Floats, units: Units, *, copies: bool = False) -> Estimate:
@@ -117,42 +119,51 @@ class Estimate:
             return cls(tally.means, series.error, series.freedom, series.cautions)
         error, freedom = tally.standard_errors(copies=copies)
         caution = "" if tally.n_groups is None else few_groups(tally.n_groups)
-        return cls(tally.means, error, freedom, (caution,) * len(tally.means) if caution else None)
+        cautions = (caution,) * len(tally.means) if caution else None
+        shapes = tally.shapes()
+        freedom, skewness = (freedom, 0.0) if shapes is None else shapes
+        return cls(tally.means, error, freedom, cautions, skewness)
 
-    def like(self, column: int, mean: float, error: float, freedom: float | None = None) -> Estimate:
+    def like(
+        self, column: int, mean: float, error: float, freedom: float | None = None, skewness: float = 0.0
+    ) -> Estimate:
         """An estimate with the caution of one column, and with its degrees of freedom unless given."""
         freedom = np.broadcast_to(self.freedom, self.mean.shape)[column] if freedom is None else freedom
         caution = None if self.cautions is None else (self.cautions[column],)
-        return Estimate(np.array([mean]), np.array([error]), float(freedom), caution)
+        return Estimate(np.array([mean]), np.array([error]), float(freedom), caution, skewness)
 
     def intervals(self, confidence: float) -> list[Interval]:
         """The interval of every column, by Student's t distribution."""
         from scipy.special import stdtrit
 
         with np.errstate(invalid="ignore"):
-            half = -stdtrit(self.freedom, (1 - confidence) / 2) * self.error
+            quantile = -stdtrit(self.freedom, (1 - confidence) / 2)
+            skewness = np.broadcast_to(self.skewness, self.mean.shape)
+            low, high = (self.mean - self.error * bent(t, skewness) for t in (quantile, -quantile))
         freedom = np.broadcast_to(self.freedom, self.mean.shape).tolist()
         cautions = self.cautions or [few(df + 1, "independent unit", "independent units") for df in freedom]
-        columns = zip(self.mean.tolist(), half.tolist(), freedom, cautions, strict=True)
+        columns = zip(self.mean.tolist(), low.tolist(), high.tolist(), freedom, cautions, strict=True)
         return [_t_interval(*column, confidence) for column in columns]
 
     def p_values(self) -> Floats:
         from scipy.special import stdtr
 
         with np.errstate(invalid="ignore", divide="ignore"):
-            t = np.abs(self.mean) / self.error
+            t = straightened(self.mean / self.error, np.asarray(self.skewness))
         # Models that agree in every row have a difference and a standard error of zero, but for rounding.
         rounding = _ROUNDING * np.abs(self.mean[np.isfinite(self.mean)]).max(initial=0.0)
         t = np.where((self.error <= rounding) & (np.abs(self.mean) <= rounding), 0.0, t)
-        return np.asarray(2 * stdtr(self.freedom, -t))
+        return np.asarray(2 * stdtr(self.freedom, -np.abs(t)))
 
 
-def _t_interval(mean: float, half: float, freedom: float, caution: str, confidence: float) -> Interval:
+def _t_interval(
+    mean: float, low: float, high: float, freedom: float, caution: str, confidence: float
+) -> Interval:
     if not math.isfinite(mean):
         return Interval.undefined("some losses are infinite", method="t", confidence=confidence)
-    if not freedom > _NONE or math.isnan(half):
+    if not freedom > _NONE or math.isnan(high - low):
         return Interval.undefined("there is only one unit to learn from", method="t", confidence=confidence)
-    return Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
+    return Interval(low, high, method="t", confidence=confidence, caution=caution)
 
 
 def bootstrap_intervals(draws: Floats, estimate: Estimate, confidence: float) -> list[Interval]:

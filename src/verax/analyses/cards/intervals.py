@@ -17,6 +17,7 @@ from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, smo
 from verax.inference.intervals import (
     Interval,
     Resampling,
+    bent,
     between,
     bounded,
     few,
@@ -122,8 +123,10 @@ class CardIntervals:
         varies = self.tally.moments.std[i] > _ROUNDING * abs(mean)
         if math.isnan(variance) or (variance == 0 and varies):
             return self._undefined("the groups do not tell how the mean varies", self.jackknife)
-        half = t_quantile(float(freedom[1 + i]), self.plan.confidence) * math.sqrt(variance)
-        interval = Interval(mean - half, mean + half, confidence=self.plan.confidence)
+        freedom, skewness = (own[1 + i] for own in self._shapes)
+        quantile = t_quantile(float(freedom), self.plan.confidence)
+        low, high = mean - math.sqrt(variance) * bent(np.array([quantile, -quantile]), skewness)
+        interval = Interval(low, high, confidence=self.plan.confidence)
         return interval.within(bounds).by(self.jackknife, few_groups(self.n_groups or 0))
 
     @cached_property
@@ -132,6 +135,12 @@ class CardIntervals:
         assert self.tally.clusters is not None
         variances, freedom = self.tally.clusters.errors()
         return variances, np.broadcast_to(freedom, variances.shape)
+
+    @cached_property
+    def _shapes(self) -> tuple[Floats, Floats]:
+        """The degrees of freedom and skewness of accuracy and of the means over groups."""
+        assert self.tally.clusters is not None
+        return self.tally.clusters.shapes()
 
     def _undefined(self, caution: str, method: str) -> Interval:
         return Interval.undefined(caution, method=method, confidence=self.plan.confidence)

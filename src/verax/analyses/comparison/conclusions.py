@@ -255,15 +255,15 @@ def _skill(
             result.append((float(1 - ratio), bootstrap_interval(skills, confidence, "bootstrap")))
             continue
         pair = column[min(i, base), max(i, base)]
-        freedom = None
+        freedom, skewness = None, 0.0
         if tally.labels is not None:
-            error, freedom = tally.contrast(i, base, ratio)
+            error, freedom, skewness = tally.contrast(i, base, ratio)
         else:
             # Var(A - r B) from the variances of A, B and A - B, which are known.
             a, b, gap = estimate.error[[i, base, pair]] ** 2
             known = np.isfinite([a, b, gap]).all()
             error = math.sqrt(max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)) if known else math.nan
-        single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], freedom)
+        single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], freedom, -skewness)
         result.append((float(1 - ratio), single.intervals(confidence)[0]))
     return result
 
